@@ -6,7 +6,7 @@ use actors::environment::{Clock, Node};
 use engine::time::Timestamp;
 use futures_util::future::join_all;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// How far a clock may be off before everything that goes by it goes wrong.
 pub(super) const ALLOWANCE: Duration = Duration::from_secs(30);

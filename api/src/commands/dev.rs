@@ -18,17 +18,17 @@ use simulations::{
 use storage::{RedbStore, Store};
 
 use super::{
-    Failure,
-    failure::of_ledger,
+    failure::{Failure, of_ledger},
     files::{self, TemporaryDirectory},
     local, logs, master_key,
+    output::say,
     running::{
         Running, address_of, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest,
     },
-    say,
     serve::required,
     settings::{SettingsArgs, push},
     stop::Stop,
+    tokens,
 };
 use crate::metrics::Metrics;
 
@@ -130,7 +130,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
             if config.text("grpc.tls_cert").is_empty() { "http" } else { "https" },
             address_of(&grpc)?
         ),
-        grpc_token: local::token(&config, &data)?,
+        grpc_token: tokens::token(&config, &data)?,
     };
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);

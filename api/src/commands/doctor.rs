@@ -17,7 +17,10 @@ use actors::{
 use serde_json::json;
 
 use super::{
-    Failure, facade, logs, master_key, say,
+    facade,
+    failure::Failure,
+    logs, master_key,
+    output::say,
     settings::{SettingsArgs, push},
 };
 use crate::{config::Config, metrics::disk_free_bytes};

@@ -3,9 +3,9 @@
 use proto::{Caller, Engine, v1};
 
 use super::{
-    Failure,
-    admin::{Target, ask},
-    say,
+    failure::Failure,
+    output::say,
+    target::{Target, ask},
 };
 
 #[derive(Debug, clap::Args)]

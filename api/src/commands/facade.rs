@@ -9,7 +9,8 @@ use proto::Transport;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::{
-    Failure, files, logs,
+    failure::Failure,
+    files, logs,
     running::{ended, listen, listen_for_health, listen_for_metrics, pem, serve_metrics, serve_rest},
     serve::required,
     settings::{FacadeFlags, SettingsArgs, push},

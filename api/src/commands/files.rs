@@ -9,7 +9,7 @@ use std::{
 
 use actors::{environment::Entropy, system::SystemEntropy};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::config::Kind;
 
 /// The file that holds the gRPC port's token when no setting does.

@@ -5,9 +5,9 @@ use proto::{Caller, Engine, v1};
 use serde_json::json;
 
 use super::{
-    Failure,
-    admin::{Target, ask},
-    say,
+    failure::Failure,
+    output::say,
+    target::{Target, ask},
 };
 use crate::facade::timeline::{self, Step};
 

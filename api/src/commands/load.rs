@@ -18,7 +18,7 @@ mod wire;
 mod workers;
 
 use self::{local::Process, prepare::Prepared, report::Report, workers::Tally};
-use super::{Failure, say};
+use super::{failure::Failure, output::say};
 
 /// More sessions beforehand than this take longer than the measurement.
 const MAX_SESSIONS: u32 = 1_000_000;

@@ -16,13 +16,10 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Endpoint;
 use tracing::{error, warn};
 
-use super::{Failure, files, running::Running, stop::Stop};
+use super::{failure::Failure, files, running::Running, stop::Stop, tokens};
 use crate::{
     config::Config,
-    service::{
-        Tokens,
-        server::{self as grpc_server, Access},
-    },
+    service::server::{self as grpc_server, Access},
 };
 
 /// The socket, in the data directory.
@@ -44,7 +41,8 @@ pub(super) fn serve(
             return Ok(None);
         }
     };
-    let access = Access { tokens: tokens(config, data)?, tls: None, connections: 0, metrics: running.grpc.clone() };
+    let access =
+        Access { tokens: tokens::tokens(config, data)?, tls: None, connections: 0, metrics: running.grpc.clone() };
     let incoming = UnixListenerStream::new(listener);
     let served = grpc_server::serve_on(incoming, running.service(), running.maintenance(), access, stop.heard());
     Ok(Some(tokio::spawn(async move {
@@ -65,29 +63,6 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
-}
-
-/// Returns the tokens that the engine's ports take.
-pub(super) fn tokens(config: &Config, data: &Path) -> Result<Tokens, Failure> {
-    let set = |name| config.optional(name).map(str::to_owned);
-    let service = [set("grpc.service_token"), set("grpc.previous_service_token")];
-    let operator = [Some(token(config, data)?), set("grpc.previous_token")];
-    if let Some(both) = operator.iter().flatten().find(|token| service.iter().flatten().any(|other| other == *token)) {
-        // The settings were compared with each other: this is the kept token.
-        let setting =
-            if service[0].as_ref() == Some(both) { "grpc.service_token" } else { "grpc.previous_service_token" };
-        let why = "must not be a token of the operator, and it is the one in grpc-token".to_owned();
-        return Err(Failure::Setting { setting, why });
-    }
-    Ok(Tokens::new(operator.into_iter().flatten(), service.into_iter().flatten()))
-}
-
-/// Returns the operator's token of the engine's ports.
-pub(super) fn token(config: &Config, data: &Path) -> Result<String, Failure> {
-    match config.optional("grpc.token") {
-        Some(token) => Ok(token.to_owned()),
-        None => files::token(data),
-    }
 }
 
 /// Returns the way to the engine that has a data directory of this machine open, if it made a socket there.

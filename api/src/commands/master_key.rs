@@ -6,7 +6,9 @@ use storage::{MasterKey, OpenError, Options, RedbStore, Vault, look_for_store};
 use tracing::{info, warn};
 
 use super::{
-    Failure, files, logs, say,
+    failure::Failure,
+    files, logs,
+    output::say,
     settings::{EngineFlags, SettingsArgs},
 };
 use crate::config::Config;

@@ -1,10 +1,7 @@
-//! The command line: the commands, and the start and the exit of the process.
-
-use std::{io::Write as _, process::ExitCode};
-
-use clap::{Parser, Subcommand};
+//! The command line, one file a command.
 
 mod admin;
+mod cli;
 mod clock;
 mod dev;
 mod doctor;
@@ -20,6 +17,7 @@ mod local;
 mod logs;
 mod master_key;
 mod open_files;
+mod output;
 mod pay;
 mod running;
 mod serve;
@@ -29,152 +27,11 @@ mod signing;
 mod simulate;
 mod stop;
 mod store;
+mod target;
+mod tokens;
 pub mod transfer;
 pub mod tx;
 mod verify_merchant;
 
+pub use cli::main;
 pub use failure::Failure;
-
-/// A self-hosted payment engine for the Hive ledger.
-#[derive(Debug, Parser)]
-#[command(name = "hivetill", version = crate::version::text(), after_help = failure::EXIT_CODES)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the whole gateway with a development ledger, a demo merchant and funded accounts
-    Dev(dev::Args),
-    /// Run the whole gateway on the Hive ledger
-    Serve(serve::Args),
-    /// Run only the engine, with its gRPC port
-    Engine(serve::EngineArgs),
-    /// Run only the REST API and the checkout page, in front of a separate engine
-    Facade(facade::Args),
-    /// Create an admin and show its API key; other admin tasks are subcommands
-    Admin(Box<admin::Args>),
-    /// Run only a development ledger, with play money
-    Ledger(ledger::Args),
-    /// Sign and broadcast a transfer
-    Transfer(transfer::Args),
-    /// Pay a URL that responds with 402, and print the receipt
-    Pay(pay::Args),
-    /// Load a running gateway, and report throughput, latency and errors
-    Load(load::Args),
-    /// Inspect transactions
-    Tx(tx::Args),
-    /// Simulate payment lifecycles from a seed or a scenario
-    Simulate(simulate::Args),
-    /// Rotate the master key that encrypts webhook secrets; stop the engine first
-    RotateMasterKey(master_key::Args),
-    /// Back up the store to a file; the engine may run
-    Backup(store::BackupArgs),
-    /// Restore a backup into a data directory
-    Restore(store::RestoreArgs),
-    /// Verify a store or a backup, and print the totals of its payments
-    Verify(store::VerifyArgs),
-    /// Compact the store to release unused disk space; stop the engine first
-    Compact(store::CompactArgs),
-    /// Export every record as a line of JSON, without secrets
-    Export(store::ExportArgs),
-    /// Check settings, nodes, disk, clock and webhooks, and suggest fixes
-    Doctor(doctor::Args),
-    /// Show the settings in force and the source of each, without secrets
-    Config(show::Args),
-}
-
-/// Runs the command line. Returns the exit code.
-#[must_use]
-pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    #[cfg(unix)]
-    if matches!(cli.command, Command::Simulate(_)) {
-        simulate::keep_memory();
-    }
-    match run(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // A closed standard error does not change the exit code.
-            let _ = writeln!(std::io::stderr(), "hivetill: {failure}");
-            ExitCode::from(failure.exit_code())
-        }
-    }
-}
-
-fn run(command: Command) -> Result<(), Failure> {
-    // Another library of the process may have installed a provider already; both work.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
-        match command {
-            Command::Dev(args) => Box::pin(dev::run(args)).await,
-            Command::Serve(args) => Box::pin(serve::run(args)).await,
-            Command::Engine(args) => Box::pin(serve::run_engine(args)).await,
-            Command::Facade(args) => Box::pin(facade::run(args)).await,
-            Command::Admin(args) => Box::pin(admin::run(*args)).await,
-            Command::Ledger(args) => Box::pin(ledger::run(args)).await.map_err(|failure| match failure {
-                ledger::Failure::Start(error) => failure::of_ledger(error),
-                other => Failure::Other(other.to_string()),
-            }),
-            Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
-            Command::Pay(args) => Ok(Box::pin(pay::run(args)).await?),
-            Command::Load(args) => Box::pin(load::run(args)).await,
-            Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
-            Command::Simulate(args) => Box::pin(simulate::run(args)).await,
-            Command::RotateMasterKey(args) => Box::pin(master_key::run(args)).await,
-            Command::Backup(args) => Box::pin(store::backup(args)).await,
-            Command::Restore(args) => Box::pin(store::restore(args)).await,
-            Command::Verify(args) => Box::pin(store::verify(args)).await,
-            Command::Compact(args) => Box::pin(store::compact(args)).await,
-            Command::Export(args) => Box::pin(store::export(args)).await,
-            Command::Doctor(args) => Box::pin(doctor::run(args)).await,
-            Command::Config(args) => show::run(args),
-        }
-    })
-}
-
-/// Prints to whoever called the command.
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    said.map_err(|error| Failure::Other(format!("cannot write to the standard output: {error}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_takes_settings() {
-        for line in [
-            "hivetill dev --listen 127.0.0.1:0 --ledger-listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --data d --block-interval 250ms --limits production --json",
-            "hivetill serve --config f.toml --set session.max_awake=1 --listen 127.0.0.1:0 --data d --node http://a --node http://b",
-            "hivetill engine --grpc-listen 127.0.0.1:0 --data d",
-            "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
-            "hivetill admin --name Operator --account alice --data d --json",
-            "hivetill backup --to b.redb --data d --json",
-            "hivetill restore --from b.redb --data d --replace",
-            "hivetill verify --file b.redb --json",
-            "hivetill compact --data d",
-            "hivetill export --data d --to e.jsonl",
-            "hivetill doctor --data d --node http://a --node http://b --network dev --webhook https://a --json",
-            "hivetill config --reference",
-            "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
-            "hivetill ledger --listen 127.0.0.1:0 --state f",
-            "hivetill admin payment pay_01k --data d --json",
-            "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
-        ] {
-            Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
-        }
-    }
-}

@@ -23,8 +23,11 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Failure, clock, files, local, master_key, open_files,
+    clock,
+    failure::Failure,
+    files, master_key, open_files,
     stop::{self, Stop},
+    tokens,
 };
 use crate::{
     config::Config,
@@ -252,7 +255,7 @@ pub(super) fn serve_grpc(
     stop: &Stop,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
-    let tokens = local::tokens(config, data)?;
+    let tokens = tokens::tokens(config, data)?;
     let tls = tls(config)?;
     if tls.is_none() && !address.ip().is_loopback() {
         warn!(

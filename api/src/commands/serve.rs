@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
-    Failure, local, logs,
+    failure::Failure,
+    local, logs,
     running::{Running, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     stop::Stop,

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::config::{Config, Layers, process_variables};
 
 /// Sources of settings besides the defaults and environment variables.

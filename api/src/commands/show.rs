@@ -1,7 +1,8 @@
 //! `config`: the settings in force.
 
 use super::{
-    Failure, say,
+    failure::Failure,
+    output::say,
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
 };
 use crate::config::reference;

@@ -19,7 +19,7 @@ use simulations::{
     shrink, world,
 };
 
-use super::{Failure, say, stop};
+use super::{failure::Failure, output::say, stop};
 use crate::{in_process, version};
 
 /// The exit codes of a simulation, in addition to those of the program.

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
 
 use super::{
-    Failure,
     facade::remote,
-    local, logs, master_key, say,
+    failure::Failure,
+    local, logs, master_key,
+    output::say,
     settings::{SettingsArgs, push},
 };
 use crate::config::Config;

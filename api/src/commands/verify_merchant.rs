@@ -4,9 +4,9 @@ use proto::{Caller, Carried, Engine, v1};
 use serde_json::json;
 
 use super::{
-    Failure,
-    admin::{Target, ask},
-    say,
+    failure::Failure,
+    output::say,
+    target::{Target, ask},
 };
 
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! The table of settings: name, type, default, range and meaning. Parsing, `hivetill config` and
 //! `docs/reference/settings.md` follow from it.
 
-use super::Kind;
+use super::kind::Kind;
 
 /// A setting.
 #[derive(Debug)]

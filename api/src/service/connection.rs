@@ -29,9 +29,11 @@ const HANDSHAKE_BYTES: usize = 24;
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How soon a listener that could not accept tries again.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// Streams one connection may hold at once.
+pub(super) const MAX_STREAMS: u32 = 1_024;
 /// Watches (streams without an end) one connection may hold: half of the streams it may open, so that unary calls
 /// always find a stream.
-pub(super) const MAX_WATCHES: usize = super::server::MAX_STREAMS as usize / 2;
+pub(super) const MAX_WATCHES: usize = MAX_STREAMS as usize / 2;
 
 /// What a call learns of its connection.
 #[derive(Debug, Clone)]

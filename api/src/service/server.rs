@@ -29,13 +29,11 @@ use tracing::debug;
 pub use super::tls::{Tls, TlsError};
 use super::{
     Maintenance, Metrics, Service, Tokens,
-    connection::{self, Connection},
+    connection::{self, Connection, MAX_STREAMS},
     edge::Shared,
     traced::Traced,
 };
 
-/// Streams one connection may hold at once.
-pub(super) const MAX_STREAMS: u32 = 1_024;
 /// Size of a request's headers, uncompressed.
 const MAX_HEADER_BYTES: u32 = 16 * 1_024;
 const GZIP: CompressionEncoding = CompressionEncoding::Gzip;

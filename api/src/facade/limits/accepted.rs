@@ -19,7 +19,7 @@ const JUST_NOW: Duration = Duration::from_secs(10);
 
 /// Remembers accepted keys by their digest. The engine still checks the key of every call.
 #[derive(Default)]
-pub(in crate::facade) struct AcceptedKeys {
+pub(crate) struct AcceptedKeys {
     inner: Mutex<Inner>,
 }
 
@@ -31,15 +31,15 @@ struct Inner {
 
 /// A key that worked.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::facade) struct Accepted {
+pub(crate) struct Accepted {
     /// The digest of its merchant's id.
-    pub(in crate::facade) merchant: u128,
+    pub(crate) merchant: u128,
     at: Instant,
 }
 
 impl Accepted {
     /// Says whether the engine accepted it a moment ago.
-    pub(in crate::facade) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         self.at.elapsed() < JUST_NOW
     }
 }
@@ -51,7 +51,7 @@ impl AcceptedKeys {
     }
 
     /// Notes that the engine accepted a key of this merchant.
-    pub(in crate::facade) fn insert(&self, key: &[u8], merchant_id: &str) -> Accepted {
+    pub(crate) fn insert(&self, key: &[u8], merchant_id: &str) -> Accepted {
         let (key, now) = (digest(key), Instant::now());
         let accepted = Accepted { merchant: digest(merchant_id.as_bytes()), at: now };
         let mut inner = self.lock();
@@ -66,7 +66,7 @@ impl AcceptedKeys {
     }
 
     /// Returns what is known of a key that worked lately.
-    pub(in crate::facade) fn get(&self, key: &[u8]) -> Option<Accepted> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Accepted> {
         let key = digest(key);
         let mut inner = self.lock();
         let found = inner.keys.get(&key).copied()?;
@@ -78,7 +78,7 @@ impl AcceptedKeys {
     }
 
     /// Forgets a key that works no more.
-    pub(in crate::facade) fn remove(&self, key: &[u8]) {
+    pub(crate) fn remove(&self, key: &[u8]) {
         self.lock().remove(digest(key));
     }
 }
@@ -99,7 +99,7 @@ impl fmt::Debug for AcceptedKeys {
 }
 
 /// Nobody finds two texts that are counted as one.
-pub(in crate::facade) fn digest(bytes: &[u8]) -> u128 {
+pub(crate) fn digest(bytes: &[u8]) -> u128 {
     let whole: [u8; 32] = Sha256::digest(bytes).into();
     whole.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
 }

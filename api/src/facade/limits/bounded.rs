@@ -13,7 +13,7 @@ const MAX_CALLERS: usize = 100_000;
 /// Remembers callers by the time at which their quota is whole again. When there are too many, it forgets the one who
 /// is whole first: of all, this one is limited least.
 #[derive(Debug)]
-pub(super) struct Bounded {
+pub(crate) struct Bounded {
     inner: Mutex<Inner>,
     max: usize,
 }
@@ -25,7 +25,7 @@ struct Inner {
 }
 
 impl Bounded {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self::of(MAX_CALLERS)
     }
 
@@ -76,18 +76,18 @@ impl StateStore for Bounded {
 
 /// Callers who are locked out, each until a time of its own; as many as [`Bounded`] remembers.
 #[derive(Debug, Default)]
-pub(super) struct LockedOut {
+pub(crate) struct LockedOut {
     inner: Mutex<Inner>,
 }
 
 impl LockedOut {
     /// Locks a caller out until a time, in nanoseconds of the limiter's clock.
-    pub(super) fn insert(&self, key: u128, until: u64) {
+    pub(crate) fn insert(&self, key: u128, until: u64) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).set(key, until, MAX_CALLERS);
     }
 
     /// Returns until when a caller is locked out.
-    pub(super) fn until(&self, key: u128, now: u64) -> Option<u64> {
+    pub(crate) fn until(&self, key: u128, now: u64) -> Option<u64> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((until, first)) = inner.order.first().copied().filter(|(until, _)| *until <= now) {
             inner.order.remove(&(until, first));

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use http::HeaderMap;
 use ipnet::IpNet;
 
-pub(super) use crate::addresses::key_of;
+pub(crate) use crate::addresses::key_of;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Returns the address of the one who asks: the peer, or, where the peer is a trusted proxy, the rightmost address of
 /// `X-Forwarded-For` that is none. What stands further left anybody may have written.
-pub(super) fn address_of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+pub(crate) fn address_of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
     let mut address = peer.to_canonical();
     if !is_trusted(address) {

@@ -10,7 +10,7 @@ pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Counts the time that passes on a wall clock; what it is set back counts as no time.
 #[derive(Clone)]
-pub(super) struct Steady {
+pub(crate) struct Steady {
     now: Now,
     seen: Arc<Mutex<Seen>>,
 }
@@ -22,13 +22,13 @@ struct Seen {
 }
 
 impl Steady {
-    pub(super) fn of(now: Now) -> Self {
+    pub(crate) fn of(now: Now) -> Self {
         let wall_ms = now().millis();
         Self { now, seen: Arc::new(Mutex::new(Seen { wall_ms, elapsed_ms: 0 })) }
     }
 
     /// Returns the nanoseconds since the limiter was made.
-    pub(super) fn nanos(&self) -> u64 {
+    pub(crate) fn nanos(&self) -> u64 {
         let wall_ms = (self.now)().millis();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.elapsed_ms += wall_ms.saturating_sub(seen.wall_ms);

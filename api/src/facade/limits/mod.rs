@@ -20,17 +20,38 @@ use ipnet::IpNet;
 use proto::{ApiError, Reason};
 use tracing::warn;
 
-use self::accepted::digest;
-pub(super) use self::accepted::{Accepted, AcceptedKeys};
+pub(crate) use self::accepted::{Accepted, AcceptedKeys};
 use self::{
+    accepted::digest,
     bounded::{Bounded, LockedOut},
     clock::Steady,
 };
+
 pub use self::{
     clock::Now,
     rate::{NoRate, Rate},
 };
-use super::routes::Rates;
+
+/// Which limits a request counts against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rates {
+    /// None: health checks, and the dashboard, which counts visits itself.
+    Unlimited,
+    /// Reads or writes of a merchant, or of an IP address without a key.
+    Calls,
+    /// Calls, and exports.
+    Export,
+    /// Calls, and test events.
+    WebhookTest,
+    /// Calls, and deliveries that are sent again.
+    Redeliver,
+    /// Registrations from an IP address.
+    Registration,
+    /// Visits of the checkout from an IP address.
+    Checkout,
+    /// Payments that are verified or settled for an IP address, or calls of the merchant whose key is sent.
+    X402,
+}
 
 /// What stands between the facade and the world.
 #[derive(Debug, Default)]
@@ -45,29 +66,29 @@ pub struct Edge {
 
 impl Edge {
     /// Returns the address of the one who asks.
-    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         client::address_of(peer, headers, &self.trusted_proxies)
     }
 
     /// Says whether web pages of an origin may send API keys.
-    pub(super) fn trusts_with_keys(&self, origin: &HeaderValue) -> bool {
+    pub(crate) fn trusts_with_keys(&self, origin: &HeaderValue) -> bool {
         self.key_origins.iter().any(|trusted| trusted.as_bytes() == origin.as_bytes())
     }
 
     /// Takes a place among the open streams; it is free again when the permit goes.
-    pub(super) fn stream(&self, client: IpAddr) -> Result<Option<StreamPermit>, ApiError> {
+    pub(crate) fn stream(&self, client: IpAddr) -> Result<Option<StreamPermit>, ApiError> {
         self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
     }
 
     /// Refuses an address that has used up its attempts to pay one session. Counts nothing.
-    pub(super) fn look_at_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
+    pub(crate) fn look_at_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
         limits.check_session(session_key(session, client)).map_err(|limited| limited.error)
     }
 
     /// Counts an attempt of one address to pay one session: nobody uses up the attempts of others. Requests that run at
     /// once may exceed the limit; the rate of all payments of the address bounds them.
-    pub(super) fn count_attempt(&self, session: &str, client: IpAddr) {
+    pub(crate) fn count_attempt(&self, session: &str, client: IpAddr) {
         if let Some(limits) = &self.limits {
             limits.count_attempt(session_key(session, client));
         }
@@ -143,19 +164,19 @@ pub struct StreamLimits {
 }
 
 /// One request as far as limits go.
-pub(super) struct Asked<'a> {
-    pub(super) method: &'a Method,
-    pub(super) rates: Rates,
-    pub(super) client: IpAddr,
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) rates: Rates,
+    pub(crate) client: IpAddr,
     /// The digest of the merchant whose key it carries.
-    pub(super) merchant: Option<u128>,
+    pub(crate) merchant: Option<u128>,
     /// Whether it shows a payment.
-    pub(super) pays: bool,
+    pub(crate) pays: bool,
 }
 
 /// Where a caller stands with one policy.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     name: &'static str,
     burst: u32,
     window: Duration,
@@ -165,9 +186,9 @@ pub(super) struct Standing {
 
 /// A request that is too much.
 #[derive(Debug)]
-pub(super) struct Limited {
-    pub(super) error: ApiError,
-    pub(super) standings: Vec<Standing>,
+pub(crate) struct Limited {
+    pub(crate) error: ApiError,
+    pub(crate) standings: Vec<Standing>,
 }
 
 impl Limits {
@@ -187,7 +208,7 @@ impl Limits {
     }
 
     /// Counts a request against every policy that is meant for it, or refuses it.
-    pub(super) fn admit(&self, asked: &Asked<'_>) -> Result<Vec<Standing>, Limited> {
+    pub(crate) fn admit(&self, asked: &Asked<'_>) -> Result<Vec<Standing>, Limited> {
         let client = client::key_of(asked.client);
         let mut standings = Vec::new();
         for (what, who) in policies_of(asked, client) {
@@ -204,19 +225,19 @@ impl Limits {
 
     /// Counts a request whose merchant is not known yet, or refuses it. An address that showed too many wrong keys may
     /// show none: an answer to any would tell the good from the bad.
-    pub(super) fn admit_unknown_key(&self, client: IpAddr) -> Result<(), Limited> {
+    pub(crate) fn admit_unknown_key(&self, client: IpAddr) -> Result<(), Limited> {
         let who = client::key_of(client);
         self.check_lock(who)?;
         self.check(What::Anonymous, who).map(drop)
     }
 
     /// Counts a visit of the dashboard by somebody who is not logged in.
-    pub(super) fn admit_stranger(&self, client: IpAddr) -> Result<(), ApiError> {
+    pub(crate) fn admit_stranger(&self, client: IpAddr) -> Result<(), ApiError> {
         self.check(What::Anonymous, client::key_of(client)).map(drop).map_err(|limited| limited.error)
     }
 
     /// Counts a visit of the dashboard as a request of the visitor's merchant.
-    pub(super) fn admit_visit(&self, merchant_id: &str, is_read: bool, path: &[&str]) -> Result<(), ApiError> {
+    pub(crate) fn admit_visit(&self, merchant_id: &str, is_read: bool, path: &[&str]) -> Result<(), ApiError> {
         let who = digest(merchant_id.as_bytes());
         let special = match path {
             ["webhooks", "test"] => Some(What::WebhookTest),
@@ -255,7 +276,7 @@ impl Limits {
 
     /// Notes that a key of this address was none of ours. After too many the address may show no key at all for a
     /// while: an answer to any would tell the good from the bad.
-    pub(super) fn note_bad_key(&self, client: IpAddr) {
+    pub(crate) fn note_bad_key(&self, client: IpAddr) {
         let who = client::key_of(client);
         let is_last = match self.check(What::BadKeys, who) {
             Ok(standing) => standing.is_some_and(|standing| standing.remaining == 0),
@@ -329,7 +350,7 @@ fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
 }
 
 /// Tells a caller where it stands (draft-ietf-httpapi-ratelimit-headers).
-pub(super) fn write_headers(standings: &[Standing], headers: &mut HeaderMap) {
+pub(crate) fn write_headers(standings: &[Standing], headers: &mut HeaderMap) {
     if standings.is_empty() {
         return;
     }
@@ -367,7 +388,7 @@ impl Streams {
 
 /// A place among the open streams.
 #[derive(Debug)]
-pub(super) struct StreamPermit {
+pub(crate) struct StreamPermit {
     streams: Arc<Streams>,
     client: u128,
 }

@@ -66,7 +66,7 @@ fn number(text: &str) -> Result<NonZeroU32, NoRate> {
 
 impl Rate {
     /// Returns the same for the limiter.
-    pub(super) fn quota(self) -> Quota {
+    pub(crate) fn quota(self) -> Quota {
         let between = Duration::from_secs(self.unit.seconds()) / self.count.get();
         // A million a second are still a microsecond apart.
         Quota::with_period(between).unwrap_or(Quota::per_second(self.count)).allow_burst(self.burst)

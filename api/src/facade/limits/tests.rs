@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::time::Timestamp;
 
-use super::{super::routes, *};
+use super::*;
+use crate::facade::routes::router;
 
 struct Desk {
     limits: Limits,
@@ -40,7 +41,7 @@ impl Desk {
     fn ask(&self, method: &Method, path: &str, client: &str, key: Option<&str>) -> Result<Vec<Standing>, Limited> {
         let client = client.parse().expect("an address");
         let merchant = key.map(|merchant| digest(merchant.as_bytes()));
-        let rates = routes::find(method, path).rates();
+        let rates = router::find(method, path).rates();
         self.limits.admit(&Asked { method, rates, client, merchant, pays: false })
     }
 

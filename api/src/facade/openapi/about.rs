@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::{array, boolean, count, list, nullable, object, open, reference, text, time, words};
+use super::shape::{array, boolean, count, list, nullable, object, open, reference, text, time, words};
 
 /// Adds every schema of the gateway itself.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {

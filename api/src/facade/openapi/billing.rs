@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::{
+use super::shape::{
     boolean, given_url, integer, list, nullable, object, optional, page, reference, text, time, url, with, words,
 };
 

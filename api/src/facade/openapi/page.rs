@@ -3,15 +3,15 @@
 use askama::Template;
 use serde_json::{Map, Value};
 
-use super::{describe, operation, parameters_of};
+use super::document::{TAGS, describe, operation, parameters_of};
 use crate::facade::{
-    pages,
-    routes::{self, Access, Route},
+    http::route::{Access, Route},
+    pages::words::{Lang, Words},
 };
 
 /// Draws the page.
-pub(super) fn render(base_url: &str, is_test: bool) -> String {
-    let document = describe(base_url);
+pub(super) fn render(base_url: &str, is_test: bool, routes: &[Route]) -> String {
+    let document = describe(base_url, routes);
     let (schemas, examples) = (&document["components"]["schemas"], &document["components"]["examples"]);
     let objects: Vec<Object> = schemas
         .as_object()
@@ -19,12 +19,12 @@ pub(super) fn render(base_url: &str, is_test: bool) -> String {
         .flatten()
         .map(|(name, schema)| Object::of(name, schema, &examples[name]["value"]))
         .collect();
-    let groups = routes::TAGS.map(|(name, description)| {
-        let of_group = routes::all().iter().filter(|route| route.tag == name);
+    let groups = TAGS.map(|(name, description)| {
+        let of_group = routes.iter().filter(|route| route.tag == name);
         let operations = of_group.map(|route| Operation::of(route, schemas, examples)).collect();
         Group { name, description, operations }
     });
-    let w = pages::Words(pages::Lang::English);
+    let w = Words(Lang::English);
     let page = Docs { w, is_test, base_url: base_url.to_owned(), groups: groups.into(), objects };
     page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"))
 }
@@ -32,7 +32,7 @@ pub(super) fn render(base_url: &str, is_test: bool) -> String {
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct Docs {
-    w: pages::Words,
+    w: Words,
     is_test: bool,
     base_url: String,
     groups: Vec<Group>,

@@ -1,13 +1,13 @@
-//! The shapes of payments, of what happened to them, and of money that went astray.
+//! The shapes of payments, of what happened to them, and of unmatched transfers.
 
 use proto::v1;
 use serde_json::{Value, json};
 
-use super::schemas::{
+use super::shape::{
     array, boolean, count, currency, described, given_url, integer, list, longest, nullable, object, optional, page,
     reference, status, text, time, units, url, with, words,
 };
-use crate::facade::{astray, record};
+use crate::facade::record;
 
 /// Adds every schema of payments.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
@@ -320,8 +320,8 @@ fn sale() -> Value {
 fn unmatched() -> Value {
     object(&[
         ("id", text()),
-        ("status", words(astray::STATUS_WORDS.words)),
-        ("reason", words(astray::REASON_WORDS.words)),
+        ("status", words(record::UNMATCHED_STATUS_WORDS.words)),
+        ("reason", words(record::UNMATCHED_REASON_WORDS.words)),
         ("txId", text()),
         ("opIndex", count()),
         ("blockNum", count()),

@@ -1,6 +1,16 @@
 //! The description is OpenAPI, and every route has all that it needs.
 
-use super::*;
+use serde_json::{Value, json};
+
+use super::{document, schemas, words};
+use crate::facade::{
+    http::route::Route,
+    routes::{router::find, table},
+};
+
+fn describe(base_url: &str) -> Value {
+    document::describe(base_url, table::all())
+}
 
 #[test]
 fn the_description_is_openapi_and_every_reference_leads_somewhere() {
@@ -11,7 +21,7 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(document["components"]["schemas"][name].is_object(), "there is no schema {name}");
     }
-    let mut ids: Vec<String> = routes::all().iter().map(Route::operation_id).collect();
+    let mut ids: Vec<String> = table::all().iter().map(Route::operation_id).collect();
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -26,7 +36,7 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     }
     let event = &document["webhooks"]["payment.status_changed"]["post"]["requestBody"]["content"]["application/json"];
     assert_eq!(event["schema"]["$ref"], "#/components/schemas/Event");
-    assert!(routes::all().iter().all(|route| !route.responses.is_empty() && !route.tag.is_empty()));
+    assert!(table::all().iter().all(|route| !route.responses.is_empty() && !route.tag.is_empty()));
 }
 
 /// Says whether every array within says what it holds.
@@ -50,7 +60,7 @@ fn every_array_says_what_it_holds_and_paths_name_only_what_they_take() {
     }
     assert!(!arrays_have_items(&json!({ "a": { "type": ["array", "object"] } })), "the test notices nothing");
     let taken = |method, path| {
-        let query = routes::find(&method, path).route?.query;
+        let query = find(&method, path).route?.query;
         Some(query.iter().map(|(name, _, _)| *name).collect::<Vec<_>>()).filter(|names| !names.is_empty())
     };
     let list: Option<Vec<&str>> = taken(http::Method::GET, "/api/public/merchants/mer_1/webhook-deliveries");
@@ -110,7 +120,7 @@ fn what_is_answered_has_no_member_that_is_not_described() {
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let open = |schema: &Value| schema["type"] == "object" && schema["additionalProperties"] != false;
     let mut open: Vec<&str> = schemas.iter().filter(|(_, s)| open(s)).map(|(name, _)| name.as_str()).collect();
-    open.retain(|name| routes::all().iter().all(|route| route.body != Some(name)));
+    open.retain(|name| table::all().iter().all(|route| route.body != Some(name)));
     assert_eq!(open, ["Error", "Metadata"], "x402 adds to the one, and merchants fill the other");
     let with_null = schemas["Payment"]["properties"]["cancelledBy"]["enum"].as_array().expect("words");
     assert!(with_null.contains(&Value::Null), "what may be null says so among its words");
@@ -207,7 +217,7 @@ fn every_example_is_what_its_schema_allows() {
 #[test]
 fn every_row_about_a_member_or_a_parameter_is_used() {
     let [fields, parameters] = words::rows();
-    let mut schemas = schemas::all();
+    let mut schemas = schemas::all(table::all());
     let used = words::describe(&mut schemas);
     let mut superfluous: Vec<&str> = fields.into_iter().filter(|place| !used.contains(place)).collect();
     let of_a_member = |place: &str| {

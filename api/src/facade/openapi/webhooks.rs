@@ -3,8 +3,8 @@
 use engine::{payment::State, webhook::EventType};
 use serde_json::{Map, Value, json};
 
-use super::schemas::{
-    array, boolean, count, described, list, nullable, object, optional, text, time, url, with, words,
+use super::shape::{
+    array, boolean, count, described, list, nullable, object, of_schema, optional, text, time, url, with, words,
 };
 
 /// The events that are sent to merchants: their type, the name of the operation, and when they happen.
@@ -77,7 +77,7 @@ pub(super) fn sent() -> Value {
             "summary": kind,
             "description": description,
             "parameters": parameters,
-            "requestBody": { "required": true, "content": { "application/json": super::of_schema("Event") } },
+            "requestBody": { "required": true, "content": { "application/json": of_schema("Event") } },
             "responses": {
                 "200": { "description": "Any status from 200 to 299 within 5 seconds takes the event." },
                 "410": { "description": "The endpoint is gone: it is disabled." },

@@ -3,7 +3,7 @@
 use engine::x402::{NETWORK, NETWORK_CAIP2};
 use serde_json::{Value, json};
 
-use super::schemas::{
+use super::shape::{
     array, boolean, count, described, error_code, object, open, optional, reference, text, time, units, with, words,
 };
 

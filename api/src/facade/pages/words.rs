@@ -2,7 +2,7 @@
 
 /// A language of the checkout. Its number is its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::facade) enum Lang {
+pub(crate) enum Lang {
     English,
     Spanish,
     German,
@@ -12,7 +12,7 @@ pub(in crate::facade) enum Lang {
 }
 
 /// Every language with its tag and its own name, in the order of the columns.
-pub(super) const LANGUAGES: [(Lang, &str, &str); 6] = [
+pub(crate) const LANGUAGES: [(Lang, &str, &str); 6] = [
     (Lang::English, "en", "English"),
     (Lang::Spanish, "es", "Español"),
     (Lang::German, "de", "Deutsch"),
@@ -23,13 +23,13 @@ pub(super) const LANGUAGES: [(Lang, &str, &str); 6] = [
 
 impl Lang {
     /// Finds the language of a tag such as `de` or `pt-BR`.
-    pub(in crate::facade) fn of_tag(tag: &str) -> Option<Self> {
+    pub(crate) fn of_tag(tag: &str) -> Option<Self> {
         let primary = tag.split('-').next().unwrap_or_default();
         LANGUAGES.iter().find(|(_, tag, _)| tag.eq_ignore_ascii_case(primary)).map(|(lang, ..)| *lang)
     }
 
     /// Picks the language an `Accept-Language` header likes best among ours.
-    pub(in crate::facade) fn preferred(header: &str) -> Option<Self> {
+    pub(crate) fn preferred(header: &str) -> Option<Self> {
         let mut best: Option<(u32, Self)> = None;
         for part in header.split(',').take(20) {
             let (tag, weight) = part.split_once(";q=").unwrap_or((part, "1"));
@@ -43,7 +43,7 @@ impl Lang {
     }
 
     /// Returns the tag.
-    pub(in crate::facade) const fn tag(self) -> &'static str {
+    pub(crate) const fn tag(self) -> &'static str {
         LANGUAGES[self as usize].1
     }
 }
@@ -57,17 +57,17 @@ fn thousandths(weight: &str) -> u32 {
 
 /// The phrases of one language.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::facade) struct Words(pub(in crate::facade) Lang);
+pub(crate) struct Words(pub(crate) Lang);
 
 impl Words {
     /// Returns the tag of the language.
-    pub(in crate::facade) const fn tag(self) -> &'static str {
+    pub(crate) const fn tag(self) -> &'static str {
         self.0.tag()
     }
 }
 
 /// Puts values where a phrase has `{name}`.
-pub(super) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(phrase.len() + 32);
     let mut rest = phrase;
     while let Some((before, after)) = rest.split_once('{') {
@@ -83,7 +83,7 @@ pub(super) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
 macro_rules! table {
     ($($name:ident [$($text:literal)+])+) => {
         impl Words {
-            $(pub(in crate::facade) const fn $name(self) -> &'static str {
+            $(pub(crate) const fn $name(self) -> &'static str {
                 const ROW: [&str; 6] = [$($text),+];
                 ROW[self.0 as usize]
             })+

@@ -4,12 +4,15 @@ use engine::time::Timestamp;
 use proto::v1;
 use serde::Serialize;
 
-use super::{Text, instant};
+use super::{
+    value::{Text, instant},
+    words::{means_word, network_word, verification_word},
+};
 
 /// The record of a merchant.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::facade) struct Merchant<'a> {
+pub(crate) struct Merchant<'a> {
     id: &'a str,
     name: &'a str,
     hive_account: &'a str,
@@ -46,7 +49,7 @@ pub(in crate::facade) struct Merchant<'a> {
 }
 
 impl<'a> Merchant<'a> {
-    pub(in crate::facade) fn of(merchant: &'a v1::Merchant) -> Self {
+    pub(crate) fn of(merchant: &'a v1::Merchant) -> Self {
         Self {
             id: &merchant.id,
             name: &merchant.name,
@@ -96,34 +99,5 @@ impl<'a> PendingAccount<'a> {
             current_proven: pending.current_proven,
             new_proven: pending.new_proven,
         }
-    }
-}
-
-/// Returns the word of a network.
-pub(in crate::facade) const fn network_word(network: v1::LedgerNetwork) -> &'static str {
-    match network {
-        v1::LedgerNetwork::Mainnet => "mainnet",
-        v1::LedgerNetwork::Testnet => "testnet",
-        v1::LedgerNetwork::Development => "development",
-        v1::LedgerNetwork::Unspecified => "unknown",
-    }
-}
-
-/// Says whether an account is proven, in a word.
-pub(in crate::facade) const fn verification_word(verification: v1::AccountVerification) -> &'static str {
-    match verification {
-        v1::AccountVerification::Verified => "verified",
-        v1::AccountVerification::Stale => "stale",
-        v1::AccountVerification::Unverified | v1::AccountVerification::Unspecified => "unverified",
-    }
-}
-
-/// Says how an account was proven, in a word.
-const fn means_word(means: v1::AccountProofMeans) -> Option<&'static str> {
-    match means {
-        v1::AccountProofMeans::Unspecified => None,
-        v1::AccountProofMeans::Signature => Some("signature"),
-        v1::AccountProofMeans::Transfer => Some("transfer"),
-        v1::AccountProofMeans::Operator => Some("operator"),
     }
 }

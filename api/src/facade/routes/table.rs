@@ -1,14 +1,25 @@
 //! Every route of the facade, one row a method and path. Dispatch, limits, the check of keys before bodies, and the
 //! OpenAPI description follow from it.
 
-use super::{
-    Content,
-    Content::{Empty, File, Json, JsonOrPage, Text},
-    Parameter, Rates, Route, delete, get, post, put,
-};
+use std::sync::LazyLock;
+
 use crate::facade::{
-    admin, astray, billing, books, checkout, compliance, events, export, health, keys, merchants, openapi, ownership,
-    pages, payments, sales, webhooks, x402,
+    http::{
+        query::Parameter,
+        route::{
+            Content,
+            Content::{Empty, File, Json, JsonOrPage, Text},
+            Route, delete, get, post, put,
+        },
+    },
+    limits::Rates,
+    openapi::{self, TAGS},
+    pages::{checkout::handlers as checkout, dashboard, html},
+    rest::{
+        admin, billing, compliance, events, export, health, keys, merchants, ownership, payments, reconciliation,
+        sales, unmatched, webhooks,
+    },
+    x402,
 };
 
 /// Calls a function of the facade, with the values of the path's placeholders that it takes.
@@ -23,19 +34,6 @@ macro_rules! to {
         |facade, call, [id, part]| Box::pin($function(facade, call, id, part))
     };
 }
-
-/// The groups, in the order of the page.
-pub(in crate::facade) const TAGS: [(&str, &str); 9] = [
-    ("Payments", "Create payments, and read their state."),
-    ("Events", "What happened, in order."),
-    ("Merchants", "Registration, the own record, keys and secrets."),
-    ("Unmatched", "Transfers that match no payment, payments that need a decision, and sales by x402."),
-    ("Billing", "What merchants used and owe, and the operator's invoices."),
-    ("Admin", "The operator's work."),
-    ("Checkout", "The customer's page, and payment by programs at the same address."),
-    ("x402", "Verifying and settling payments of programs, for our sessions and for anybody's server."),
-    ("About", "How the gateway is, and what it can do."),
-];
 
 const FILTERS: &[Parameter] = &[
     ("page", "page", "From 1."),
@@ -151,7 +149,7 @@ const OF_MERCHANTS: &[Route] = &[
 
 #[rustfmt::skip]
 const UNMATCHED: &[Route] = &[
-    get("/api/public/unmatched", "Transfers that paid no session, newest first", to!(astray::list)).key(READ)
+    get("/api/public/unmatched", "Transfers that paid no session, newest first", to!(unmatched::list)).key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing."), ("status", "text", "open, assigned or ignored; commas between them.")])
         .responds(&[(200, Json("UnmatchedList"))]),
     get("/api/public/x402/sales", "Sales settled by x402 for the merchant's own resources, newest first", to!(sales::list)).id("x402.sales").key(READ)
@@ -160,12 +158,12 @@ const UNMATCHED: &[Route] = &[
     get("/api/public/x402/sales/export", "Every sale, as a file", to!(export::sales)).rates(Rates::Export).id("x402.exportSales").key(READ)
         .query(&[("format", "text", "csv (default) or json."), ("bom", "flag", "Whether a CSV file begins with a byte order mark.")])
         .responds(&[(200, File("Sale"))]),
-    get("/api/public/unmatched/{id}", "One of them", to!(astray::get, id)).key(READ).responds(&[(200, Json("Unmatched"))]),
-    get("/api/public/unmatched/{id}/candidates", "Payments it may have been meant for", to!(astray::candidates, id)).key(READ).responds(&[(200, Json("Candidates"))]),
-    post("/api/public/unmatched/{id}/assign", "Put it to a payment", to!(astray::assign, id)).key(WRITE).body("Assign").responds(&[(200, Json("Payment"))]).refuses(&[409]),
-    post("/api/public/unmatched/{id}/ignore", "Nothing is to be done about it", to!(astray::ignore, id)).key(WRITE).optional_body("Ignore").responds(&[(200, Json("Unmatched"))]).refuses(&[409]),
-    post("/api/public/payments/{id}/resolve", "What was decided about a payment's exceptions", to!(astray::resolve, id)).key(WRITE).body("Resolve").responds(&[(200, Json("Payment"))]).refuses(&[409]),
-    get("/api/public/payments/{id}/refund", "A refund to sign", to!(astray::refund, id)).id("payments.prepareRefund").key(READ)
+    get("/api/public/unmatched/{id}", "One of them", to!(unmatched::get, id)).key(READ).responds(&[(200, Json("Unmatched"))]),
+    get("/api/public/unmatched/{id}/candidates", "Payments it may have been meant for", to!(unmatched::candidates, id)).key(READ).responds(&[(200, Json("Candidates"))]),
+    post("/api/public/unmatched/{id}/assign", "Put it to a payment", to!(unmatched::assign, id)).key(WRITE).body("Assign").responds(&[(200, Json("Payment"))]).refuses(&[409]),
+    post("/api/public/unmatched/{id}/ignore", "Nothing is to be done about it", to!(unmatched::ignore, id)).key(WRITE).optional_body("Ignore").responds(&[(200, Json("Unmatched"))]).refuses(&[409]),
+    post("/api/public/payments/{id}/resolve", "What was decided about a payment's exceptions", to!(unmatched::resolve, id)).key(WRITE).body("Resolve").responds(&[(200, Json("Payment"))]).refuses(&[409]),
+    get("/api/public/payments/{id}/refund", "A refund to sign", to!(unmatched::refund, id)).id("payments.prepareRefund").key(READ)
         .query(&[("amount", "text", "Smallest units; what is owed when missing."), ("currency", "currency", "Of the amount."), ("to", "text", "Whom.")])
         .responds(&[(200, Json("RefundPlan"))]).refuses(&[409]),
 ];
@@ -196,7 +194,7 @@ const ADMIN: &[Route] = &[
     put("/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away", to!(compliance::set_limits, id)).id("admin.compliance.setLimits").admin().body("SetLimits").responds(&[(200, Json("Standing"))]).refuses(&[409]),
     get("/api/admin/payments/{id}", "Any merchant's payment with its timeline; the audit log records each read", to!(admin::payment, id)).id("admin.payments.get").admin().responds(&[(200, Json("PaymentDossier"))]),
     get("/api/admin/nodes", "How the ledger's nodes are", to!(health::nodes)).admin().responds(&[(200, Json("Nodes"))]),
-    get("/api/admin/books", "What the daily checks of the books said, newest day first", to!(books::list)).admin()
+    get("/api/admin/books", "What the daily checks of the books said, newest day first", to!(reconciliation::list)).admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Days at most, 20 when missing.")])
         .responds(&[(200, Json("BooksPage"))]),
     get("/api/admin/audit", "What admins and merchants did, newest first", to!(keys::audit)).admin()
@@ -234,12 +232,28 @@ const ABOUT: &[Route] = &[
     get("/api/health", "Whether payments can be stored", to!(health::health)).health().id("health.get").responds(&[(200, Json("Health"))]),
     get("/livez", "The process runs", |_, _, _| Box::pin(health::live())).health().id("health.live").responds(&[(200, Json("Alive"))]),
     get("/readyz", "Whether everything works", to!(health::ready)).health().id("health.ready").responds(&[(200, Json("Ready")), (503, Json("NotReady"))]),
-    get("/openapi.json", "This description", to!(openapi::document)).id("about.openapi").responds(&[(200, Json("Description")), (304, Empty)]),
-    get("/docs", "This description to read", to!(openapi::docs)).id("about.docs").responds(&[(200, Text("text/html")), (304, Empty)]),
+    get("/openapi.json", "This description", |facade, call, _| Box::pin(openapi::document(facade, call, all()))).id("about.openapi").responds(&[(200, Json("Description")), (304, Empty)]),
+    get("/docs", "This description to read", |facade, call, _| Box::pin(openapi::docs(facade, call, all()))).id("about.docs").responds(&[(200, Text("text/html")), (304, Empty)]),
     get("/llms.txt", "What an agent should know first", |facade, _, _| Box::pin(openapi::llms(facade))).id("about.llms").responds(&[(200, Text("text/plain"))]),
-    get("/assets/{file}", "What the pages are made of", |_, _, [file, _]| Box::pin(pages::asset(file))).responds(&[(200, Text("*/*"))]).unlisted(),
+    get("/assets/{file}", "What the pages are made of", |_, _, [file, _]| Box::pin(html::asset(file))).responds(&[(200, Text("*/*"))]).unlisted(),
 ];
 
 /// The rows of each group, in the order of [`TAGS`].
-pub(super) const GROUPS: [&[Route]; 9] =
-    [PAYMENTS, EVENTS, OF_MERCHANTS, UNMATCHED, BILLING, ADMIN, CHECKOUT, X402, ABOUT];
+const GROUPS: [&[Route]; 9] = [PAYMENTS, EVENTS, OF_MERCHANTS, UNMATCHED, BILLING, ADMIN, CHECKOUT, X402, ABOUT];
+
+/// Every route of the table.
+static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    let tagged = TAGS.into_iter().zip(GROUPS);
+    tagged.flat_map(|((tag, _), routes)| routes.iter().map(move |route| Route { tag, ..*route })).collect()
+});
+
+/// Returns every route of the table.
+pub(crate) fn all() -> &'static [Route] {
+    &ROUTES
+}
+
+/// The pages of the dashboard find their own way: whoever is not logged in learns of none.
+pub(super) static DASHBOARD: Route =
+    post("/dashboard/{*path}", "", |facade, call, [path, _]| Box::pin(dashboard::serve(facade, call, path)))
+        .rates(Rates::Unlimited)
+        .unlisted();

@@ -11,13 +11,15 @@ use proto::{
 };
 use warp::reply::Response;
 
-use super::{
-    Attempt, Denial,
-    answer::{self, Closed},
-    ask_settle,
-    header::{self, Shown},
+use crate::facade::{
+    http::{answer::to_json, call::Call, refusal::Refusal, state::Facade},
+    record::{self, cancellation},
+    x402::{
+        answer::{self, Closed},
+        header::{self, Shown},
+        judge::{Attempt, Denial, ask_settle},
+    },
 };
-use crate::facade::{Facade, Refusal, answer::to_json, call::Call, cancellation, record};
 
 /// Where a session stands for a program.
 enum Stand {
@@ -59,7 +61,7 @@ struct Visit<'a> {
 }
 
 /// Answers a program at the checkout address of a session.
-pub(in crate::facade) async fn visit(
+pub(crate) async fn visit(
     facade: &Facade,
     call: &Call,
     session: Option<v1::CheckoutSession>,

@@ -10,8 +10,11 @@ use proto::{ApiError, status::RestCode, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
-use super::Denial;
-use crate::facade::{answer, error, record};
+use crate::facade::{
+    http::{answer, error},
+    record,
+    x402::judge::Denial,
+};
 
 /// Seconds after which an open outcome is worth asking for again.
 const ASK_AGAIN_SECONDS: u16 = 3;
@@ -26,13 +29,13 @@ const RECEIPTS: [HeaderName; 2] =
     [HeaderName::from_static("x-payment-response"), HeaderName::from_static("payment-response")];
 
 /// Lets browsers of any origin read an answer: agents live in pages, too.
-pub(in crate::facade) fn cors(headers: &mut HeaderMap) {
+pub(crate) fn cors(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
 /// Lets browsers of any origin send a payment to a checkout address.
-pub(in crate::facade) fn preflight(headers: &mut HeaderMap) {
+pub(crate) fn preflight(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(ALLOWED));
 }
@@ -49,7 +52,7 @@ struct Standard<'a> {
 }
 
 /// Answers a refusal: x402's own members, then those of the error body.
-pub(super) fn refusal(status: StatusCode, reason: &str, message: &str, request_id: &str, own: Vec<u8>) -> Response {
+pub(crate) fn refusal(status: StatusCode, reason: &str, message: &str, request_id: &str, own: Vec<u8>) -> Response {
     let standard = Standard {
         status_code: status.as_u16(),
         status_message: message,
@@ -63,12 +66,12 @@ pub(super) fn refusal(status: StatusCode, reason: &str, message: &str, request_i
 }
 
 /// Answers an error as everywhere, with x402's own members before.
-pub(super) fn failure(failed: &ApiError, request_id: &str, own: &impl Serialize) -> Response {
+pub(crate) fn failure(failed: &ApiError, request_id: &str, own: &impl Serialize) -> Response {
     failure_with(failed, request_id, answer::to_json(own))
 }
 
 /// The same with members that are written already.
-pub(super) fn failure_with(failed: &ApiError, request_id: &str, own: Vec<u8>) -> Response {
+pub(crate) fn failure_with(failed: &ApiError, request_id: &str, own: Vec<u8>) -> Response {
     let mut response = error::response(failed, request_id);
     *response.body_mut() = join(own, &error::body(failed, request_id)).into();
     response
@@ -112,7 +115,7 @@ fn insert_receipt(headers: &mut HeaderMap, receipt: &Receipt<'_>) {
 }
 
 /// Tells in the headers why a payment was refused.
-pub(super) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
+pub(crate) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
     insert_receipt(
         headers,
         &Receipt {
@@ -142,7 +145,7 @@ struct Paid<'a> {
 }
 
 /// Answers a payment that was made.
-pub(super) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response {
+pub(crate) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response {
     let (tx_id, payer) = (settled.tx_id.as_str(), settled.payer.as_str());
     let replayed = settled.is_replay;
     let body = Paid { success: true, tx_id, payer, session_id: &payment.id, status: "completed", replayed };
@@ -178,7 +181,7 @@ struct Refused<'a> {
 }
 
 /// Asks for payment: the requirements in both versions, and why the payment that was shown did not do.
-pub(super) fn required(
+pub(crate) fn required(
     offer: &Offer,
     read_at: Option<proto::time::Timestamp>,
     denied: Option<&Denial>,
@@ -219,19 +222,19 @@ pub(super) fn required(
 /// The members of an answer that offers nothing: the session takes no payment, or not now.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Closed<'a> {
-    pub(super) success: bool,
-    pub(super) error: &'a str,
+pub(crate) struct Closed<'a> {
+    pub(crate) success: bool,
+    pub(crate) error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<&'a str>,
+    pub(crate) session_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<&'a str>,
+    pub(crate) status: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tx_id: Option<&'a str>,
+    pub(crate) tx_id: Option<&'a str>,
 }
 
 /// Answers a payment whose outcome is open. No requirements: who sees fresh ones signs again and pays twice.
-pub(super) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) -> Response {
+pub(crate) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) -> Response {
     let word = Reason::SettlementPending.word();
     let own = Closed {
         success: false,
@@ -248,7 +251,7 @@ pub(super) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) 
 }
 
 /// Says that asking again in a moment may give another answer.
-pub(super) fn retry_later(response: &mut Response) {
+pub(crate) fn retry_later(response: &mut Response) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ASK_AGAIN_SECONDS));
 }
 
@@ -256,7 +259,7 @@ pub(super) fn retry_later(response: &mut Response) {
 ///
 /// # Errors
 /// When the engine's record holds no id or account: a promise of our own is broken.
-pub(super) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Result<Offer, ApiError> {
+pub(crate) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Result<Offer, ApiError> {
     let broken = || ApiError::new(proto::Reason::Internal);
     let account = |name: &String| AccountName::parse(name).map_err(|_| broken());
     let fee = payment.fee_account.as_ref().map(account).transpose()?;

@@ -13,8 +13,14 @@ use serde::Serialize;
 use serde_json::json;
 use warp::reply::Response;
 
-use super::{Attempt, Denial, answer as x402_answer, ask_settle, ask_verify};
-use crate::facade::{Facade, Refusal, answer, call::Call, record};
+use crate::facade::{
+    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    record,
+    x402::{
+        answer as x402_answer,
+        judge::{Attempt, Denial, ask_settle, ask_verify},
+    },
+};
 
 /// A verdict about a payment that was not sent.
 #[derive(Serialize)]
@@ -102,7 +108,7 @@ impl<'a> Outcome<'a> {
 }
 
 /// Checks a payment and sends nothing.
-pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
         Ok(Ok(shown)) => match identify(&mut call) {
             Ok(()) => ask_verify(facade, &call, shown).await,
@@ -128,7 +134,7 @@ pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result
 }
 
 /// Checks a payment, brings it onto the ledger, and waits for the outcome.
-pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let outcome = match read(&mut call).await {
         Ok(Ok(shown)) => match identify(&mut call).and_then(|()| call.idempotency_key()) {
             Ok(key) => {
@@ -231,7 +237,7 @@ const VERIFY: &str = "/api/public/x402/verify";
 const SETTLE: &str = "/api/public/x402/settle";
 
 /// Answers a request that gets no verdict, with the members its client reads.
-pub(in crate::facade) fn refused(path: &str, error: &ApiError, request_id: &str) -> Response {
+pub(crate) fn refused(path: &str, error: &ApiError, request_id: &str) -> Response {
     match path {
         VERIFY => {
             let denial = unavailable(Reason::UnexpectedVerifyError, error);
@@ -259,7 +265,7 @@ fn unavailable(reason: Reason, error: &ApiError) -> Denial {
 }
 
 /// Answers 200 while payments can be verified and settled.
-pub(in crate::facade) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let request = call.caller.request(v1::GetHealthRequest {});
     let report = facade.engine.system().get_health(request).await?.into_inner();
     if Health::try_from(report.health) == Ok(Health::Unavailable) {
@@ -273,12 +279,12 @@ pub(in crate::facade) async fn health(facade: &Facade, call: Call) -> Result<Res
 }
 
 /// Names the networks payments are taken on.
-pub(in crate::facade) async fn supported_networks() -> Result<Response, Refusal> {
+pub(crate) async fn supported_networks() -> Result<Response, Refusal> {
     Ok(answer::json(StatusCode::OK, &[NETWORK]))
 }
 
 /// Names every kind of payment that is taken, in both versions, and the network by both its names.
-pub(in crate::facade) async fn supported() -> Result<Response, Refusal> {
+pub(crate) async fn supported() -> Result<Response, Refusal> {
     let kind = |version: u8, network: &str| json!({ "x402Version": version, "scheme": SCHEME, "network": network, "extra": {} });
     let kinds = [kind(2, NETWORK), kind(1, NETWORK), kind(2, NETWORK_CAIP2)];
     let body = json!({ "kinds": kinds, "extensions": ["payment-identifier"], "signers": {} });

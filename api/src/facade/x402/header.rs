@@ -3,16 +3,16 @@
 use engine::x402::{HeaderError, PaymentPayload};
 use http::{HeaderMap, HeaderName};
 
-use super::Denial;
+use crate::facade::x402::judge::Denial;
 
 /// The two names of the header, of version 1 and of version 2; either may hold either version.
 const NAMES: [HeaderName; 2] = [HeaderName::from_static("x-payment"), HeaderName::from_static("payment-signature")];
 /// Bytes of its value at most.
-pub(super) const MAX_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_BYTES: usize = 16 * 1024;
 
 /// What a request shows of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// Nothing.
     Nothing,
     /// More than a header may hold.
@@ -26,12 +26,12 @@ pub(super) enum Shown {
 }
 
 /// Says whether a request shows a payment, sound or not: such a caller is a program, whatever it accepts.
-pub(in crate::facade) fn is_shown(headers: &HeaderMap) -> bool {
+pub(crate) fn is_shown(headers: &HeaderMap) -> bool {
     NAMES.iter().any(|name| headers.contains_key(name))
 }
 
 /// Says whether a browser only looks ahead: nobody has decided to pay.
-pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
+pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
     ["sec-purpose", "purpose", "x-moz"].iter().any(|name| {
         headers.get_all(*name).iter().any(|value| {
             let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -42,7 +42,7 @@ pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
 
 impl Shown {
     /// Reads what a request shows.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let values: Vec<_> = NAMES.iter().flat_map(|name| headers.get_all(name)).collect();
         let Some(value) = values.first() else { return Self::Nothing };
         if values.iter().any(|value| value.len() > MAX_BYTES) {

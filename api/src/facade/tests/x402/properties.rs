@@ -18,8 +18,8 @@ use tokio::runtime::Runtime;
 use super::{TRANSACTION, TRANSACTION_HF26, encode, v1_payload, v2_payload};
 use crate::facade::{
     Facade,
-    call::{Head, Incoming},
     fake::{Fake, PAYMENT, SLUG},
+    http::call::{Head, Incoming},
 };
 
 /// Cases of each property, unless `PROPTEST_CASES` says otherwise, as `.ci/run` does.

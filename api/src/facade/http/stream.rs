@@ -1,0 +1,30 @@
+//! Responses that go on until one side ends them.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_util::Stream;
+
+use crate::facade::limits::StreamPermit;
+
+/// A stream that threads may pass around. It is only ever polled through `&mut`, so the lock is never taken.
+pub(crate) struct Shared<S> {
+    events: std::sync::Mutex<Pin<Box<S>>>,
+    _permit: Option<StreamPermit>,
+}
+
+impl<S> Shared<S> {
+    /// The stream keeps its place among the open ones until it goes.
+    pub(crate) fn new(stream: S, permit: Option<StreamPermit>) -> Self {
+        Self { events: std::sync::Mutex::new(Box::pin(stream)), _permit: permit }
+    }
+}
+
+impl<S: Stream> Stream for Shared<S> {
+    type Item = S::Item;
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        self.events.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().poll_next(cx)
+    }
+}

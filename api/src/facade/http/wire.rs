@@ -1,0 +1,121 @@
+//! Gives the HTTP library's own refusals our error body.
+//!
+//! What is no HTTP request never reaches a handler: the library answers it with a bare status line. Every such answer
+//! is recognised as it is written and replaced by the whole error, so that a client finds the same body everywhere.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use proto::{ApiError, Reason};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::facade::http::error;
+
+/// A stream whose bare refusals are filled.
+pub(crate) struct PlainErrors<S> {
+    stream: S,
+    /// What is still to be written in place of a bare refusal.
+    replacement: Vec<u8>,
+    written: usize,
+}
+
+impl<S> PlainErrors<S> {
+    pub(crate) const fn new(stream: S) -> Self {
+        Self { stream, replacement: Vec::new(), written: 0 }
+    }
+}
+
+/// Returns the whole answer for a bare refusal; every answer of ours names its request and is left alone.
+fn whole(bytes: &[u8]) -> Option<Vec<u8>> {
+    if !bytes.starts_with(b"HTTP/1.1 4") && !bytes.starts_with(b"HTTP/1.0 4") {
+        return None;
+    }
+    let head = std::str::from_utf8(bytes).ok()?;
+    if !head.ends_with("\r\n\r\n") || head.to_ascii_lowercase().contains("x-request-id") {
+        return None;
+    }
+    let reason = match head.get(9..12)? {
+        "400" => Reason::BadRequest,
+        "414" => Reason::UriTooLong,
+        "431" => Reason::HeadersTooLarge,
+        _ => return None,
+    };
+    let error = ApiError::new(reason);
+    let body = error::body(&error, "");
+    let mut answer = format!(
+        "HTTP/1.1 {}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        error::status(&error),
+        body.len()
+    )
+    .into_bytes();
+    answer.extend_from_slice(&body);
+    Some(answer)
+}
+
+impl<S: AsyncWrite + Unpin> PlainErrors<S> {
+    /// Writes what replaces a refusal; ready when nothing is left.
+    fn poll_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.replacement.len() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.replacement[self.written..]))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += written;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes a bare refusal over; says how many of its bytes count as written.
+    fn take_over(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.replacement = whole(bytes)?;
+        self.written = 0;
+        Some(bytes.len())
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for PlainErrors<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_replacement(cx))?;
+        if let Some(taken) = self.take_over(bytes) {
+            return Poll::Ready(Ok(taken));
+        }
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_replacement(cx))?;
+        if let [only] = slices
+            && let Some(taken) = self.take_over(only)
+        {
+            return Poll::Ready(Ok(taken));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_replacement(cx))?;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_replacement(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for PlainErrors<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}

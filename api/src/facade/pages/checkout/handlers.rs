@@ -1,0 +1,289 @@
+//! The checkout addresses: who looks, what they may see, and what they may do.
+//!
+//! The slug is a secret of the customer's link. The id is public once its memo is on the chain: before anybody paid, a
+//! browser that comes by the id is moved to the slug, which shows everything to the end. Afterwards the id shows an open
+//! session, without the forms, and of a finished one no more than state and amount. A browser that has seen the page by
+//! its slug keeps a cookie for the id, so that wallets may lead back to the id and learn no secret.
+
+use std::time::Duration;
+
+use engine::mutant;
+use futures_util::StreamExt;
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderValue, StatusCode, header};
+use proto::{
+    ApiError, Carried, Reason,
+    v1::{self, PaymentStatus, checkout_session::Session},
+};
+use sha2::Sha256;
+use url::form_urlencoded;
+use warp::reply::{Reply, Response};
+
+use crate::facade::{
+    http::{answer, call::Call, error, refusal::Refusal, state::Facade, stream::Shared},
+    pages::{
+        checkout::{
+            phase::Live,
+            view::{self, Look, View},
+        },
+        html,
+        words::Words,
+    },
+    record::{self, cancellation},
+    x402,
+};
+
+/// Keeps the token of a page that was seen by its slug; sent for the address of its id alone.
+const COOKIE: &str = "hivetill-checkout";
+/// As long as a session may live.
+const COOKIE_SECONDS: u32 = 86_400;
+
+/// How a visitor came: by the secret link, or by the public id.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Slug(&'a str),
+    Id(&'a str),
+}
+
+impl Way<'_> {
+    fn session(self) -> Option<v1::CheckoutSession> {
+        let session = match self {
+            Self::Slug(slug) => Session::Slug(slug.to_owned()),
+            Self::Id(id) => Session::PaymentId(id.to_owned()),
+        };
+        Some(v1::CheckoutSession { session: Some(session) })
+    }
+}
+
+pub(crate) async fn by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    page(facade, call, Way::Slug(slug)).await
+}
+
+pub(crate) async fn by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    page(facade, call, Way::Id(id)).await
+}
+
+async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    if is_program(&call) {
+        return x402::visit(facade, &call, way.session()).await;
+    }
+    let payment = find(facade, &call, way).await?;
+    if matches!(way, Way::Id(_)) && (is_untouched(&payment) || knows(&call, &payment)) {
+        return Ok(html::see_other(&onward(&call, &payment)));
+    }
+    let mut response = view::checkout(StatusCode::OK, &view(facade, &call, way, &payment), None);
+    if matches!(way, Way::Slug(_)) && is_open(&payment) {
+        remember(facade, &mut response, &payment);
+    }
+    Ok(response)
+}
+
+/// Returns the page by its slug, as the visitor wanted to see it.
+fn onward(call: &Call, payment: &v1::Payment) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for name in ["lang", "step", "still", "tx"] {
+        if let Some(value) = call.query().get(name) {
+            query.append_pair(name, value);
+        }
+    }
+    let (path, query) = (format!("/for/{}", payment.slug), query.finish());
+    if query.is_empty() { path } else { format!("{path}?{query}") }
+}
+
+/// Says whether the session waits and nothing that names its id can be on the chain.
+fn is_untouched(payment: &v1::Payment) -> bool {
+    payment.status == PaymentStatus::Pending as i32 && payment.transfers.is_empty() && payment.claim_tx_id.is_none()
+}
+
+/// Says whether the visitor has seen the page by its slug.
+fn knows(call: &Call, payment: &v1::Payment) -> bool {
+    let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.any(|(name, value)| name == COOKIE && is_token(payment, value))
+}
+
+/// Lets the browser show by the public id that it knows the slug.
+fn remember(facade: &Facade, response: &mut Response, payment: &v1::Payment) {
+    let secure = if facade.base_url.starts_with("https:") { "; Secure" } else { "" };
+    let (token, id) = (form_token(payment), &payment.id);
+    let cookie =
+        format!("{COOKIE}={token}; Path=/checkout/{id}; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+}
+
+async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment, ApiError> {
+    let found = facade
+        .engine
+        .checkout()
+        .get_checkout(call.caller.request(v1::GetCheckoutRequest { session: way.session() }))
+        .await?;
+    Ok(found.carried()?)
+}
+
+/// A program, not a browser: it shows a payment, or does not ask for a page.
+pub(crate) fn is_program(call: &Call) -> bool {
+    x402::is_shown(call.headers()) || !call.accepts("text/html")
+}
+
+/// What this visitor may see.
+fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment) -> View<'a> {
+    let (whole, look) = (shows_all(way, payment), Look::of(call));
+    let return_url = record::checkout_url(&facade.base_url, &payment.id);
+    match way {
+        Way::Slug(slug) => {
+            let (url, path) = (record::slug_url(&facade.base_url, slug), format!("/for/{slug}"));
+            View { payment, url, return_url, path, token: None, reports: true, whole, look }
+        }
+        Way::Id(id) => {
+            let (url, path) = (return_url.clone(), format!("/checkout/{id}"));
+            let token = is_untouched(payment).then(|| form_token(payment));
+            let reports = token.is_some();
+            View { payment, url, return_url, path, token, reports, whole, look }
+        }
+    }
+}
+
+/// Says whether this visitor may see everything, or only state and amount.
+fn shows_all(way: Way<'_>, payment: &v1::Payment) -> bool {
+    matches!(way, Way::Slug(_)) || is_open(payment)
+}
+
+fn is_open(payment: &v1::Payment) -> bool {
+    [PaymentStatus::Pending as i32, PaymentStatus::Processing as i32].contains(&payment.status)
+}
+
+/// Returns the token of a page's forms. It is made from the slug, which no stranger knows, so a page proves by it that
+/// it was shown while the session was open, and no state is kept.
+fn form_token(payment: &v1::Payment) -> String {
+    hex::encode(&token_mac(payment).finalize().into_bytes()[..16])
+}
+
+fn is_token(payment: &v1::Payment, shown: &str) -> bool {
+    let bytes = hex::decode(shown).unwrap_or_default();
+    bytes.len() == 16 && token_mac(payment).verify_truncated_left(&bytes).is_ok()
+}
+
+fn token_mac(payment: &v1::Payment) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(payment.slug.as_bytes()).expect("HMAC takes a key of any length");
+    mac.update(b"checkout form ");
+    mac.update(payment.id.as_bytes());
+    mac
+}
+
+pub(crate) async fn status_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    status(facade, call, Way::Slug(slug)).await
+}
+
+pub(crate) async fn status_by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    status(facade, call, Way::Id(id)).await
+}
+
+async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let payment = find(facade, &call, way).await?;
+    let words = Words(html::language(&call));
+    let live = Live::of(&payment, words, shows_all(way, &payment));
+    let mut response = answer::json(StatusCode::OK, &live);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+pub(crate) async fn events_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    events(facade, call, Way::Slug(slug)).await
+}
+
+pub(crate) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    events(facade, call, Way::Id(id)).await
+}
+
+/// Streams the live status until the session is finished, or we stop.
+async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let permit = call.stream(&facade.edge)?;
+    let request = call.caller.request(v1::WatchCheckoutRequest { session: way.session() });
+    let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
+    // An engine that goes away ends the stream; the page's browser comes back by itself.
+    let (whole, words) = (matches!(way, Way::Slug(_)), Words(html::language(&call)));
+    let snapshots = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok()));
+    let snapshots = snapshots.take_until(Box::pin(facade.closed()));
+    let events = snapshots.filter_map(move |snapshot| async move {
+        let payment = snapshot.ok()?.payment?;
+        let whole = whole || is_open(&payment);
+        let event = warp::sse::Event::default()
+            .event("status")
+            .id(if whole { payment.sequence } else { 0 }.to_string())
+            .retry(Duration::from_secs(3))
+            .json_data(Live::of(&payment, words, whole));
+        event.ok().map(Ok::<_, std::convert::Infallible>)
+    });
+    let events = Shared::new(events, permit);
+    let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
+    let mut response = warp::sse::reply(stream).into_response();
+    answer::streams(&mut response);
+    Ok(response)
+}
+
+pub(crate) async fn cancel_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    cancel(facade, call, Way::Slug(slug)).await
+}
+
+/// Cancels by id: the id is public, so the page's token must come with it.
+pub(crate) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let form = call.form().await?;
+    let payment = find(facade, &call, Way::Id(id)).await?;
+    let is_ours = is_token(&payment, form.get("token").unwrap_or_default());
+    if !is_ours && !mutant!("facade-form-token-not-checked") {
+        return Err(Reason::InvalidFormToken.into());
+    }
+    cancel(facade, call, Way::Id(id)).await
+}
+
+/// Notes that the page opened a wallet or knows a transaction id.
+pub(crate) async fn report_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    let request = call.caller.request(v1::ReportWalletRequest { session: Way::Slug(slug).session() });
+    let payment = facade.engine.checkout().report_wallet(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
+}
+
+async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let request = call.caller.request(v1::CancelCheckoutRequest { session: way.session() });
+    let cancelled = facade.engine.checkout().cancel_checkout(request).await;
+    let cancelled = cancelled.and_then(Carried::carried).map_err(ApiError::from);
+    if is_program(&call) {
+        return Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
+    }
+    match cancelled {
+        // Who holds the page's token has seen it while nothing was on the chain.
+        Ok(payment) => Ok(html::see_other(&view(facade, &call, Way::Slug(&payment.slug), &payment).reload_path())),
+        Err(refused) => {
+            let payment = find(facade, &call, way).await?;
+            let view = view(facade, &call, way, &payment);
+            let notice = match refused.reason {
+                Reason::PaymentNotPending
+                | Reason::PaymentDetected
+                | Reason::PaymentInFlight
+                | Reason::PaymentExpired => view.look.words().cannot_cancel(),
+                _ => &refused.message,
+            };
+            let page = view::checkout(error::status(&refused), &view, Some(notice));
+            Ok(error::with_retry(&refused, page))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_fits_its_own_session_only() {
+        let payment = |id: &str, slug: &str| v1::Payment { id: id.into(), slug: slug.into(), ..v1::Payment::default() };
+        let token = form_token(&payment("pay_1", "mug-x"));
+        assert!(is_token(&payment("pay_1", "mug-x"), &token));
+        assert!(!is_token(&payment("pay_2", "mug-x"), &token));
+        assert!(!is_token(&payment("pay_1", "mug-y"), &token));
+        for bad in ["", "zz", &token[..30], &format!("{token}00")] {
+            assert!(!is_token(&payment("pay_1", "mug-x"), bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Where a session is, as its customer sees it, and what each state says.
+
+use engine::{money::Money, time::Timestamp};
+use proto::v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus, Transfer};
+use serde::Serialize;
+
+use crate::facade::{
+    pages::words::{Words, fill},
+    record::{self, cancellation},
+};
+
+/// A state of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Phase {
+    Waiting,
+    Part,
+    Seen,
+    Checking,
+    Processing,
+    Completed,
+    Cancelling,
+    Cancelled,
+    Expired,
+    Failed,
+}
+
+impl Phase {
+    pub(crate) fn of(payment: &Payment) -> Self {
+        match PaymentStatus::try_from(payment.status).unwrap_or(PaymentStatus::Unspecified) {
+            PaymentStatus::Processing => Self::Processing,
+            PaymentStatus::Completed => Self::Completed,
+            PaymentStatus::Failed => Self::Failed,
+            PaymentStatus::UserCancelled => Self::Cancelled,
+            PaymentStatus::SystemCancelled => Self::Expired,
+            PaymentStatus::Pending | PaymentStatus::Unspecified => Self::of_open(payment),
+        }
+    }
+
+    fn of_open(payment: &Payment) -> Self {
+        if payment.claim_tx_id.is_some() {
+            Self::Processing
+        } else if is_seen(payment) {
+            Self::Seen
+        } else if cancellation::undecided(payment).is_some() {
+            Self::Cancelling
+        } else if payment.expired {
+            Self::Checking
+        } else if payment.amount_paid_units > 0 {
+            Self::Part
+        } else {
+            Self::Waiting
+        }
+    }
+
+    pub(crate) const fn takes_money(self) -> bool {
+        matches!(self, Self::Waiting | Self::Part)
+    }
+
+    pub(crate) const fn is_live(self) -> bool {
+        matches!(self, Self::Waiting | Self::Part | Self::Seen | Self::Checking | Self::Processing | Self::Cancelling)
+    }
+
+    /// How many of the four steps are done: waiting, seen, final, paid.
+    pub(crate) const fn steps(self) -> Option<usize> {
+        match self {
+            Self::Waiting | Self::Part => Some(0),
+            Self::Processing => Some(0),
+            Self::Seen => Some(1),
+            Self::Completed => Some(3),
+            Self::Checking | Self::Cancelling | Self::Cancelled | Self::Expired | Self::Failed => None,
+        }
+    }
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Part => "part",
+            Self::Seen => "seen",
+            Self::Checking => "checking",
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Cancelling => "cancelling",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Says whether money that counts is on the ledger and not final yet: all that is asked for, or a transfer that is worth
+/// mentioning. Anybody can send dust that counts; the page would never take the customer's money.
+fn is_seen(payment: &Payment) -> bool {
+    let is_worth_it = |transfer: &Transfer| {
+        let units = transfer.amount.as_ref().map_or(0, |amount| amount.units);
+        transfer.finality == Finality::Reversible as i32
+            && transfer.disposition == Disposition::Counted as i32
+            && units.saturating_mul(100) >= payment.amount_units
+    };
+    // Many later transfers may keep the customer's from being listed.
+    payment.transfers.iter().any(is_worth_it) || payment.detected
+}
+
+/// What a state says: a headline and a sentence.
+pub(crate) struct Said {
+    pub(crate) headline: &'static str,
+    pub(crate) message: String,
+}
+
+impl Said {
+    /// Says where a session is. Who may not see everything is told the headline alone.
+    pub(crate) fn of(payment: &Payment, words: Words, whole: bool) -> Self {
+        let phase = Phase::of(payment);
+        let money = |units| Money::new(units, record::currency(payment.currency)).to_string();
+        let has = |exception: PaymentException| payment.exceptions.contains(&(exception as i32));
+        let is_wrong = phase == Phase::Waiting && has(PaymentException::WrongCurrency);
+        let by_shop = payment.cancellation.as_ref().is_some_and(|request| request.by == CancelledBy::Merchant as i32);
+        let (headline, phrase) = match phase {
+            Phase::Waiting if is_wrong => (words.wrong(), words.wrong_more()),
+            Phase::Waiting => (words.waiting(), words.waiting_more()),
+            Phase::Part => (words.part(), words.part_more()),
+            Phase::Seen => (words.seen(), words.seen_more()),
+            Phase::Checking => (words.checking(), words.checking_more()),
+            Phase::Processing => (words.processing(), words.processing_more()),
+            Phase::Completed if payment.amount_overpaid_units > 0 => (words.paid(), words.overpaid_more()),
+            Phase::Completed => (words.paid(), words.paid_more()),
+            Phase::Cancelling => (words.cancelling(), words.cancelling_more()),
+            Phase::Cancelled if by_shop => (words.cancelled(), words.shop_cancelled_more()),
+            Phase::Cancelled => (words.cancelled(), words.cancelled_more()),
+            Phase::Expired if payment.amount_paid_units > 0 => (words.expired(), words.expired_part_more()),
+            Phase::Expired => (words.expired(), words.expired_more()),
+            Phase::Failed => (words.failed(), words.failed_more()),
+        };
+        if !whole {
+            return Self { headline, message: String::new() };
+        }
+        let values = [
+            ("shop", payment.merchant_name.as_str()),
+            ("amount", &money(payment.amount_units)),
+            ("paid", &money(payment.amount_paid_units)),
+            ("rest", &money(payment.amount_remaining_units)),
+            ("over", &money(payment.amount_overpaid_units)),
+            ("late", &money(payment.amount_late_units)),
+        ];
+        let mut message = fill(phrase, &values);
+        if payment.amount_late_units > 0 {
+            message = format!("{message} {}", fill(words.late_more(), &values));
+        }
+        Self { headline, message }
+    }
+}
+
+/// Changes whenever the page would show something else. Who may not see everything learns nothing of sums from it.
+pub(crate) fn version(payment: &Payment, whole: bool) -> String {
+    let phase = Phase::of(payment).word();
+    if !whole {
+        return phase.to_owned();
+    }
+    let Payment { amount_paid_units: paid, amount_late_units: late, amount_overpaid_units: over, .. } = payment;
+    format!("{phase}-{paid}-{late}-{over}-{}", payment.exceptions.len())
+}
+
+/// What the page's script reads: the status answer, and what to show.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Live<'a> {
+    id: &'a str,
+    status: &'static str,
+    completed_at: Option<record::Text<Timestamp>>,
+    expired: bool,
+    sequence: u64,
+    phase: Phase,
+    version: String,
+    headline: &'static str,
+    message: String,
+    amount_remaining: record::Text<u64>,
+}
+
+impl<'a> Live<'a> {
+    /// Writes what a visitor may see: everything, or no more than state and amount.
+    pub(crate) fn of(payment: &'a Payment, words: Words, whole: bool) -> Self {
+        let Said { headline, message } = Said::of(payment, words, whole);
+        Self {
+            id: &payment.id,
+            status: record::status_word(payment.status),
+            completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
+            expired: payment.expired,
+            // Every exception raises it.
+            sequence: if whole { payment.sequence } else { 0 },
+            phase: Phase::of(payment),
+            version: version(payment, whole),
+            headline,
+            message,
+            amount_remaining: record::Text(payment.amount_remaining_units),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::v1::Cancellation;
+
+    use super::*;
+    use crate::facade::pages::words::{LANGUAGES, Lang};
+
+    fn payment(status: PaymentStatus) -> Payment {
+        Payment {
+            status: status.into(),
+            currency: proto::v1::Currency::Hbd.into(),
+            amount_units: 10_500,
+            merchant_name: "Blue Mugs".to_owned(),
+            ..Payment::default()
+        }
+    }
+
+    #[test]
+    fn every_state_has_its_phase_and_its_own_words_in_every_language() {
+        let transfer = |disposition: Disposition| Transfer {
+            finality: Finality::Reversible.into(),
+            disposition: disposition.into(),
+            block_num: Some(91),
+            amount: Some(proto::v1::Money { units: 10_500, ..Default::default() }),
+            ..Transfer::default()
+        };
+        let mut seen = payment(PaymentStatus::Pending);
+        seen.transfers.push(transfer(Disposition::Counted));
+        let mut dust = payment(PaymentStatus::Pending);
+        let amount = Some(proto::v1::Money { units: 1, ..Default::default() });
+        dust.transfers.push(Transfer { amount, ..transfer(Disposition::Counted) });
+        assert_eq!(Phase::of(&dust), Phase::Waiting, "dust of a third party keeps nobody from paying");
+        dust.detected = true;
+        assert_eq!(Phase::of(&dust), Phase::Seen, "the customer's transfer need not be listed");
+        let mut wrong = payment(PaymentStatus::Pending);
+        wrong.transfers.push(transfer(Disposition::WrongCurrency));
+        wrong.exceptions.push(PaymentException::WrongCurrency.into());
+        let part = Payment { amount_paid_units: 500, ..payment(PaymentStatus::Pending) };
+        let checking = Payment { expired: true, ..payment(PaymentStatus::Pending) };
+        let claimed = Payment { claim_tx_id: Some("ab".to_owned()), ..payment(PaymentStatus::Pending) };
+        let over = Payment { amount_overpaid_units: 7, ..payment(PaymentStatus::Completed) };
+        let asked = |by: CancelledBy| Some(Cancellation { by: by.into(), ..Cancellation::default() });
+        let by_shop = Payment { cancellation: asked(CancelledBy::Merchant), ..payment(PaymentStatus::UserCancelled) };
+        let cancelling = Payment { cancellation: asked(CancelledBy::Customer), ..payment(PaymentStatus::Pending) };
+        let expired_part = Payment { amount_paid_units: 500, ..payment(PaymentStatus::SystemCancelled) };
+        let late = Payment { amount_late_units: 9, ..payment(PaymentStatus::SystemCancelled) };
+        let cases = [
+            (payment(PaymentStatus::Pending), Phase::Waiting),
+            (wrong, Phase::Waiting),
+            (part, Phase::Part),
+            (seen, Phase::Seen),
+            (checking, Phase::Checking),
+            (payment(PaymentStatus::Processing), Phase::Processing),
+            (payment(PaymentStatus::Completed), Phase::Completed),
+            (over, Phase::Completed),
+            (payment(PaymentStatus::UserCancelled), Phase::Cancelled),
+            (by_shop, Phase::Cancelled),
+            (cancelling, Phase::Cancelling),
+            (payment(PaymentStatus::SystemCancelled), Phase::Expired),
+            (expired_part, Phase::Expired),
+            (late, Phase::Expired),
+            (payment(PaymentStatus::Failed), Phase::Failed),
+        ];
+        for (lang, tag, _) in LANGUAGES {
+            let mut said: Vec<String> = Vec::new();
+            for (payment, phase) in &cases {
+                assert_eq!(Phase::of(payment), *phase);
+                assert_eq!(serde_json::to_string(phase).expect("a word"), format!("\"{}\"", phase.word()));
+                let Said { headline, message } = Said::of(payment, Words(lang), true);
+                let both = format!("{headline}: {message}");
+                assert!(!both.contains(['{', '}']) && !said.contains(&both), "{tag} {both}");
+                said.push(both);
+                assert!(Said::of(payment, Words(lang), false).message.is_empty());
+            }
+        }
+        assert_eq!(Phase::of(&claimed), Phase::Processing);
+        assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("Confirming"));
+        assert_eq!(
+            cases.iter().map(|(payment, _)| version(payment, true)).collect::<std::collections::BTreeSet<_>>().len(),
+            14
+        );
+    }
+}

@@ -1,0 +1,480 @@
+//! The checkout page: review, ways to pay, and what became of it.
+
+use askama::Template;
+use engine::{ledger::TxId, money::Money};
+use http::StatusCode;
+use proto::v1::{Disposition, Payment};
+use warp::reply::Response;
+
+use crate::facade::{
+    http::call::Call,
+    pages::{
+        checkout::phase::{Phase, Said, version},
+        html::{self, chosen_language, language, link},
+        wallets::{Qr, Wanted},
+        words::{LANGUAGES, Lang, Words, fill},
+    },
+    record::{self, cancellation},
+};
+
+/// Seconds until a customer is led back to the shop.
+const ONWARD_SECONDS: u32 = 5;
+/// How long a page that waits for the decision about a cancellation shows no way back to the shop.
+const LEAVE_AFTER_MS: u64 = 20_000;
+/// Seconds between looks of a page without script.
+const RELOAD_SECONDS: u32 = 15;
+
+/// How a visitor wants to see the page; it stands in the address.
+pub(crate) struct Look {
+    lang: Lang,
+    /// Whether the address names the language, so that links must keep it.
+    is_chosen: bool,
+    /// The ways to pay instead of the review.
+    pay: bool,
+    /// Nothing happens by itself.
+    still: bool,
+    /// A wallet came back and named a transaction; no evidence.
+    came_back: bool,
+}
+
+impl Look {
+    /// Reads the address of a call.
+    pub(crate) fn of(call: &Call) -> Self {
+        let query = call.query();
+        // Whatever is no transaction id, such as a placeholder that nobody filled in, says nothing.
+        let came_back = query.get("tx").and_then(TxId::parse).is_some();
+        Self {
+            lang: language(call),
+            is_chosen: chosen_language(call).is_some(),
+            pay: query.get("tx").is_some() || query.get("step") == Some("pay"),
+            still: query.get("still").is_some(),
+            came_back,
+        }
+    }
+
+    /// Returns the language.
+    pub(crate) const fn words(&self) -> Words {
+        Words(self.lang)
+    }
+}
+
+/// A session as one visitor may see it.
+pub(crate) struct View<'a> {
+    pub(crate) payment: &'a Payment,
+    /// The address of this page.
+    pub(crate) url: String,
+    /// The same for wallets, which hand it to their operator: it names the session by its public id.
+    pub(crate) return_url: String,
+    /// The address of this page, without the host.
+    pub(crate) path: String,
+    pub(crate) token: Option<String>,
+    /// Whether it reports wallets and may cancel.
+    pub(crate) reports: bool,
+    /// Whether everything is shown, or only state and amount.
+    pub(crate) whole: bool,
+    pub(crate) look: Look,
+}
+
+impl View<'_> {
+    /// Returns the address that shows the same again.
+    pub(crate) fn reload_path(&self) -> String {
+        self.address(self.look.is_chosen.then_some(self.look.lang), self.look.pay, self.look.still)
+    }
+
+    fn address(&self, lang: Option<Lang>, pay: bool, still: bool) -> String {
+        let parts =
+            [lang.map(|lang| ("lang", lang.tag())), pay.then_some(("step", "pay")), still.then_some(("still", "1"))];
+        let mut address = self.path.clone();
+        for (count, (name, value)) in parts.into_iter().flatten().enumerate() {
+            address.push(if count == 0 { '?' } else { '&' });
+            address.push_str(name);
+            address.push('=');
+            address.push_str(value);
+        }
+        address
+    }
+}
+
+#[derive(Template)]
+#[template(path = "checkout.html")]
+struct CheckoutPage<'a> {
+    w: Words,
+    id: &'a str,
+    phase: &'static str,
+    version: String,
+    said: Said,
+    steps: Vec<Step>,
+    notice: Option<&'a str>,
+    live: bool,
+    still: bool,
+    is_test: bool,
+    whole: bool,
+    merchant: &'a str,
+    initials: String,
+    icon_url: Option<&'a str>,
+    description: &'a str,
+    amount: String,
+    currency: &'static str,
+    usd: String,
+    rate_at: Option<Instant>,
+    path: &'a str,
+    reload_path: String,
+    still_path: String,
+    lang_query: String,
+    chosen_query: String,
+    reload_seconds: u32,
+    languages: Vec<Language>,
+    token: &'a str,
+    reports: bool,
+    came_back: bool,
+    expires_at: Instant,
+    seconds_left: u64,
+    review: Option<Review<'a>>,
+    pay: Option<Pay<'a>>,
+    can_cancel: bool,
+    receipt: Option<Receipt<'a>>,
+    onward: Option<Onward<'a>>,
+    onward_seconds: u32,
+    leave: Option<Leave<'a>>,
+    help: String,
+    support_url: Option<&'a str>,
+}
+
+struct Step {
+    name: &'static str,
+    is_done: bool,
+    is_now: bool,
+}
+
+struct Language {
+    tag: &'static str,
+    name: &'static str,
+    path: String,
+    is_current: bool,
+}
+
+/// A time for programs and for people.
+struct Instant {
+    exact: String,
+    words: String,
+}
+
+impl Instant {
+    fn of(wire: impl Into<Option<proto::time::Timestamp>>) -> Self {
+        let instant = record::instant(wire);
+        let to_the_minute = instant.to_ledger().chars().take(16).collect::<String>();
+        Self { exact: instant.to_string(), words: format!("{} UTC", to_the_minute.replace('T', " ")) }
+    }
+}
+
+/// The first screen.
+struct Review<'a> {
+    to: &'a str,
+    pay_path: String,
+}
+
+/// Everything a payer needs.
+struct Pay<'a> {
+    to: &'a str,
+    amount: String,
+    number: String,
+    currency: &'static str,
+    memo: &'a str,
+    warn_currency: String,
+    hive_uri: String,
+    hivesigner_url: String,
+    qr: Option<Qr>,
+    split: Option<Split<'a>>,
+    back_path: Option<String>,
+    program_url: Option<&'a str>,
+    sent: bool,
+}
+
+/// The fee as a transfer of its own, which needs the payer's name before anything is signed.
+struct Split<'a> {
+    net: String,
+    fee_to: &'a str,
+    fee: String,
+    fee_memo: String,
+}
+
+/// What a customer keeps.
+struct Receipt<'a> {
+    received: Option<String>,
+    from: Option<&'a str>,
+    at: Option<Instant>,
+    tx_id: Option<&'a str>,
+}
+
+/// The way back to the merchant. The script follows it by itself where it saw the payment end; a page that shows a
+/// finished payment has the link alone, for anybody can make one that leads anywhere.
+struct Onward<'a> {
+    url: &'a str,
+    words: String,
+    notice: Option<String>,
+}
+
+/// The way back while a cancellation is undecided.
+struct Leave<'a> {
+    url: &'a str,
+    words: String,
+    /// Until it is shown.
+    wait_ms: u64,
+}
+
+/// Answers with a session's page.
+pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>) -> Response {
+    let (payment, look) = (view.payment, &view.look);
+    let (phase, w) = (Phase::of(payment), look.words());
+    let money = Money::new(payment.amount_units, record::currency(payment.currency));
+    let shows_ways = phase == Phase::Part || look.pay;
+    let still_path = view.address(look.is_chosen.then_some(look.lang), look.pay, true);
+    let icon_url = payment.merchant_icon_url.as_deref().filter(|_| view.whole);
+    let page = CheckoutPage {
+        w,
+        id: &payment.id,
+        phase: phase.word(),
+        version: version(payment, view.whole),
+        said: Said::of(payment, w, view.whole),
+        steps: steps(phase, w),
+        notice,
+        live: phase.is_live(),
+        still: look.still,
+        is_test: !payment.livemode,
+        whole: view.whole,
+        merchant: &payment.merchant_name,
+        initials: initials(&payment.merchant_name),
+        icon_url,
+        description: &payment.description,
+        amount: decimal(money),
+        currency: money.currency.code(),
+        usd: format!("{}.{:02}", payment.usd_cents / 100, payment.usd_cents % 100),
+        rate_at: payment.rate_at.map(Instant::of),
+        path: &view.path,
+        reload_path: view.reload_path(),
+        still_path,
+        lang_query: format!("?lang={}", look.lang.tag()),
+        chosen_query: if look.is_chosen { format!("?lang={}", look.lang.tag()) } else { String::new() },
+        reload_seconds: RELOAD_SECONDS,
+        languages: languages(view),
+        token: view.token.as_deref().unwrap_or_default(),
+        reports: view.reports && phase.takes_money(),
+        came_back: look.came_back,
+        expires_at: Instant::of(payment.expires_at),
+        seconds_left: millis_between(payment.read_at, payment.expires_at) / 1_000,
+        review: (phase.takes_money() && !shows_ways).then(|| review(view)),
+        pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase)),
+        can_cancel: phase.takes_money() && view.reports && !look.came_back && is_untouched(payment),
+        receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment)),
+        onward: onward(view, phase),
+        onward_seconds: ONWARD_SECONDS,
+        leave: leave(view, phase),
+        help: fill(w.help(), &[("shop", &payment.merchant_name)]),
+        support_url: payment.merchant_support_url.as_deref().filter(|_| view.whole).and_then(link),
+    };
+    html::page(status, page.render(), icon_url)
+}
+
+fn steps(phase: Phase, w: Words) -> Vec<Step> {
+    let names = [w.step_waiting(), w.step_seen(), w.step_final(), w.step_paid()];
+    let Some(now) = phase.steps() else { return Vec::new() };
+    let is_over = now + 1 == names.len();
+    let steps = names.into_iter().enumerate();
+    steps.map(|(at, name)| Step { name, is_done: at < now || is_over, is_now: at == now }).collect()
+}
+
+fn languages(view: &View<'_>) -> Vec<Language> {
+    let language = |(lang, tag, name)| Language {
+        tag,
+        name,
+        path: view.address(Some(lang), view.look.pay, view.look.still),
+        is_current: lang == view.look.lang,
+    };
+    LANGUAGES.into_iter().map(language).collect()
+}
+
+fn review<'a>(view: &View<'a>) -> Review<'a> {
+    let lang = view.look.is_chosen.then_some(view.look.lang);
+    Review { to: &view.payment.pay_to, pay_path: view.address(lang, true, view.look.still) }
+}
+
+fn pay<'a>(view: &'a View<'a>, phase: Phase) -> Pay<'a> {
+    let payment = view.payment;
+    let rest = Money::new(payment.amount_remaining_units, record::currency(payment.currency));
+    let wanted = Wanted { to: payment.pay_to.clone(), amount: rest.to_string(), memo: payment.memo.clone() };
+    let hive_uri = wanted.hive_uri();
+    let lang = view.look.is_chosen.then_some(view.look.lang);
+    Pay {
+        to: &payment.pay_to,
+        number: decimal(rest),
+        currency: rest.currency.code(),
+        amount: wanted.amount.clone(),
+        memo: &payment.memo,
+        warn_currency: fill(view.look.words().warn_currency(), &[("currency", rest.currency.code())]),
+        hivesigner_url: wanted.hivesigner_url(&view.return_url),
+        qr: Qr::of(&hive_uri),
+        hive_uri,
+        split: split(payment),
+        back_path: (phase == Phase::Waiting).then(|| view.address(lang, false, view.look.still)),
+        program_url: payment.x402_enabled.then_some(view.url.as_str()),
+        sent: view.look.came_back && phase == Phase::Waiting,
+    }
+}
+
+/// The two transfers of a collected fee; once a part has come, the rest goes to the merchant as one.
+fn split(payment: &Payment) -> Option<Split<'_>> {
+    let fee_to = payment.fee_account.as_deref().filter(|_| payment.amount_paid_units == 0)?;
+    let money = |units| Money::new(units, record::currency(payment.currency)).to_string();
+    let net = money(payment.net_units);
+    Some(Split { net, fee_to, fee: money(payment.fee_units), fee_memo: format!("fee-{}", payment.id) })
+}
+
+fn receipt(payment: &Payment) -> Receipt<'_> {
+    let counted = |transfer: &&proto::v1::Transfer| transfer.disposition == Disposition::Counted as i32;
+    let completed_it = |transfer: &&proto::v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
+    let mut all = payment.transfers.iter().filter(counted);
+    let payer = all.clone().find(completed_it).or_else(|| all.next());
+    let currency = record::currency(payment.currency);
+    let received = Money::new(payment.amount_paid_units, currency);
+    Receipt {
+        received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
+        from: payer.map(|transfer| transfer.from_account.as_str()),
+        at: payment.completed_at.map(Instant::of),
+        tx_id: payment.tx_id.as_deref(),
+    }
+}
+
+fn onward<'a>(view: &'a View<'a>, phase: Phase) -> Option<Onward<'a>> {
+    let payment = view.payment;
+    let (url, automatic) = match phase {
+        Phase::Completed => (&payment.redirect_url, true),
+        Phase::Cancelled => (&payment.cancel_url, true),
+        Phase::Expired | Phase::Failed => (&payment.cancel_url, false),
+        _ => return None,
+    };
+    let url = url.as_deref().filter(|_| view.whole).and_then(link)?;
+    let words = fill(view.look.words().return_to(), &[("shop", &payment.merchant_name)]);
+    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let notice = host.filter(|_| automatic && !view.look.still);
+    let seconds = ONWARD_SECONDS.to_string();
+    let notice = notice.map(|host| fill(view.look.words().going(), &[("host", &host), ("seconds", &seconds)]));
+    Some(Onward { url, words, notice })
+}
+
+/// Returns how many milliseconds pass from one instant to a later one.
+fn millis_between(from: Option<proto::time::Timestamp>, to: Option<proto::time::Timestamp>) -> u64 {
+    record::instant(to).millis().saturating_sub(record::instant(from).millis())
+}
+
+fn leave<'a>(view: &'a View<'a>, phase: Phase) -> Option<Leave<'a>> {
+    let payment = view.payment;
+    let request = cancellation::undecided(payment).filter(|_| phase == Phase::Cancelling)?;
+    let url = payment.cancel_url.as_deref().filter(|_| view.whole).and_then(link)?;
+    let words = fill(view.look.words().return_to(), &[("shop", &payment.merchant_name)]);
+    let wait_ms = LEAVE_AFTER_MS.saturating_sub(millis_between(request.requested_at, payment.read_at));
+    Some(Leave { url, words, wait_ms })
+}
+
+/// Says whether no money came and no wallet was opened.
+const fn is_untouched(payment: &Payment) -> bool {
+    payment.amount_paid_units == 0 && payment.wallet_opened_at.is_none()
+}
+
+/// The number without its currency, as wallets want it apart.
+fn decimal(money: Money) -> String {
+    let text = money.to_string();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn initials(name: &str) -> String {
+    name.split_whitespace().filter_map(|word| word.chars().next()).take(2).flat_map(char::to_uppercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::v1::PaymentStatus;
+
+    use super::*;
+
+    fn payment(status: PaymentStatus) -> Payment {
+        Payment {
+            id: "pay_1".to_owned(),
+            status: status.into(),
+            currency: proto::v1::Currency::Hbd.into(),
+            amount_units: 10_500,
+            amount_remaining_units: 10_500,
+            description: "Blue <Mugs> & \"more\"".to_owned(),
+            merchant_name: "Blue <Mugs>".to_owned(),
+            pay_to: "blue.mugs".to_owned(),
+            memo: "pos-pay_1".to_owned(),
+            redirect_url: Some("https://shop.example/ok".to_owned()),
+            ..Payment::default()
+        }
+    }
+
+    fn look(lang: Lang, pay: bool) -> Look {
+        Look { lang, is_chosen: true, pay, still: false, came_back: false }
+    }
+
+    fn view(payment: &Payment, look: Look, whole: bool) -> View<'_> {
+        let (url, path) = ("https://x/checkout/pay_1".to_owned(), "/checkout/pay_1".to_owned());
+        let return_url = url.clone();
+        View { payment, url, return_url, path, token: Some("tok".to_owned()), reports: true, whole, look }
+    }
+
+    async fn text(view: &View<'_>) -> String {
+        let response = checkout(StatusCode::OK, view, None);
+        let body = http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
+        String::from_utf8(body.to_vec()).expect("UTF-8")
+    }
+
+    #[tokio::test]
+    async fn an_open_page_has_everything_a_payer_needs_and_escapes_what_it_shows() {
+        let payment = payment(PaymentStatus::Pending);
+        let review = text(&view(&payment, look(Lang::English, false), true)).await;
+        assert!(review.contains("10.500") && review.contains("step=pay") && !review.contains("hive://"));
+        let page = text(&view(&payment, look(Lang::English, true), true)).await;
+        for needed in ["10.500", "HBD", "blue.mugs", "pos-pay_1", "hive://sign/op/", "hivesigner.com/sign/", "<path"] {
+            assert!(page.contains(needed), "{needed}");
+        }
+        assert!(!page.contains("<script>") && !page.contains("Blue <Mugs>"));
+    }
+
+    #[tokio::test]
+    async fn every_state_is_written_in_every_language_below_its_size() {
+        for (lang, tag, name) in LANGUAGES {
+            for status in 1..=6 {
+                let payment = Payment { status, ..payment(PaymentStatus::Pending) };
+                let page = text(&view(&payment, look(lang, true), true)).await;
+                assert!(page.contains(&format!("<html lang=\"{tag}\"")) && page.contains(name), "{tag} {status}");
+                assert!(page.len() < 40_000, "{} bytes", page.len());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stranger_sees_of_a_finished_session_only_state_and_amount() {
+        let payment = payment(PaymentStatus::Completed);
+        let page = text(&view(&payment, look(Lang::English, false), false)).await;
+        assert!(page.contains("Paid") && page.contains("10.500"));
+        for hidden in ["shop.example", "mugs", "Mugs", "tok"] {
+            assert!(!page.contains(hidden), "{hidden}");
+        }
+        let page = text(&view(&payment, look(Lang::English, false), true)).await;
+        assert!(page.contains("https://shop.example/ok"));
+    }
+
+    #[tokio::test]
+    async fn no_link_runs_a_script() {
+        let bad = || Some("javascript:alert(1)".to_owned());
+        let payment = Payment {
+            redirect_url: bad(),
+            cancel_url: bad(),
+            merchant_support_url: Some("data:text/html,x".to_owned()),
+            merchant_icon_url: bad(),
+            ..payment(PaymentStatus::Completed)
+        };
+        let page = text(&view(&payment, look(Lang::English, false), true)).await;
+        assert!(!page.contains("href=\"javascript:") && !page.contains("href=\"data:"), "{page}");
+    }
+}

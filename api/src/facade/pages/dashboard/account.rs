@@ -1,0 +1,159 @@
+//! The merchant's Hive account: whether it is proven, a challenge to prove it, and a change that is pending.
+
+use askama::Template;
+use http::StatusCode;
+use proto::{ApiError, Reason, v1};
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{error, refusal::Refusal},
+    pages::{
+        dashboard::visit::{Frame, Visit, minute, problems},
+        html,
+        wallets::Qr,
+    },
+    record,
+};
+
+#[derive(Template)]
+#[template(path = "dashboard/account.html")]
+struct AccountPage<'v> {
+    frame: Frame<'v>,
+    account: &'v str,
+    standing: &'static str,
+    /// When and how it was proven.
+    proven: Option<String>,
+    pending: Option<Pending>,
+    challenge: Option<Challenge>,
+}
+
+/// A change that has not taken effect.
+struct Pending {
+    account: String,
+    requested: String,
+    effective: String,
+    current_proven: bool,
+    new_proven: bool,
+}
+
+impl Pending {
+    fn of(wire: &v1::PendingAccount) -> Self {
+        Self {
+            account: wire.hive_account.clone(),
+            requested: minute(wire.requested_at),
+            effective: minute(wire.effective_at),
+            current_proven: wire.current_proven,
+            new_proven: wire.new_proven,
+        }
+    }
+}
+
+/// What an account is asked to sign or to send.
+struct Challenge {
+    account: String,
+    text: String,
+    nonce: String,
+    memo: String,
+    uri: String,
+    hivesigner_url: String,
+    expires: String,
+    signatures: u32,
+    qr: Option<Qr>,
+}
+
+impl Challenge {
+    fn of(wire: v1::IssueAccountChallengeResponse) -> Self {
+        Self {
+            qr: Qr::of(&wire.uri),
+            account: wire.hive_account,
+            text: wire.text,
+            nonce: wire.nonce,
+            memo: wire.memo,
+            uri: wire.uri,
+            hivesigner_url: wire.hivesigner_url,
+            expires: minute(wire.expires_at),
+            signatures: wire.signatures,
+        }
+    }
+}
+
+fn shown(visit: &Visit<'_>, status: StatusCode, challenge: Option<Challenge>, wrong: Vec<String>) -> Response {
+    let merchant = &visit.merchant;
+    let means = match merchant.account_verified_by() {
+        v1::AccountProofMeans::Signature => " by signature",
+        v1::AccountProofMeans::Transfer => " by transfer",
+        v1::AccountProofMeans::Operator => " by the operator",
+        v1::AccountProofMeans::Unspecified => "",
+    };
+    let page = AccountPage {
+        account: &merchant.hive_account,
+        standing: record::verification_word(merchant.account_verification()),
+        proven: merchant.account_verified_at.map(|at| format!("on {} (UTC){means}", minute(at))),
+        pending: merchant.pending_account.as_ref().map(Pending::of),
+        challenge,
+        frame: visit.frame("account", wrong),
+    };
+    html::page(status, page.render(), None)
+}
+
+/// Answers with how the account stands.
+pub(super) fn page(visit: &Visit<'_>) -> Response {
+    shown(visit, StatusCode::OK, None, Vec::new())
+}
+
+/// Answers a merchant that asked for what needs a proof with the way to give one.
+pub(super) fn instead(visit: &Visit<'_>, refused: ApiError) -> Result<Response, Refusal> {
+    match refused.reason {
+        Reason::AccountNotProven => Ok(shown(visit, StatusCode::FORBIDDEN, None, problems(&refused))),
+        _ => Err(refused.into()),
+    }
+}
+
+async fn issued(visit: &Visit<'_>) -> Result<Challenge, ApiError> {
+    let hive_account = visit.form.get("hiveAccount").map(|name| name.trim().to_owned());
+    let request =
+        v1::IssueAccountChallengeRequest { merchant_id: visit.merchant.id.clone(), hive_account, cancel: false };
+    let mut proofs = visit.facade.engine.account_proofs();
+    Ok(Challenge::of(proofs.issue_account_challenge(visit.request(request)).await?.into_inner()))
+}
+
+/// Issues a challenge and shows it.
+pub(super) async fn challenge(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    match issued(visit).await {
+        Ok(challenge) => Ok(shown(visit, StatusCode::OK, Some(challenge), Vec::new())),
+        Err(refused) if refused.http() < 500 => Ok(shown(visit, error::status(&refused), None, problems(&refused))),
+        Err(refused) => Err(refused.into()),
+    }
+}
+
+/// Submits signatures; shows the challenge again while more are needed.
+pub(super) async fn prove(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    let text = |name: &str| visit.form.get(name).unwrap_or_default().to_owned();
+    let signatures = text("signatures").split_whitespace().map(str::to_owned).collect();
+    let request = v1::SubmitAccountProofRequest {
+        merchant_id: visit.merchant.id.clone(),
+        nonce: text("nonce").trim().to_owned(),
+        signatures,
+    };
+    let answered = visit.facade.engine.account_proofs().submit_account_proof(visit.request(request)).await;
+    match answered.map_err(ApiError::from) {
+        Ok(answered) if answered.get_ref().complete => Ok(html::see_other("/dashboard/account?done=proven")),
+        Ok(_) => challenge(visit).await,
+        Err(refused) if refused.http() < 500 => {
+            let again = issued(visit).await.ok();
+            Ok(shown(visit, error::status(&refused), again, problems(&refused)))
+        }
+        Err(refused) => Err(refused.into()),
+    }
+}
+
+/// Cancels a pending change.
+pub(super) async fn cancel(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    let request = v1::CancelAccountChangeRequest { merchant_id: visit.merchant.id.clone() };
+    let cancelled = visit.facade.engine.account_proofs().cancel_account_change(visit.request(request)).await;
+    match cancelled.map_err(ApiError::from) {
+        Ok(_) => Ok(html::see_other("/dashboard/account?done=kept")),
+        Err(refused) if refused.http() < 500 => Ok(shown(visit, error::status(&refused), None, problems(&refused))),
+        Err(refused) => Err(refused.into()),
+    }
+}

@@ -1,0 +1,164 @@
+//! Logging in and out: the session's cookie, and the page that asks for an API key.
+
+use askama::Template;
+use http::{HeaderValue, StatusCode, header};
+use proto::{ApiError, Carried, Reason, v1};
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{
+        call::Call,
+        error,
+        refusal::Refusal,
+        sessions::{Desk, Session},
+        state::Facade,
+    },
+    pages::html,
+};
+
+/// The session's cookie: the prefix makes browsers refuse it from anywhere but this host, over TLS.
+const COOKIE: &str = "__Host-hivetill";
+/// How long a browser keeps it: no session lives longer.
+const SESSION_SECONDS: u32 = 7 * 86_400;
+pub(super) const LOGIN: &str = "/dashboard/login";
+
+/// Opens a session, whose cookie goes with the answer.
+pub(super) fn logged_in(desk: &Desk, answer: Response, key: HeaderValue, merchant_id: String) -> Response {
+    with_cookie(answer, &desk.sessions.open(key, merchant_id), SESSION_SECONDS)
+}
+
+/// Finds who visits.
+pub(super) fn visitor(desk: &Desk, call: &Call) -> Option<(String, Session)> {
+    let token = cookie(call)?;
+    let session = desk.sessions.find(&token)?;
+    Some((token, session))
+}
+
+pub(super) fn cookie(call: &Call) -> Option<String> {
+    let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token.to_owned())
+}
+
+/// Sets the session's cookie for `seconds`; 0 takes it away.
+pub(super) fn with_cookie(mut response: Response, token: &str, seconds: u32) -> Response {
+    let cookie = format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Says whether a form was sent by a page of ours, as far as the browser tells; its token is asked besides.
+pub(super) fn is_from_here(call: &Call) -> bool {
+    let text = |name: header::HeaderName| call.headers().get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = call.headers().get("sec-fetch-site") {
+        return site == "same-origin" || site == "none";
+    }
+    let host = text(header::HOST).unwrap_or_default();
+    text(header::ORIGIN).is_none_or(|origin| origin.split_once("://").is_some_and(|(_, from)| from == host))
+}
+
+/// A cookie of that kind travels over TLS only; browsers make an exception for this machine.
+fn is_safe(base_url: &str) -> bool {
+    let Ok(url) = url::Url::parse(base_url) else { return false };
+    let is_local = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    url.scheme() == "https" || is_local
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/login.html")]
+struct LoginPage {
+    is_test: bool,
+    problem: Option<String>,
+    is_safe: bool,
+}
+
+pub(super) async fn login_page(facade: &Facade, call: &Call, refused: Option<&ApiError>) -> Response {
+    let status = refused.map_or(StatusCode::OK, error::status);
+    let problem = refused.map(|refused| match refused.reason {
+        Reason::InvalidApiKey => "This is no API key of ours.".to_owned(),
+        _ => refused.message.clone().into(),
+    });
+    let page = LoginPage {
+        is_test: facade.network.is_test(&facade.engine, &call.caller).await,
+        problem,
+        is_safe: is_safe(&facade.base_url),
+    };
+    let response = html::page(status, page.render(), None);
+    match refused {
+        Some(refused) => error::with_retry(refused, response),
+        None => response,
+    }
+}
+
+/// Counts a visit of nobody who is logged in, by its address.
+pub(super) fn admit_stranger(facade: &Facade, call: &Call) -> Result<(), ApiError> {
+    facade.edge.limits.as_ref().map_or(Ok(()), |limits| limits.admit_stranger(call.client()))
+}
+
+pub(super) async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response, Refusal> {
+    if !is_safe(&facade.base_url) {
+        return Err(Reason::UnknownRoute.into());
+    }
+    let client = call.client();
+    let form = call.form().await?;
+    let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
+    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| {
+        let is_known = facade.accepted_keys.get(key.as_bytes()).is_some();
+        match facade.edge.limits.as_ref().filter(|_| !is_known) {
+            Some(limits) => limits.admit_unknown_key(client).map(|()| key).map_err(|limited| limited.error),
+            None => Ok(key),
+        }
+    });
+    let found = match key {
+        Err(refused) => Err(refused),
+        Ok(key) => {
+            call.caller.api_key = Some(key.clone());
+            let request = call.caller.request(v1::GetCurrentMerchantRequest {});
+            let found = facade.engine.merchants().get_current_merchant(request).await;
+            found.and_then(Carried::carried).map_err(ApiError::from).map(|merchant| (key, merchant))
+        }
+    };
+    match found {
+        Ok((key, merchant)) => {
+            facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
+            // A session that came with the request is ended: nobody else can know the new one.
+            if let Some(old) = cookie(&call) {
+                desk.sessions.close(&old);
+            }
+            Ok(logged_in(desk, html::see_other("/dashboard"), key, merchant.id))
+        }
+        Err(refused) => {
+            if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {
+                limits.note_bad_key(client);
+            }
+            Ok(login_page(facade, &call, Some(&refused)).await)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_for_tls_or_this_machine() {
+        for (url, safe) in [
+            ("https://pay.example", true),
+            ("http://localhost:8080", true),
+            ("http://127.0.0.1:8080", true),
+            ("http://[::1]:8080", true),
+            ("http://pay.example", false),
+            ("http://localhost.pay.example", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_safe(url), safe, "{url}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A visit of somebody who is logged in, and what every page of the dashboard shows.
+
+use proto::{ApiError, Reason, v1};
+
+use crate::facade::{
+    http::{call::Call, query::Query, refusal::Refusal, sessions::Desk, state::Facade},
+    record,
+};
+
+/// One visit of somebody who is logged in.
+pub(super) struct Visit<'f> {
+    pub(super) facade: &'f Facade,
+    pub(super) desk: &'f Desk,
+    pub(super) call: Call,
+    pub(super) token: String,
+    pub(super) merchant: v1::Merchant,
+    /// The fields of a form that was sent.
+    pub(super) form: Query,
+}
+
+/// What every page of the dashboard shows around its own.
+pub(super) struct Frame<'v> {
+    pub(super) merchant: &'v v1::Merchant,
+    pub(super) form_token: String,
+    /// Where in the menu it is.
+    pub(super) section: &'static str,
+    /// What has just been done.
+    pub(super) done: Option<&'static str>,
+    /// What was wrong with what was asked.
+    pub(super) problems: Vec<String>,
+}
+
+impl Visit<'_> {
+    pub(super) fn frame(&self, section: &'static str, problems: Vec<String>) -> Frame<'_> {
+        Frame {
+            merchant: &self.merchant,
+            form_token: self.desk.sessions.form_token(&self.token),
+            section,
+            done: self.call.query().get("done").and_then(done),
+            problems,
+        }
+    }
+
+    /// Returns the text of the key the visitor logged in with.
+    pub(super) fn key(&self) -> &str {
+        self.call.caller.api_key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Refuses whoever is no admin.
+    pub(super) fn admin(&self) -> Result<(), Refusal> {
+        if self.merchant.admin { Ok(()) } else { Err(Reason::AdminRequired.into()) }
+    }
+
+    pub(super) fn request<T>(&self, message: T) -> tonic::Request<T> {
+        self.call.caller.request(message)
+    }
+}
+
+/// What an address may claim to have been done; nothing else is repeated from it.
+fn done(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "saved" => "Saved.",
+        "cancelled" => "Cancellation requested. The ledger decides it within seconds.",
+        "sent" => "Sent. It is final a few blocks later.",
+        "assigned" => "The transfer is assigned to this payment.",
+        "ignored" => "The transfer is ignored.",
+        "metadata-deleted" => "Metadata deleted.",
+        "note-deleted" => "Note deleted.",
+        "resolved" => "Noted.",
+        "tested" => "A test event is sent.",
+        "enabled" => "The endpoint is enabled.",
+        "redelivered" => "The event is sent once more.",
+        "replayed" => "What was not taken is sent again.",
+        "active" => "The merchant is active.",
+        "inactive" => "The merchant is inactive.",
+        "cleared" => "The hold is ended.",
+        "proven" => "Ownership is proven.",
+        "kept" => "The change is cancelled.",
+        "limited" => "The merchant has limits of its own.",
+        "unlimited" => "Everybody’s limits hold for the merchant.",
+        _ => return None,
+    })
+}
+
+/// Says what was wrong, a line for each field.
+pub(super) fn problems(refused: &ApiError) -> Vec<String> {
+    match refused.fields.as_slice() {
+        [] => vec![refused.message.clone().into()],
+        fields => fields.iter().map(|field| format!("{} {}", field.field, field.message)).collect(),
+    }
+}
+
+/// Writes money without its currency, as people type it.
+pub(super) fn decimal(units: u64) -> String {
+    format!("{}.{:03}", units / 1_000, units % 1_000)
+}
+
+/// Writes US cents as dollars.
+pub(super) fn dollars(cents: u64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+/// Reads money as people type it: at most three decimals.
+pub(super) fn units(text: &str) -> Option<u64> {
+    let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    let are_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || part.len() > 3 || !are_digits(whole) || !are_digits(part) {
+        return None;
+    }
+    whole.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(format!("{part:0<3}").parse().ok()?)
+}
+
+/// Writes an instant for people, to the minute.
+pub(super) fn minute(wire: impl Into<Option<proto::time::Timestamp>>) -> String {
+    let text = record::instant(wire).to_ledger();
+    text.chars().take(16).collect::<String>().replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_as_people_type_it() {
+        for (text, wanted) in [
+            ("1", Some(1_000)),
+            ("1.5", Some(1_500)),
+            (" 0.001 ", Some(1)),
+            ("12.345", Some(12_345)),
+            ("1.2345", None),
+            (".5", None),
+            ("", None),
+            ("-1", None),
+            ("1e3", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(units(text), wanted, "{text}");
+        }
+        assert_eq!(decimal(12_045), "12.045");
+    }
+}

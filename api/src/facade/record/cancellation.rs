@@ -1,0 +1,31 @@
+//! A request to cancel a payment: whether it stands, and what its customer learns of it.
+
+use proto::v1::{self, PaymentStatus};
+use serde::Serialize;
+
+use super::words::status_word;
+
+/// Returns the request to cancel that is undecided or in force.
+pub(crate) fn standing(payment: &v1::Payment) -> Option<&v1::Cancellation> {
+    payment.cancellation.as_ref().filter(|request| request.dropped_at.is_none())
+}
+
+/// Returns the request to cancel that no block has decided yet.
+pub(crate) fn undecided(payment: &v1::Payment) -> Option<&v1::Cancellation> {
+    standing(payment).filter(|_| payment.status == PaymentStatus::Pending as i32)
+}
+
+/// What a customer learns of a request of theirs: no more than the page's visitor may know.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Requested<'a> {
+    id: &'a str,
+    status: &'static str,
+    cancel_requested: bool,
+}
+
+impl<'a> Requested<'a> {
+    pub(crate) fn of(payment: &'a v1::Payment) -> Self {
+        Self { id: &payment.id, status: status_word(payment.status), cancel_requested: standing(payment).is_some() }
+    }
+}

@@ -1,0 +1,15 @@
+//! The records of the interface in JSON, made from messages of the engine. REST, the pages and the commands share them.
+
+pub(crate) mod cancellation;
+mod merchant;
+mod page;
+mod payment;
+pub(crate) mod timeline;
+mod value;
+mod words;
+
+pub(crate) use merchant::Merchant;
+pub(crate) use page::{Page, token};
+pub(crate) use payment::{Created, CreatedShort, Payment, Transfer, checkout_url, metadata_text, slug_url};
+pub(crate) use value::{Sum, Text, currency, currency_to_wire, instant, instant_to_wire, percent};
+pub(crate) use words::*;

@@ -1,0 +1,66 @@
+//! A page of a list.
+
+use serde::Serialize;
+
+/// Returns the token of a next page, where there is one.
+pub(crate) fn token(token: &str) -> Option<&str> {
+    Some(token).filter(|token| !token.is_empty())
+}
+
+/// A page of records.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Page<T> {
+    data: Vec<T>,
+    pagination: Pagination,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pagination {
+    page: u32,
+    limit: u32,
+    /// Only where the list was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_pages: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    total_is_lower_bound: bool,
+}
+
+impl<T> Page<T> {
+    pub(crate) fn new(data: Vec<T>, page: u32, limit: u32, total: u64, next_cursor: Option<String>) -> Self {
+        let page = Self::uncounted(data, page, limit, next_cursor);
+        page.counted(total, false)
+    }
+
+    /// Returns a page of a list that was not counted.
+    pub(crate) const fn uncounted(data: Vec<T>, page: u32, limit: u32, next_cursor: Option<String>) -> Self {
+        let pagination = Pagination { page, limit, total: None, total_pages: None, total_is_lower_bound: false };
+        Self { data, pagination, next_cursor }
+    }
+
+    /// Says how many there are, or that there are more.
+    pub(crate) fn counted(mut self, total: u64, is_lower_bound: bool) -> Self {
+        let pages = total.div_ceil(u64::from(self.pagination.limit.max(1)));
+        (self.pagination.total, self.pagination.total_pages) = (Some(total), Some(pages));
+        self.pagination.total_is_lower_bound = is_lower_bound;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_count_from_the_total() {
+        for (total, limit, pages) in [(0, 20, 0), (1, 20, 1), (20, 20, 1), (21, 20, 2)] {
+            let page = Page::<()>::new(Vec::new(), 1, limit, total, None);
+            assert_eq!(page.pagination.total_pages, Some(pages));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The timeline of a payment: what happened to it and when, as far as its record holds it.
+
+use engine::{money::Money, time::Timestamp};
+use proto::v1;
+use serde::Serialize;
+
+use super::{
+    payment::Payment,
+    value::{Text, currency, instant},
+    words::{disposition_word, exception_word, finality_word, resolution_word, status_word},
+};
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// When.
+    pub(crate) at: Timestamp,
+    /// What happened.
+    pub(crate) what: String,
+}
+
+/// An entry in JSON.
+#[derive(Serialize)]
+pub(crate) struct Entry<'a> {
+    at: Text<Timestamp>,
+    event: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) const fn of(step: &'a Step) -> Self {
+        Self { at: Text(step.at), event: step.what.as_str() }
+    }
+}
+
+/// Returns the timeline, oldest first. It holds the transfers that the record lists.
+pub(crate) fn of(payment: &v1::Payment) -> Vec<Step> {
+    let mut steps = vec![Step { at: instant(payment.created_at), what: "created".to_owned() }];
+    let mut add = |at: Option<proto::time::Timestamp>, what: String| steps.push(Step { at: instant(at), what });
+    if let Some(request) = &payment.cancellation {
+        let by = if request.by == v1::CancelledBy::Merchant as i32 { "merchant" } else { "customer" };
+        let cutoff = instant(request.cutoff);
+        add(
+            request.requested_at,
+            format!("cancellation requested by the {by}; transfers in blocks up to {cutoff} still count"),
+        );
+        if request.dropped_at.is_some() {
+            add(request.dropped_at, "cancellation dropped: money came before the cutoff".to_owned());
+        }
+    }
+    if payment.wallet_opened_at.is_some() {
+        add(payment.wallet_opened_at, "wallet opened on the checkout page".to_owned());
+    }
+    for transfer in &payment.transfers {
+        add(transfer.block_time.or(payment.updated_at), transferred(transfer));
+    }
+    for refund in &payment.refunds {
+        add(refund.at, format!("refund {}", refund.tx_id));
+    }
+    if let Some(resolution) = &payment.resolution {
+        add(resolution.at, format!("resolved: {}", resolution_word(resolution.kind)));
+    }
+    let status = status_word(payment.status);
+    if status == "pending" {
+        add(payment.expires_at, "expires".to_owned());
+    } else {
+        let reason = payment.status_reason().word().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        add(payment.completed_at.or(payment.updated_at), format!("{status}{reason}"));
+    }
+    // Blocks have their time to the second: nothing comes before the creation.
+    steps[1..].sort_by_key(|step| step.at);
+    steps
+}
+
+fn transferred(transfer: &v1::Transfer) -> String {
+    let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, currency(money.currency)));
+    let amount = amount.map(|money| money.to_string()).unwrap_or_default();
+    let (from, finality) = (&transfer.from_account, finality_word(transfer.finality));
+    let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
+    let disposition = disposition_word(transfer.disposition);
+    format!("{amount} from @{from}{block}, {finality}, {disposition}, transaction {}", transfer.tx_id)
+}
+
+/// Returns a payment's record in JSON, with links to `base_url`.
+pub(crate) fn record(base_url: &str, payment: &v1::Payment) -> serde_json::Value {
+    serde_json::to_value(Payment::of(base_url, payment)).unwrap_or_default()
+}
+
+/// Returns a payment's state as the interface spells it.
+pub(crate) fn status(payment: &v1::Payment) -> &'static str {
+    status_word(payment.status)
+}
+
+/// Returns a payment's exceptions as the interface spells them.
+pub(crate) fn exceptions(payment: &v1::Payment) -> Vec<&'static str> {
+    payment.exceptions.iter().map(|wire| exception_word(*wire)).collect()
+}

@@ -1,0 +1,138 @@
+//! Compliance for admins: where a merchant stands, its limits, and the end of a hold.
+
+use engine::time::Timestamp;
+use http::StatusCode;
+use proto::{
+    Carried,
+    v1::{self, set_merchant_limits_request::Change},
+};
+use serde::Serialize;
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{answer, body::Body, call::Call, refusal::Refusal, state::Facade},
+    record::{Text, instant},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Thresholds {
+    single_cents: u64,
+    daily_cents: u64,
+    monthly_cents: u64,
+}
+
+impl Thresholds {
+    fn of(wire: &v1::Thresholds) -> Self {
+        Self {
+            single_cents: wire.single_cents.unwrap_or_default(),
+            daily_cents: wire.daily_cents.unwrap_or_default(),
+            monthly_cents: wire.monthly_cents.unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Crossing {
+    window: &'static str,
+    usd_cents: u64,
+    limit_cents: u64,
+    at: Text<Timestamp>,
+}
+
+impl Crossing {
+    fn of(wire: &v1::Crossing) -> Self {
+        let at = Text(instant(wire.at));
+        Self {
+            window: wire.window().word().unwrap_or_default(),
+            usd_cents: wire.usd_cents,
+            limit_cents: wire.limit_cents,
+            at,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Clearance<'a> {
+    by: &'a str,
+    reason: &'a str,
+    at: Text<Timestamp>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Standing<'a> {
+    merchant_id: &'a str,
+    flagged: bool,
+    flag: Option<Crossing>,
+    limits: Option<Thresholds>,
+    own_limits: bool,
+    soft_limits: Option<Thresholds>,
+    completed_last24h_cents: u64,
+    completed_last30d_cents: u64,
+    notices: Vec<Crossing>,
+    clearances: Vec<Clearance<'a>>,
+}
+
+fn shown(standing: &v1::ComplianceStatus) -> Response {
+    let clearances = standing.clearances.iter().map(|clearance| Clearance {
+        by: &clearance.by,
+        reason: &clearance.reason,
+        at: Text(instant(clearance.at)),
+    });
+    let body = Standing {
+        merchant_id: &standing.merchant_id,
+        flagged: standing.hold.is_some(),
+        flag: standing.hold.as_ref().map(Crossing::of),
+        limits: standing.limits.as_ref().map(Thresholds::of),
+        own_limits: standing.own_limits,
+        soft_limits: standing.soft_limits.as_ref().map(Thresholds::of),
+        completed_last24h_cents: standing.daily_cents,
+        completed_last30d_cents: standing.monthly_cents,
+        notices: standing.notices.iter().map(Crossing::of).collect(),
+        clearances: clearances.collect(),
+    };
+    answer::json(StatusCode::OK, &body)
+}
+
+/// Answers with where a merchant stands.
+pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
+    Ok(shown(&facade.engine.compliance().get_compliance_status(request).await?.carried()?))
+}
+
+/// Ends a hold: `{"reason", "limits"?}`.
+pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let reason = body.text("reason");
+    let limits = body.object("limits").map(|mut limits| {
+        let read = thresholds(&mut limits);
+        body.absorb(limits);
+        read
+    });
+    body.finish()?;
+    let request = v1::ClearHoldRequest { merchant_id: id.to_owned(), reason, limits };
+    Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.carried()?))
+}
+
+/// Gives a merchant hard limits of its own, or with `{"limits": null}` takes them away.
+pub(crate) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let change = if body.takes_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
+    body.finish()?;
+    let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), change: Some(change) };
+    Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.carried()?))
+}
+
+/// Reads three limits; each must be said, 0 for none.
+fn thresholds(body: &mut Body) -> v1::Thresholds {
+    let mut cents = |field: &str| body.cents(field, engine::compliance::Thresholds::MAX_CENTS);
+    v1::Thresholds {
+        single_cents: Some(cents("singleCents")),
+        daily_cents: Some(cents("dailyCents")),
+        monthly_cents: Some(cents("monthlyCents")),
+    }
+}

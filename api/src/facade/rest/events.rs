@@ -1,0 +1,82 @@
+//! A merchant's events: a list to be read from where one stopped, and a stream of what happens.
+
+use std::{convert::Infallible, time::Duration};
+
+use futures_util::StreamExt;
+use http::StatusCode;
+use proto::{ApiError, v1};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use warp::{
+    reply::{Reply, Response},
+    sse,
+};
+
+use crate::facade::http::{answer, call::Call, refusal::Refusal, state::Facade, stream::Shared};
+
+/// A quiet stream says this often that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client waits before it comes back.
+const RETRY: Duration = Duration::from_secs(3);
+/// Where a client says what it saw last when it comes back.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    /// The bodies of the webhooks, as they were sent.
+    events: Vec<&'a RawValue>,
+    next_cursor: &'a str,
+    has_more: bool,
+}
+
+/// Answers with the events after `after`, oldest first.
+pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let request = v1::ListEventsRequest {
+        page_token: query.get("after").unwrap_or_default().to_owned(),
+        page_size: query.limit(),
+    };
+    query.finish()?;
+    let list = facade.engine.events().list_events(call.caller.request(request)).await?.into_inner();
+    let events = list.events.iter().map(|event| serde_json::from_slice(&event.body)).collect::<Result<_, _>>();
+    let events = events.map_err(|_| ApiError::new(proto::Reason::Internal))?;
+    let body = List { events, next_cursor: &list.next_page_token, has_more: list.has_more };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Answers with one event: the body of its webhook.
+pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetEventRequest { event_id: id.to_owned() });
+    let found = facade.engine.events().get_event(request).await?.into_inner();
+    Ok(answer::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
+}
+
+/// Streams events as they happen: after `Last-Event-ID`, or after `after`, or from now on. It ends when the facade or
+/// the engine does; who comes back with the last id misses nothing.
+pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+    let query = call.query();
+    let after = last.filter(|id| !id.is_empty()).or_else(|| query.get("after").map(str::to_owned));
+    query.finish()?;
+    let permit = call.stream(&facade.edge)?;
+    let request = call.caller.request(v1::WatchEventsRequest { page_token: after });
+    let updates = facade.engine.events().watch_events(request).await?.into_inner();
+    let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
+    let updates = updates.take_until(Box::pin(facade.closed()));
+    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
+    let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
+    let mut response = sse::reply(stream).into_response();
+    answer::streams(&mut response);
+    Ok(response)
+}
+
+fn told(update: v1::WatchEventsResponse) -> sse::Event {
+    let told = sse::Event::default().id(update.next_page_token);
+    match update.event {
+        None => told.event("ready").retry(RETRY).data("{}"),
+        Some(event) => told.event(event.r#type().word().unwrap_or_default()).data(String::from_utf8_lossy(&event.body)),
+    }
+}

@@ -1,0 +1,105 @@
+//! Merchants: registration and their own record.
+
+use http::StatusCode;
+use proto::{Carried, v1};
+use serde::Serialize;
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    record::{self, Text},
+};
+
+/// Hours an old webhook secret may still sign.
+const GRACE_MAX_HOURS: u32 = 168;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Registered<'a> {
+    api_key: &'a str,
+    webhook_secret: &'a str,
+    merchant: record::Merchant<'a>,
+}
+
+/// Registers a merchant. Its key and secret are shown here and never again.
+pub(crate) async fn register(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let mut body = call.json().await?;
+    let name = body.text("name");
+    let account = match body.maybe_account() {
+        Some(account) => account,
+        None if body.is_sound("hiveAccount") && body.is_sound("hiveAccountName") => {
+            body.wrong("hiveAccount", "is required")
+        }
+        None => String::new(),
+    };
+    let icon_url = body.optional_text("iconUrl");
+    body.finish()?;
+    let request = v1::RegisterMerchantRequest { name, hive_account: account, icon_url };
+    let made = facade.engine.merchants().register_merchant(call.caller.request(request)).await?.into_inner();
+    let merchant = made.merchant.unwrap_or_default();
+    let body = Registered {
+        api_key: &made.api_key,
+        webhook_secret: &made.webhook_secret,
+        merchant: record::Merchant::of(&merchant),
+    };
+    Ok(answer::json(StatusCode::CREATED, &body))
+}
+
+/// Answers with the merchant that owns the key.
+pub(crate) async fn me(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetCurrentMerchantRequest {});
+    let merchant = facade.engine.merchants().get_current_merchant(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+}
+
+/// Answers with a merchant: oneself, or any for an admin.
+pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
+    let merchant = facade.engine.merchants().get_merchant(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+}
+
+/// Changes what the body names and answers with the merchant after it.
+pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let change = |value: Option<Option<String>>| value.map(v1::TextChange::from);
+    let request = v1::UpdateMerchantRequest {
+        merchant_id: id.to_owned(),
+        name: body.maybe_text("name"),
+        hive_account: body.maybe_account(),
+        icon_url: change(body.change("iconUrl")),
+        webhook_url: change(body.change("webhookUrl")),
+        support_url: change(body.change("supportUrl")),
+        x402_enabled: body.maybe_bool("x402Enabled"),
+        webhook_events: body.maybe_texts("webhookEvents").map(|words| v1::WebhookEvents {
+            types: words.iter().map(|word| v1::EventType::of_word(word).unwrap_or_default().into()).collect(),
+        }),
+    };
+    body.finish()?;
+    let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Secret<'a> {
+    webhook_secret: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_valid_until: Option<Text<engine::time::Timestamp>>,
+}
+
+/// Makes a new webhook secret and shows it for the only time.
+pub(crate) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.optional_json().await?;
+    let grace_hours = body.optional_integer("graceHours", 0..=GRACE_MAX_HOURS).unwrap_or(0);
+    body.finish()?;
+    let request = v1::RotateWebhookSecretRequest { merchant_id: id.to_owned(), grace_hours: Some(grace_hours) };
+    let made = facade.engine.merchants().rotate_webhook_secret(call.caller.request(request)).await?.into_inner();
+    let body = Secret {
+        webhook_secret: &made.webhook_secret,
+        previous_valid_until: made.previous_valid_until.map(|at| Text(record::instant(at))),
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}

@@ -1,0 +1,200 @@
+//! Payments: create, read, list, cancel, and the fee rate.
+
+use http::{HeaderValue, StatusCode, header::LOCATION};
+use proto::{Carried, caller::IDEMPOTENT_REPLAYED, v1};
+use serde::Serialize;
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    record::{self, Created, CreatedShort, Page, Text},
+};
+
+/// Creates a payment and answers with the first shape.
+pub(crate) async fn create(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let (payment, replayed) = open(facade, &mut call).await?;
+    let mut response = answer::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment));
+    locate(facade, &payment, replayed, &mut response);
+    Ok(response)
+}
+
+/// Creates a payment and answers with the second shape.
+pub(crate) async fn create_short(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let (payment, replayed) = open(facade, &mut call).await?;
+    let slug_url = record::slug_url(&facade.base_url, &payment.slug);
+    let mut response = answer::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
+    locate(facade, &payment, replayed, &mut response);
+    Ok(response)
+}
+
+/// Opens a session. Under an idempotency key it may have been opened before; then the mark comes along.
+async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<HeaderValue>), Refusal> {
+    call.with_key()?;
+    call.caller.idempotency_key = call.idempotency_key()?;
+    let mut body = call.json().await?;
+    let money = body.money();
+    let request = v1::CreatePaymentRequest {
+        amount_units: money.units,
+        currency: record::currency_to_wire(money.currency).into(),
+        description: body.text("description"),
+        redirect_url: body.optional_text("redirectUrl"),
+        cancel_url: body.optional_text("cancelUrl"),
+        metadata: body.metadata(),
+        expires_in_seconds: body.optional_integer("expiresInSeconds", 60..=86_400),
+    };
+    body.finish()?;
+    let payment = facade.engine.create_payment(call.caller.request(request)).await?;
+    let replayed = payment.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
+    Ok((payment.carried()?, replayed))
+}
+
+fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>, response: &mut Response) {
+    if let Some(replayed) = replayed {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
+    }
+    let url = facade.url(&format!("/api/public/payments/{}", payment.id));
+    if let Ok(url) = HeaderValue::from_str(&url) {
+        response.headers_mut().insert(LOCATION, url);
+    }
+}
+
+/// Answers with the whole record.
+pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.get_payment(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusBody<'a> {
+    id: &'a str,
+    status: &'static str,
+    completed_at: Option<Text<engine::time::Timestamp>>,
+}
+
+/// Answers with the state alone.
+pub(crate) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetPaymentStatusRequest { payment_id: id.to_owned() });
+    let status = facade.engine.get_payment_status(request).await?.into_inner();
+    let body = StatusBody {
+        id: &status.id,
+        status: record::status_word(status.status),
+        completed_at: status.completed_at.map(|at| Text(record::instant(at))),
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Answers with a page of records, newest first.
+pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let request = query.payments();
+    // The request skips whole pages.
+    let (limit, skip) = (request.page_size, request.skip);
+    let page = u32::try_from(skip / u64::from(limit)).unwrap_or(u32::MAX).saturating_add(1);
+    query.finish()?;
+    let found = facade.engine.payments().list_payments(call.caller.request(request)).await?.into_inner();
+    let data = found.payments.iter().map(|payment| record::Payment::of(&facade.base_url, payment)).collect();
+    let next_cursor = record::token(&found.next_page_token).map(str::to_owned);
+    let mut body = Page::uncounted(data, page, limit, next_cursor);
+    if let Some(total) = found.total_size {
+        body = body.counted(total, found.total_is_lower_bound);
+    }
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Transfers<'a> {
+    data: Vec<record::Transfer<'a>>,
+    next_cursor: Option<&'a str>,
+}
+
+/// Answers with a payment's transfers, newest first, page by page: `?cursor=&limit=`.
+pub(crate) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let page_token = query.cursor();
+    let request = v1::ListTransfersRequest { payment_id: id.to_owned(), page_size: query.limit(), page_token };
+    query.finish()?;
+    let page = facade.engine.payments().list_transfers(call.caller.request(request)).await?.into_inner();
+    let data = page.transfers.iter().map(record::Transfer::of).collect();
+    Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Volume {
+    days: Vec<Day>,
+    median_ms_to_pay: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Day {
+    day: String,
+    opened: u64,
+    completed: u64,
+    ended: u64,
+    hive: Text<u64>,
+    hbd: Text<u64>,
+    usd_cents: u64,
+}
+
+/// Answers with sums over the last days, today the last of them.
+pub(crate) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let days = query.days();
+    query.finish()?;
+    let request = call.caller.request(v1::GetVolumeRequest { days });
+    let volume = facade.engine.payments().get_volume(request).await?.into_inner();
+    let day = |day: &v1::DayVolume| Day {
+        day: record::instant(day.day).to_ledger().chars().take(10).collect(),
+        opened: day.opened,
+        completed: day.completed,
+        ended: day.ended,
+        hive: Text(day.hive_units),
+        hbd: Text(day.hbd_units),
+        usd_cents: day.usd_cents,
+    };
+    let body = Volume { days: volume.days.iter().map(day).collect(), median_ms_to_pay: volume.median_ms_to_pay };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Cancels for the merchant.
+pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    call.no_body().await?;
+    let request = call.caller.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().cancel_payment(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+}
+
+/// Deletes a payment's metadata and answers with what is left.
+pub(crate) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().delete_payment_metadata(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+}
+
+/// Deletes the note of the decision about a payment and answers with what is left.
+pub(crate) async fn delete_note(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().delete_payment_note(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FeeRate {
+    fee_percent: serde_json::Number,
+}
+
+/// Answers with the fee of payments created now.
+pub(crate) async fn fee_rate(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let rate = facade.engine.fees().get_fee_rate(call.caller.request(v1::GetFeeRateRequest {})).await?.into_inner();
+    let fee_percent = record::percent(rate.fee_percent_ten_thousandths);
+    Ok(answer::json(StatusCode::OK, &FeeRate { fee_percent }))
+}

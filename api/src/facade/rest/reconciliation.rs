@@ -1,0 +1,101 @@
+//! The daily check of the books, for admins.
+
+use engine::time::Timestamp;
+use http::StatusCode;
+use proto::v1;
+use serde::Serialize;
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    record::{self, Text, instant},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Day<'a> {
+    from: Text<Timestamp>,
+    to: Text<Timestamp>,
+    checked_at: Text<Timestamp>,
+    outcome: &'static str,
+    accounts: u32,
+    unchecked: u32,
+    obstacle: Option<&'a str>,
+    operations: u64,
+    mismatches: u32,
+    findings: Vec<Finding<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding<'a> {
+    account: &'a str,
+    merchant_ids: &'a [String],
+    missing: Vec<Operation<'a>>,
+    missing_count: u64,
+    extra: Vec<Operation<'a>>,
+    extra_count: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Operation<'a> {
+    tx_id: &'a str,
+    amount: record::Sum,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Days<'a> {
+    data: Vec<Day<'a>>,
+    next_cursor: Option<&'a str>,
+}
+
+impl<'a> Day<'a> {
+    fn of(day: &'a v1::Reconciliation) -> Self {
+        Self {
+            from: Text(instant(day.period_start)),
+            to: Text(instant(day.period_end)),
+            checked_at: Text(instant(day.checked_at)),
+            outcome: day.outcome().word().unwrap_or_default(),
+            accounts: day.accounts,
+            unchecked: day.unchecked,
+            obstacle: day.obstacle.as_deref(),
+            operations: day.operations,
+            mismatches: day.mismatches,
+            findings: day.findings.iter().map(Finding::of).collect(),
+        }
+    }
+}
+
+impl<'a> Finding<'a> {
+    fn of(finding: &'a v1::ReconciliationFinding) -> Self {
+        let list = |operations: &'a [v1::ReconciliationOperation]| operations.iter().map(Operation::of).collect();
+        Self {
+            account: &finding.account,
+            merchant_ids: &finding.merchant_ids,
+            missing: list(&finding.missing),
+            missing_count: finding.missing_count,
+            extra: list(&finding.extra),
+            extra_count: finding.extra_count,
+        }
+    }
+}
+
+impl<'a> Operation<'a> {
+    fn of(operation: &'a v1::ReconciliationOperation) -> Self {
+        Self { tx_id: &operation.tx_id, amount: record::Sum::of(operation.amount.as_ref()) }
+    }
+}
+
+/// Answers with what the checks of days said, newest first.
+pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let page_token = query.cursor();
+    let request = v1::ListReconciliationsRequest { page_size: query.limit(), page_token };
+    query.finish()?;
+    let listed = facade.engine.reconciliation().list_reconciliations(call.caller.request(request)).await?.into_inner();
+    let data = listed.reconciliations.iter().map(Day::of).collect();
+    Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
+}

@@ -1,0 +1,354 @@
+//! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use engine::{payment::State, time::Timestamp, webhook::EventType};
+use http::StatusCode;
+use proto::{
+    Carried, Carries,
+    caller::IDEMPOTENT_REPLAYED,
+    v1::{self, WebhookDeliveryState, WebhookTrigger},
+};
+use serde::Serialize;
+use warp::reply::Response;
+
+use crate::facade::{
+    http::{answer, body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, state::Facade},
+    record::{self, Text},
+};
+
+const NO_INSTANT: &str = "must be an ISO 8601 instant such as 2026-11-20T14:00:00Z";
+
+/// The words of a delivery's state.
+const STATES: [(&str, WebhookDeliveryState); 4] = [
+    ("pending", WebhookDeliveryState::Pending),
+    ("held", WebhookDeliveryState::Held),
+    ("delivered", WebhookDeliveryState::Delivered),
+    ("failed", WebhookDeliveryState::Failed),
+];
+
+type Instant = Option<Text<Timestamp>>;
+
+fn instant(wire: Option<proto::time::Timestamp>) -> Instant {
+    wire.map(|wire| Text(record::instant(wire)))
+}
+
+/// How much of a delivery's body is shown.
+const SHOWN_BODY_MAX: usize = 65_536;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Endpoint<'a> {
+    merchant_id: &'a str,
+    url: Option<&'a str>,
+    enabled: bool,
+    /// One word for how it is: `none`, `active`, `failing`, `disabled`.
+    status: &'static str,
+    disabled_reason: Option<&'static str>,
+    disabled_at: Instant,
+    failing_since: Instant,
+    failed_attempts: u32,
+    warning: Option<&'static str>,
+    breaker_open: bool,
+    last_success_at: Instant,
+    last_failure_at: Instant,
+    #[serde(flatten)]
+    replayed: Option<Replayed>,
+}
+
+impl<'a> Endpoint<'a> {
+    fn of(endpoint: &'a v1::WebhookEndpoint) -> Self {
+        let status = match (&endpoint.url, endpoint.disabled_at, endpoint.failing_since) {
+            (None, ..) => "none",
+            (_, Some(_), _) => "disabled",
+            (.., Some(_)) => "failing",
+            _ => "active",
+        };
+        Self {
+            merchant_id: &endpoint.merchant_id,
+            url: endpoint.url.as_deref(),
+            enabled: endpoint.enabled,
+            status,
+            disabled_reason: endpoint.disabled_reason().word(),
+            disabled_at: instant(endpoint.disabled_at),
+            failing_since: instant(endpoint.failing_since),
+            failed_attempts: endpoint.failed_attempts,
+            warning: endpoint.warning().word(),
+            breaker_open: endpoint.breaker_open,
+            last_success_at: instant(endpoint.last_success_at),
+            last_failure_at: instant(endpoint.last_failure_at),
+            replayed: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed {
+    replayed: u32,
+    has_more: bool,
+}
+
+impl From<v1::ReplayWebhooksResponse> for Replayed {
+    fn from(made: v1::ReplayWebhooksResponse) -> Self {
+        Self { replayed: made.replayed, has_more: made.has_more }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Delivery<'a> {
+    id: &'a str,
+    event_id: &'a str,
+    merchant_id: &'a str,
+    /// There is one endpoint a merchant; it is named as the merchant is.
+    endpoint_id: &'a str,
+    trigger: &'static str,
+    status: &'static str,
+    attempts: u32,
+    created_at: Text<Timestamp>,
+    next_attempt_at: Instant,
+    last_outcome: Option<&'static str>,
+    last_http_status: Option<u32>,
+    last_attempt_at: Instant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt_log: Option<Vec<Attempt<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_body: Option<Cow<'a, str>>,
+}
+
+impl<'a> Delivery<'a> {
+    pub(crate) fn of(delivery: &'a v1::WebhookDelivery) -> Self {
+        let status = STATES.iter().find(|(_, state)| *state == delivery.state());
+        Self {
+            id: &delivery.id,
+            event_id: &delivery.event_id,
+            merchant_id: &delivery.merchant_id,
+            endpoint_id: &delivery.merchant_id,
+            trigger: trigger(delivery.trigger()),
+            status: status.map_or("", |(word, _)| word),
+            attempts: delivery.attempts,
+            created_at: Text(record::instant(delivery.created_at)),
+            next_attempt_at: instant(delivery.next_attempt_at),
+            last_outcome: delivery.last_outcome().word(),
+            last_http_status: delivery.last_http_status,
+            last_attempt_at: instant(delivery.last_attempt_at),
+            attempt_log: None,
+            request_body: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt<'a> {
+    attempt: u32,
+    trigger: &'static str,
+    url: &'a str,
+    scheduled_at: Text<Timestamp>,
+    started_at: Text<Timestamp>,
+    ended_at: Text<Timestamp>,
+    duration_ms: u64,
+    outcome: &'static str,
+    http_status: Option<u32>,
+    response_snippet: &'a str,
+    next_attempt_at: Instant,
+    request_bytes_sha256: &'a str,
+    request_headers: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Attempt<'a> {
+    fn of(attempt: &'a v1::WebhookAttempt) -> Self {
+        Self {
+            attempt: attempt.number,
+            trigger: trigger(attempt.trigger()),
+            url: &attempt.url,
+            scheduled_at: Text(record::instant(attempt.scheduled_at)),
+            started_at: Text(record::instant(attempt.started_at)),
+            ended_at: Text(record::instant(attempt.ended_at)),
+            duration_ms: attempt.duration_ms,
+            outcome: attempt.outcome().word().unwrap_or_default(),
+            http_status: attempt.http_status,
+            response_snippet: &attempt.response_snippet,
+            next_attempt_at: instant(attempt.next_attempt_at),
+            request_bytes_sha256: &attempt.body_sha256,
+            request_headers: attempt.request_headers.iter().map(|header| (&*header.name, &*header.value)).collect(),
+        }
+    }
+}
+
+/// Returns the words of a delivery: why it was made, and how it stands.
+pub(crate) fn words(delivery: &v1::WebhookDelivery) -> (&'static str, &'static str) {
+    let shown = Delivery::of(delivery);
+    (shown.trigger, shown.status)
+}
+
+const fn trigger(trigger: WebhookTrigger) -> &'static str {
+    match trigger {
+        WebhookTrigger::Unspecified => "",
+        WebhookTrigger::Auto => "auto",
+        WebhookTrigger::Manual => "manual",
+        WebhookTrigger::Test => "test",
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    deliveries: Vec<Delivery<'a>>,
+    next_cursor: Option<&'a str>,
+}
+
+/// Answers with how the endpoint is.
+pub(crate) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
+    let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &Endpoint::of(&endpoint)))
+}
+
+/// Sends events to a disabled endpoint again, and what was held since a time if that is asked.
+pub(crate) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.optional_json().await?;
+    let replay_since = since(&mut body, "replaySince");
+    body.finish()?;
+    let request = v1::EnableWebhookEndpointRequest { merchant_id: id.to_owned(), replay_since };
+    let request = call.caller.request(request);
+    let enabled = facade.engine.webhook_endpoints().enable_webhook_endpoint(request).await?.into_inner();
+    let endpoint = enabled.endpoint.unwrap_or_default();
+    let replayed = enabled.replayed.map(Replayed::from);
+    Ok(answer::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
+}
+
+/// Sends every event again that was held or given up since a time.
+pub(crate) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let since = since(&mut body, "since");
+    if since.is_none() && body.is_sound("since") {
+        body.wrong::<()>("since", "is required");
+    }
+    body.finish()?;
+    let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since };
+    let made = facade.engine.webhook_endpoints().replay_webhooks(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Replayed::from(made)))
+}
+
+fn since(body: &mut Body, field: &str) -> Option<proto::time::Timestamp> {
+    let text = body.optional_text(field)?;
+    match Timestamp::parse(&text) {
+        Some(instant) => Some(record::instant_to_wire(instant)),
+        None => body.wrong(field, NO_INSTANT),
+    }
+}
+
+/// Says which words a field takes, and which of them was probably meant.
+fn one_of(word: &str, known: &[&'static str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("must be one of {}; did you mean {near}?", known.join(", ")),
+        None => format!("must be one of {}", known.join(", ")),
+    }
+}
+
+/// Sends a test event and answers with its delivery.
+pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    call.caller.idempotency_key = call.idempotency_key()?;
+    let mut body = call.optional_json().await?;
+    let kind = body.optional_text("type");
+    let kind = kind.and_then(|word| {
+        let kind = v1::EventType::of_word(&word);
+        if kind.is_none() {
+            body.wrong::<()>("type", one_of(&word, &EventType::ALL.map(EventType::as_str)));
+        }
+        kind.map(i32::from)
+    });
+    let status = body.optional_text("status").and_then(|word| {
+        let status = record::status_of_word(&word);
+        if status.is_none() {
+            body.wrong::<()>("status", one_of(&word, &State::ALL.map(State::word)));
+        }
+        status.map(i32::from)
+    });
+    body.finish()?;
+    let request = v1::SendTestWebhookRequest { merchant_id: id.to_owned(), r#type: kind, status };
+    let request = call.caller.request(request);
+    told(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
+}
+
+/// Lists deliveries, newest first.
+pub(crate) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let (page_size, page_token) = (query.limit(), query.cursor());
+    let v1::ExportWebhookDeliveriesRequest { merchant_id, states, event_id, payment_id } = filter(&mut query, id);
+    let request = v1::ListWebhookDeliveriesRequest { merchant_id, page_size, page_token, states, event_id, payment_id };
+    query.finish()?;
+    let request = call.caller.request(request);
+    let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
+    let deliveries = list.deliveries.iter().map(Delivery::of).collect();
+    Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: record::token(&list.next_page_token) }))
+}
+
+/// Reads which deliveries of a merchant are meant.
+pub(crate) fn filter(query: &mut Query, id: &str) -> v1::ExportWebhookDeliveriesRequest {
+    v1::ExportWebhookDeliveriesRequest {
+        merchant_id: id.to_owned(),
+        states: states(query),
+        event_id: query.get("eventId").map(str::to_owned),
+        payment_id: query.get("paymentId").map(str::to_owned),
+    }
+}
+
+fn states(query: &mut Query) -> Vec<i32> {
+    let mut states = Vec::new();
+    for word in query.list("status") {
+        match STATES.iter().find(|(known, _)| *known == word) {
+            Some((_, state)) => states.push((*state).into()),
+            None => query.wrong("status", "must be pending, held, delivered or failed"),
+        }
+    }
+    states
+}
+
+/// Answers with a delivery and its attempts.
+pub(crate) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
+    let request = named(&mut call, id, delivery)?;
+    let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.carried()?;
+    let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
+    let request_body = delivery.request_body.as_deref().map(shown);
+    Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
+}
+
+/// Returns the body that a delivery sends as it is shown: cut where it is longer than anybody reads.
+pub(crate) fn shown(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&body[..body.len().min(SHOWN_BODY_MAX)])
+}
+
+/// Sends the event of a delivery once more and answers with the new delivery.
+pub(crate) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
+    call.caller.idempotency_key = call.idempotency_key()?;
+    call.with_key()?;
+    call.no_body().await?;
+    let request = v1::RedeliverWebhookRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
+    let request = call.caller.request(request);
+    told(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
+}
+
+/// Answers with a delivery that was asked for, and a mark where it was asked for before under the same key.
+fn told<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
+where
+    R: Carries<Record = v1::WebhookDelivery>,
+{
+    let replayed = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
+    let mut response = answer::json(StatusCode::OK, &Delivery::of(&sent.carried()?));
+    if let Some(replayed) = replayed {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
+    }
+    Ok(response)
+}
+
+fn named(call: &mut Call, id: &str, delivery: &str) -> Result<tonic::Request<v1::GetWebhookDeliveryRequest>, Refusal> {
+    let request = v1::GetWebhookDeliveryRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
+    Ok(call.with_key()?.request(request))
+}
