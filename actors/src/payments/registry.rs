@@ -2,6 +2,11 @@
 //!
 //! A payment is active (it has an actor) or passive (it is a row in the store). Callers do not see the difference: an
 //! order to a passive payment activates it from its snapshot, in the same way as creation and recovery do.
+//!
+//! The registry reads inside its mailbox: the snapshot of a passive payment, by its key, and for the sweep the next due
+//! payments, a few at a time. The actor that is then spawned must start from the newest snapshot, a watcher must miss no
+//! change after its first snapshot, and the orders of a payment must stay in order. With a read beside the mailbox all
+//! three would need a state of their own for payments that are being read. Commits are left to the actors of the payments.
 
 use std::{
     collections::{BTreeMap, VecDeque},

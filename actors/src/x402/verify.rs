@@ -44,7 +44,8 @@ impl X402 {
     /// The payer of a session gets the same receipt however often it shows the same payment.
     ///
     /// # Errors
-    /// [`X402Error::Refused`]; with [`Reason::SettlementPending`] the same request may be repeated until it is decided.
+    /// [`X402Error::Refused`]; with [`SettlementPending`](engine::x402::Reason::SettlementPending) the same request may be
+    /// repeated until it is decided.
     pub async fn settle(&self, request: &X402Request) -> Result<Settled, X402Error> {
         self.settle_for(request, &Caller::default()).await
     }
@@ -53,8 +54,8 @@ impl X402 {
     /// the same idempotency key. A session needs no key.
     ///
     /// # Errors
-    /// As [`X402::settle`], [`EngineError::KeyReused`] where the key stands for something else, and
-    /// [`EngineError::IdentifierReused`].
+    /// As [`X402::settle`], [`KeyReused`](crate::error::EngineError::KeyReused) where the key stands for something else, and
+    /// [`IdentifierReused`](crate::error::EngineError::IdentifierReused).
     pub async fn settle_for(&self, request: &X402Request, caller: &Caller) -> Result<Settled, X402Error> {
         let verdict = match &request.target {
             Target::Session(id) => self.settle_session(*id, &request.payload).await,
