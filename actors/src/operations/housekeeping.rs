@@ -55,7 +55,10 @@ const ACCOUNTS: usize = 1_000;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
+    /// Do what is due.
     Look,
+    /// Go on with the transfers that wait for their sessions.
+    Attach,
 }
 
 pub(crate) struct Housekeeper {
@@ -248,7 +251,16 @@ impl Actor for Housekeeper {
         })
     }
 
-    async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, myself: ActorRef<Msg>, msg: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
+        match msg {
+            Msg::Look => self.look(&myself, round).await,
+            Msg::Attach => self.attach_waiting(&myself, round).await,
+        }
+    }
+}
+
+impl Housekeeper {
+    async fn look(&self, myself: &ActorRef<Msg>, round: &mut Round) -> Result<(), ActorProcessingErr> {
         let opened = self.payments.opened();
         let interval = self.context.settings.unhurried();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
@@ -266,10 +278,23 @@ impl Actor for Housekeeper {
             self.bill(round).await;
             self.settle_accounts().await;
             round.personal.go_on(&self.context, &self.payments).await;
-            let after = round.unmatched_after.take();
-            round.unmatched_after = waiting::attach_waiting(&self.context, self.payments.registry(), after).await;
+            return self.attach_waiting(myself, round).await;
         }
-        round.next = Some(Timer::send(&myself, interval, Msg::Look));
+        round.next = Some(Timer::send(myself, interval, Msg::Look));
+        Ok(())
+    }
+
+    /// Looks at the next few transfers that wait for their sessions, and goes on at once until it has seen all: after a
+    /// restore, or when strangers name sessions that never were, many wait in vain.
+    async fn attach_waiting(&self, myself: &ActorRef<Msg>, round: &mut Round) -> Result<(), ActorProcessingErr> {
+        let after = round.unmatched_after.take();
+        round.unmatched_after = waiting::attach_waiting(&self.context, self.payments.registry(), after).await;
+        round.next = if round.unmatched_after.is_some() {
+            myself.cast(Msg::Attach)?;
+            None
+        } else {
+            Some(Timer::send(myself, self.context.settings.unhurried(), Msg::Look))
+        };
         Ok(())
     }
 }

@@ -119,6 +119,43 @@ async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_ap
 }
 
 #[tokio::test(start_paused = true)]
+async fn transfers_that_wait_in_vain_hold_up_nobody_elses() {
+    let world = World::started(store()).await;
+    let merchant = world.owner().await;
+    let terms = Terms {
+        merchant: merchant.id,
+        pay_to: name("blue.mugs"),
+        fee_percent: engine::money::FeePercent::ZERO,
+        fee_mode: engine::payment::FeeMode::Invoice,
+        rate: None,
+        default_lifetime: Duration::from_secs(1_800),
+        grace: Duration::ZERO,
+        livemode: true,
+    };
+    let now = world.gateway().now();
+    // They name older sessions, so they come first.
+    let older = |number: u32| {
+        let [a, b, c, d] = number.to_be_bytes();
+        PaymentId::new(now.minus(Duration::from_secs(3_600)), [a, b, c, d, 0, 0, 0, 0, 0, 0])
+    };
+    for block in 0..20 {
+        let named = (0..100).map(|number| memo_of(older(block * 100 + number)));
+        world.ledger.produce(named.map(|memo| transfer("mallory", "blue.mugs", 1, &memo)).collect());
+    }
+    let id = PaymentId::new(now, [7; 10]);
+    let payment = Payment::open(draft(), terms, id, SlugToken::from_bits(9), now).unwrap();
+    world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(id))]);
+    world.ledger.settle();
+    let waiting = async || world.env.store.waiting_for_sessions(None, 3_000).await.unwrap().len();
+    world.until("all are kept", async || waiting().await == 2_001).await;
+    let write = Write::Payment { payment: Arc::new(payment), expected: None };
+    world.env.store.commit(Batch::of(write)).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    world.until_state(id, State::Completed).await;
+    assert!(begun.elapsed() <= Duration::from_secs(61), "one look is enough: {:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_that_was_paid() {
     let world = World::started(store()).await;
     let merchant = world.owner().await;
