@@ -122,6 +122,7 @@ mutants! {
     "small-exceptions-untold": "the first exception of a kind is not announced if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
     "failing-since-the-last-failure": "an endpoint counts as failing since its last failure, not since its first";
+    "owed-before-the-price-is-final": "what was paid again is owed back while the price can still leave the chain";
     "every-decision-accepts": "whatever a merchant decides about a payment, its money is kept as accepted";
     "chain-id-not-checked": "a node of another chain is used";
     "retry-after-ignored": "a node that limits the rate is asked again after two seconds, whatever it says";

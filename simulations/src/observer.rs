@@ -98,6 +98,8 @@ pub struct Observer {
     pub final_num: u32,
     /// Which session a transaction's memo names, as its sender meant it; every transaction of a customer is here.
     pub intents: Index<TxId, Option<PaymentId>>,
+    /// Which session the memo of a fee names in a transaction whose other memo names none.
+    pub fee_intents: BTreeMap<(TxId, u32), PaymentId>,
     /// Which session a merchant's word put a single transfer to.
     pub assignments: BTreeMap<(TxId, u32), PaymentId>,
     /// Those of them that a person put there.
@@ -126,6 +128,8 @@ pub struct Observer {
     pub nodes: usize,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
     pub let_go: IndexSet<TxId>,
+    /// Transactions whose open claim a restored store does not know: they may come, whatever is said about them since.
+    pub forgotten: IndexSet<TxId>,
     /// The transfers of a session that its merchant accepted as they came.
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
@@ -283,6 +287,7 @@ impl Observer {
                         let text = format!("{} or its nonce {:?} was claimed before", claimed.tx_id, claimed.nonce);
                         self.violate("claimed-once", text, session_of(claimed));
                     }
+                    self.forgotten.shift_remove(&claimed.tx_id);
                     self.claims.insert(claimed.tx_id, claimed.clone());
                     self.nonces.insert(name, claimed.tx_id);
                 }

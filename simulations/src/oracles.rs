@@ -259,7 +259,9 @@ fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
     // A block that a fork removed has moved nothing.
     let mut refused = observer.refused.difference(&observer.own_broadcasts);
-    let taken = refused.find(|tx_id| observer.true_ids.contains(*tx_id) && !observer.is_misled(**tx_id));
+    // A restored store cannot know what was broadcast since its backup: its payer is told that the session takes no more.
+    let may_be = |tx_id: &TxId| observer.is_misled(*tx_id) || observer.forgotten.contains(tx_id);
+    let taken = refused.find(|tx_id| observer.true_ids.contains(*tx_id) && !may_be(tx_id));
     match taken {
         None => Ok(()),
         Some(tx_id) => {

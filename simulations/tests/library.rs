@@ -77,7 +77,7 @@ const RACES: [(&str, &str); 13] = [
 ];
 
 /// What a scenario is about, where its end alone does not show that it happened.
-const REACHED: [(&str, &str); 21] = [
+const REACHED: [(&str, &str); 24] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),
     ("recurrent-transfer-lagging-node", "a recurrent transfer is executed"),
@@ -95,6 +95,9 @@ const REACHED: [(&str, &str); 21] = [
     ("reads-fail", "a read of the store fails"),
     ("accounts-of-others", "a stranger sends a merchant's proof"),
     ("restored-from-a-backup", "a backup is restored"),
+    ("restored-without-a-claim", "a backup is restored"),
+    ("restored-while-an-agent-waits", "a backup is restored"),
+    ("sent-back-before-the-price-is-final", "a merchant sends money back"),
     ("unusual-nodes", "a node of another chain is refused"),
     ("accounts-of-others", "a stale proof gives no right"),
     ("accounts-of-others", "a merchant ignores a transfer"),

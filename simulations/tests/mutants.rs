@@ -19,6 +19,7 @@ const NEW: &[&str] = &[
     "failing-since-the-last-failure",
     "missing-history-is-empty",
     "one-node-without-a-price",
+    "owed-before-the-price-is-final",
     "proof-by-any-sender",
     "proven-account-changes-at-once",
     "read-error-ignored",

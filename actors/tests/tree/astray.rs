@@ -132,7 +132,7 @@ async fn transfers_that_wait_in_vain_hold_up_nobody_elses() {
         grace: Duration::ZERO,
         livemode: true,
     };
-    let now = world.gateway().now();
+    let now = world.engine().now();
     // They name older sessions, so they come first.
     let older = |number: u32| {
         let [a, b, c, d] = number.to_be_bytes();

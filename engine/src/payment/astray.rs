@@ -254,12 +254,15 @@ impl Payment {
 }
 
 /// Adds up what is owed back for a payment: money that is final, was not asked for or bought nothing, and was neither
-/// accepted nor sent back.
+/// accepted nor sent back. Nothing in its currency is owed for a completed payment before its price is final; after a
+/// reversal the price never will be.
 #[derive(Debug)]
 pub struct Owing {
     by_payer: BTreeMap<(AccountName, Currency), u64>,
     /// What counted and is owed all the same: where it bought nothing, and from the end where it was too much.
     excess: u64,
+    /// The currency of a price that can still leave the chain: what is final of it may be all that the merchant has.
+    unsettled: Option<Currency>,
     accepted: Option<Accepted>,
 }
 
@@ -272,13 +275,18 @@ impl Owing {
             state if state.is_terminal() => u64::MAX,
             _ => 0,
         };
+        let is_unsettled = payment.state == State::Completed
+            && !payment.is_reversed
+            && payment.paid_units() < payment.amount.units
+            && !mutant!("owed-before-the-price-is-final");
+        let unsettled = is_unsettled.then_some(payment.amount.currency);
         let accepted = payment.accepted.filter(|_| !mutant!("accepted-is-owed-again") || payment.resolution.is_some());
-        Self { by_payer: BTreeMap::new(), excess, accepted }
+        Self { by_payer: BTreeMap::new(), excess, unsettled, accepted }
     }
 
     /// Adds a transfer of the payment. Every transfer must be added once, the newest first.
     pub fn add(&mut self, credit: &Credit) {
-        if credit.finality != Finality::Irreversible {
+        if credit.finality != Finality::Irreversible || self.unsettled == Some(credit.money.currency) {
             return;
         }
         let is_counted = credit.disposition == Disposition::Counted;

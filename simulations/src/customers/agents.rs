@@ -54,6 +54,10 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
     world.observe(|observer| {
         let intent = (trick != Trick::NonceMemo).then_some(known.id);
         observer.intents.insert(tx_id, intent);
+        // The fee names the session all the same, also where a restored store knows no claim.
+        if trick == Trick::NonceMemo && known.fee.is_some() {
+            observer.fee_intents.insert((tx_id, 1), known.id);
+        }
     });
     let meant = Meant {
         transaction,

@@ -17,6 +17,7 @@ macro_rules! durable {
 
             /// Notes that the store is as it was at that moment.
             pub fn restored(&mut self, durable: Durable) {
+                self.forgets_claims(&durable);
                 $(self.$field = durable.$field;)*
                 self.maybe.clear();
                 self.posting.clear();
@@ -56,4 +57,15 @@ durable! {
     remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
     opened: BTreeMap<u32, PaymentId>,
     proofs: Proofs,
+}
+
+impl Observer {
+    /// Notes the claims that the store knew until now and will not know: they were broadcast, unless they were refused.
+    fn forgets_claims(&mut self, durable: &Durable) {
+        let is_lost = |tx_id: &&TxId| {
+            !durable.claims.contains_key(*tx_id) && !self.refused.contains(*tx_id) && !self.let_go.contains(*tx_id)
+        };
+        let lost: Vec<TxId> = self.claims.keys().filter(is_lost).copied().collect();
+        self.forgotten.extend(lost);
+    }
 }

@@ -44,8 +44,9 @@ impl Observer {
             }
             let key = (transfer.tx_id, transfer.place.op_in_tx);
             self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
-            if let Some(Some(id)) = self.intents.get(&key.0) {
-                self.truth_by_session.entry(*id).or_default().push(key);
+            let named = self.intents.get(&key.0).copied().flatten().or_else(|| self.fee_intents.get(&key).copied());
+            if let Some(id) = named {
+                self.truth_by_session.entry(id).or_default().push(key);
             }
             self.holds_for_good(transfer);
         }
@@ -301,7 +302,8 @@ impl Observer {
     /// of that block.
     #[must_use]
     pub fn target_of(&self, transfer: (TxId, u32)) -> Option<PaymentId> {
-        self.assignments.get(&transfer).copied().or_else(|| self.target(transfer.0))
+        let named = || self.target(transfer.0).or_else(|| self.fee_intents.get(&transfer).copied());
+        self.assignments.get(&transfer).copied().or_else(named)
     }
 
     /// Says whether the claim on a transaction is open.

@@ -198,6 +198,26 @@ fn what_bought_nothing_is_owed_to_who_paid_it() {
 }
 
 #[test]
+fn nothing_is_owed_in_the_currency_of_a_price_that_a_fork_may_still_take_back() {
+    let settle = |evidence, seconds| Command::Settle { tx_id: tx(5), evidence, block: block_at(seconds) };
+    let hive = Transfer { money: Money::new(50, Hive), ..transfer(3, 1, OPENED + 15) };
+    let completed = || {
+        claimed()
+            .then(settle(ClaimFinality::InBlock, OPENED + 6), OPENED + 7)
+            .then(paid(2, 700, OPENED + 9), OPENED + 60)
+            .then(credit(hive.clone(), Finality::Irreversible), OPENED + 60)
+            .is(State::Completed, &["paid_again", "wrong_currency"])
+    };
+    assert_eq!(owed(&completed()), lines(&[("alice", "0.050 HIVE")]), "it may be all of the price that stays");
+    let bury = Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) };
+    let all = lines(&[("alice", "0.050 HIVE"), ("alice", "0.700 HBD")]);
+    let reversed = completed().then(bury, OPENED + 603);
+    assert_eq!((reversed.payment.is_reversed, owed(&reversed)), (true, all.clone()));
+    let is_final = completed().then(settle(ClaimFinality::Irreversible, OPENED + 6), OPENED + 66);
+    assert_eq!(owed(&is_final), all);
+}
+
+#[test]
 fn a_refund_on_the_chain_is_listed_once_and_lowers_what_is_owed() {
     let sent = refund(9, "alice", Money::new(300, Hbd));
     let case = late().then(sent.clone(), EXPIRES + 93).refused(sent, EXPIRES + 96, Rejection::Unchanged { id: ID });
