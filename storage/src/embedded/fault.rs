@@ -1,6 +1,10 @@
 //! What can go wrong below the `Store`: the disk, or what is on it.
 
-use crate::{CommitError, ReadError, embedded::maintenance::directory::OpenError, record::Damage};
+use crate::{
+    batch::CommitError,
+    record::wire::Damage,
+    store::error::{OpenError, ReadError},
+};
 
 /// A failure that no caller can do anything about.
 #[derive(Debug, thiserror::Error)]

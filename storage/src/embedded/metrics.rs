@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::embedded::{damage::Damages, fault::Fault, wal::snapshot::Snapshot};
+use crate::embedded::damage::Damages;
 
 /// Metrics of commits. Counting costs a few nanoseconds a commit; a commit costs an fsync.
 #[derive(Debug, Clone)]
@@ -82,45 +82,5 @@ impl CommitMetrics {
 
     pub(crate) fn failed(&self) {
         self.failed.inc();
-    }
-}
-
-/// How much a store holds. The database keeps every figure as of its last checkpoint; each row that was committed since is
-/// looked up, which takes some tenths of a second where the log is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Figures {
-    /// Payments.
-    pub payments: u64,
-    /// Payments that are pending, awake or parked.
-    pub open_payments: u64,
-    /// Payments of which the chain has something to decide.
-    pub in_flight: u64,
-    /// Merchants.
-    pub merchants: u64,
-    /// Events that are kept.
-    pub events: u64,
-    /// Webhooks to deliver.
-    pub outbox: u64,
-    /// Transfers that paid no session, handled ones too.
-    pub unmatched: u64,
-    /// Those of them that name a session nobody knew and about which nothing is done.
-    pub strays: u64,
-    /// Commits that wait for the writer.
-    pub queue: u64,
-}
-
-impl Figures {
-    pub(crate) fn read(snapshot: &Snapshot) -> Result<Self, Fault> {
-        Ok(Self {
-            payments: snapshot.payments().len()?,
-            open_payments: snapshot.deadlines().len()?,
-            in_flight: snapshot.in_flight().len()?,
-            merchants: snapshot.merchants().len()?,
-            events: snapshot.events().len()?,
-            outbox: snapshot.outbox().len()?,
-            unmatched: snapshot.unmatched().len()?,
-            strays: snapshot.strays().len()?,
-            queue: 0,
-        })
     }
 }

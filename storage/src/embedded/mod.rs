@@ -10,4 +10,5 @@ pub(crate) mod options;
 pub(crate) mod read;
 pub(crate) mod store;
 pub(crate) mod tables;
+pub(crate) mod topics;
 pub(crate) mod wal;

@@ -1,6 +1,6 @@
 //! Options of the embedded store.
 
-use super::commit::committer::CommitMode;
+use crate::embedded::commit::committer::CommitMode;
 
 /// How a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

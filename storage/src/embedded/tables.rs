@@ -72,32 +72,19 @@
 //! | a page of the audit log, of all or of one merchant | its records |
 //! | merchants by words | all merchants |
 
-use std::collections::BTreeMap;
-
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     mutant,
 };
 use redb::{
-    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError, Value,
-    WriteTransaction,
+    Database, Key, ReadTransaction, ReadableTable, Table, TableDefinition, TableError, Value, WriteTransaction,
 };
 
 use crate::{
-    embedded::{
-        commit::transaction::{Draft, Logged},
-        damage::Damages,
-        fault::Fault,
-        read::days::DayKey,
-        wal::{
-            memtable::RowKey,
-            snapshot::Snapshot,
-            view::{Layers, View},
-        },
-    },
+    embedded::fault::Fault,
     record::{
-        SUMMARY_LEN,
         checked::{Checked, Seed, Text},
+        summary::SUMMARY_LEN,
     },
 };
 
@@ -124,7 +111,115 @@ pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, Fault
     Ok(transaction)
 }
 
-macro_rules! tables {
+/// Calls a macro with the list of all tables: constant, name, key and value.
+macro_rules! with_tables {
+    ($callback:ident) => {
+        $callback! {
+            /// Payments.
+            PAYMENTS, payments: u128 => &'static [u8];
+            /// Checkout addresses.
+            SLUGS, slugs: u128 => u128;
+            /// What a merchant's list filters by.
+            PAYMENTS_BY_MERCHANT, payments_by_merchant: ListKey => &'static [u8; SUMMARY_LEN];
+            /// The sums of a merchant's days.
+            PAYMENT_DAYS, payment_days: DayKey => &'static [u8];
+            /// How many payments of a merchant stand in a state (its code).
+            PAYMENT_COUNTS, payment_counts: (u128, u32) => u64;
+            /// Pending payments by deadline.
+            DEADLINES, deadlines: (u64, u128) => ();
+            /// Payments with an open claim, or with a transfer in a block that can still change.
+            IN_FLIGHT, in_flight: u128 => ();
+            /// Transfers of payments.
+            TRANSFERS, transfers: (u128, &'static [u8; 20], u32) => &'static [u8];
+            /// Transfers of payments in the order they became known: the transaction and the operation.
+            TRANSFER_ORDER, transfer_order: (u128, u64) => (&'static [u8; 20], u32);
+            /// Merchants.
+            MERCHANTS, merchants: u128 => &'static [u8];
+            /// Whose an API key is.
+            API_KEYS, api_keys: &'static [u8; 32] => u128;
+            /// Watched accounts.
+            ACCOUNTS, accounts: Text => u64;
+            /// Merchants by account.
+            ACCOUNT_MERCHANTS, account_merchants: (Text, u128) => ();
+            /// Merchants that have proven their account, by account.
+            PROVEN_MERCHANTS, proven_merchants: (Text, u128) => ();
+            /// Merchants with a pending change of their account, by when something is to be done about it.
+            PENDING_ACCOUNTS, pending_accounts: (u64, u128) => ();
+            /// Accounts that a merchant left, and when they are watched no more.
+            RETIRED_ACCOUNTS, retired_accounts: Text => u64;
+            /// Idempotency keys.
+            IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
+            /// Idempotency keys by the time they were made.
+            IDEMPOTENCY_TIMES, idempotency_times: (u64, u128, &'static [u8; 32]) => ();
+            /// Events.
+            EVENTS, events: (u128, u64) => &'static [u8];
+            /// The last place in a merchant's list of events, the epoch it was given in, and the last place before that epoch.
+            EVENT_SEQS, event_seqs: u128 => (u64, u64, u64);
+            /// Where an event stands.
+            EVENT_IDS, event_ids: u128 => (u128, u64);
+            /// Events by the time they happened at.
+            EVENT_TIMES, event_times: (u64, u128) => ();
+            /// Deliveries, whatever became of them.
+            DELIVERIES, deliveries: DeliveryKey => &'static [u8];
+            /// Deliveries of a payment's events.
+            PAYMENT_DELIVERIES, payment_deliveries: (u128, u128) => ();
+            /// Deliveries of an event.
+            EVENT_DELIVERIES, event_deliveries: (u128, u128) => ();
+            /// Deliveries that wait, are held or have failed: merchant, state, delivery.
+            UNDELIVERED, undelivered: (u128, u32, u128) => ();
+            /// Deliveries still to make.
+            OUTBOX, outbox: OutboxKey => ();
+            /// When a merchant's first delivery is due.
+            OUTBOX_HEADS, outbox_heads: u128 => u64;
+            /// Merchants by when their first delivery is due.
+            OUTBOX_DUE, outbox_due: (u64, u128) => ();
+            /// Deliveries of a payment's events that wait.
+            UNTOLD, untold: (u128, u64, u128) => ();
+            /// How endpoints are.
+            ENDPOINTS, endpoints: u128 => &'static [u8];
+            /// Attempts made.
+            ATTEMPTS, attempts: (u128, u128, u32) => &'static [u8];
+            /// Claimed transactions.
+            CLAIMS, claims: &'static [u8; 20] => &'static [u8];
+            /// Claims of no session whose fate is open.
+            FACILITATIONS, facilitations: &'static [u8; 20] => ();
+            /// Used nonces and payment identifiers of each payee.
+            NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
+            /// Transfers that pay no session.
+            UNMATCHED, unmatched: (Text, u32, u32, u32) => &'static [u8];
+            /// Transactions of which a transfer was assigned to a session.
+            ASSIGNED, assigned: &'static [u8; 20] => u128;
+            /// Stray transfers by the unknown session they name.
+            STRAYS, strays: (u128, Text, u32, u32, u32) => ();
+            /// Where merchants stand with compliance.
+            STANDINGS, standings: u128 => &'static [u8];
+            /// Merchants on hold.
+            ON_HOLD, on_hold: u128 => ();
+            /// Merchants' months.
+            BILLING, billing: (u32, u128) => &'static [u8];
+            /// Months that are not paid yet.
+            UNSETTLED, unsettled: (u32, u128) => ();
+            /// Which month a session is the invoice of.
+            INVOICE_SESSIONS, invoice_sessions: u128 => (u32, u128);
+            /// What was counted for accounts: the account, its block's time, transaction, operation, kind and payment; units and
+            /// currency.
+            BOOKED, booked: (Text, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
+            /// What the checks of days said, by the day's beginning.
+            BOOKS, books: u64 => &'static [u8];
+            /// Words of payments.
+            SEARCH, search: (u128, Text, u128) => ();
+            /// The audit log.
+            AUDIT, audit: u64 => &'static [u8];
+            /// Lines of the audit log by the merchants they concern.
+            AUDIT_BY_MERCHANT, audit_by_merchant: (u128, u64) => ();
+            /// Single values.
+            META, meta: Text => &'static [u8];
+        }
+    };
+}
+pub(crate) use with_tables;
+
+macro_rules! define {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
         $(
             $(#[$doc])*
@@ -177,124 +272,6 @@ macro_rules! tables {
             }
         }
 
-        /// What a log does to the rows of every table, in the order of their keys: the last word about each.
-        #[derive(Default)]
-        pub(crate) struct Replay<'l> {
-            $($field: Words<'l, $key>,)+
-        }
-
-        impl<'l> Replay<'l> {
-            /// Notes that a row of the table of this name has a value, or is gone; says whether there is such a table, and
-            /// can be such a row in it.
-            pub(crate) fn note(&mut self, table: &str, key: &[u8], value: Option<&'l [u8]>) -> bool {
-                match table {
-                    $(stringify!($field) if fits::<$key>(key) && value.is_none_or(fits::<$value>) => {
-                        self.$field.insert(RowKey::of(key), value);
-                        true
-                    })+
-                    _ => false,
-                }
-            }
-
-            /// Writes it into the database.
-            pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
-                $(if !self.$field.is_empty() {
-                    let mut table = transaction.open_table($constant)?;
-                    let seed = Seed::of(stringify!($field));
-                    self.$field.iter().try_for_each(|(key, value)| set_row(&mut table, seed, key.bytes(), *value))?;
-                })+
-                Ok(())
-            }
-        }
-
-        /// The store since one checkpoint: every table as that left it, and what was committed to it since.
-        pub(crate) struct Epoch {
-            $($field: Layers<$key, $value>,)+
-        }
-
-        impl Epoch {
-            /// Begins with what the database holds.
-            pub(crate) fn begin(database: &Database, damages: &Damages) -> Result<Self, Fault> {
-                Self::of(&database.begin_read()?, damages)
-            }
-
-            /// Shows what a transaction reads.
-            pub(crate) fn of(transaction: &ReadTransaction, damages: &Damages) -> Result<Self, Fault> {
-                Ok(Self {
-                    $($field: Layers::over(transaction.open_table($constant)?, stringify!($field), damages.clone()),)+
-                })
-            }
-
-            /// Goes on so that what was committed until now can be written into the database.
-            pub(crate) fn freeze(&self) -> Self {
-                Self { $($field: self.$field.freeze(),)+ }
-            }
-
-            /// Writes what was committed before it was frozen into the database.
-            pub(crate) fn write_frozen(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
-                $(self.$field.write_frozen(transaction, $constant)?;)+
-                Ok(())
-            }
-
-            /// Goes on with what the database holds since, in which what was frozen is.
-            pub(crate) fn thaw(&self, database: &Database) -> Result<Self, Fault> {
-                let transaction = database.begin_read()?;
-                Ok(Self { $($field: self.$field.thaw(transaction.open_table($constant)?),)+ })
-            }
-        }
-
-        #[cfg(test)]
-        impl Epoch {
-            /// Returns how many rows are kept that were changed since the checkpoint, removed ones too.
-            pub(crate) fn changed_rows(&self) -> usize {
-                0 $(+ self.$field.changed_rows())+
-            }
-        }
-
-        /// The store as one commit left it.
-        impl Snapshot {
-            $(
-                /// Returns the table of this name.
-                pub(crate) fn $field(&self) -> View<'_, $key, $value> {
-                    self.epoch().$field.view(self.commit())
-                }
-            )+
-
-            /// Shows every row in the form of the database, damaged ones too, table by table, in the order of their
-            /// keys.
-            pub(crate) fn each_row(
-                &self,
-                see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
-            ) -> Result<(), Fault> {
-                $(self.$field().each_sealed(&mut |key, sealed| see(stringify!($field), key, sealed))?;)+
-                Ok(())
-            }
-
-            /// Reads every row; shows the table and the key of those that are damaged.
-            pub(crate) fn each_damaged(
-                &self,
-                see: &mut impl FnMut(&'static str, String),
-            ) -> Result<(), Fault> {
-                $(self.$field().each_damaged(&mut |key| see(stringify!($field), key))?;)+
-                Ok(())
-            }
-
-            /// Returns how many rows each table has.
-            pub(crate) fn lengths(&self) -> Result<Vec<(&'static str, u64)>, Fault> {
-                Ok(vec![$((stringify!($field), self.$field().len()?),)+])
-            }
-        }
-
-        /// The store as a commit in the making leaves it: every change is noted for the log.
-        impl<'c> Draft<'c> {
-            $(
-                /// Returns the table of this name.
-                pub(crate) fn $field(&self) -> Logged<'c, $key, $value> {
-                    Logged::of(self.snapshot().$field(), stringify!($field), *self)
-                }
-            )+
-        }
-
         /// Shows every row of a database in its form, table by table, in the order of their keys.
         pub(crate) fn each_row(
             snapshot: &ReadTransaction,
@@ -332,9 +309,6 @@ macro_rules! tables {
 /// What is said of a row whose checksum does not agree.
 pub(crate) const CHECKSUM: &str = "its checksum does not match";
 
-/// The last word about each row of a table: its value, or none where it is gone.
-type Words<'l, K> = BTreeMap<RowKey<K>, Option<&'l [u8]>>;
-
 /// Sets a row of a table of the database to a value, with its checksum, or removes it.
 pub(crate) fn set_row<K: Key + 'static, V: Value + 'static>(
     table: &mut Table<'_, K, Checked<V>>,
@@ -350,7 +324,7 @@ pub(crate) fn set_row<K: Key + 'static, V: Value + 'static>(
 }
 
 /// Says whether bytes may be a value of a type: those of one length have it.
-fn fits<T: Value>(bytes: &[u8]) -> bool {
+pub(crate) fn fits<T: Value>(bytes: &[u8]) -> bool {
     T::fixed_width().is_none_or(|width| width == bytes.len())
 }
 
@@ -403,107 +377,7 @@ pub(crate) fn name_of<K: Key + 'static>(table: &str, key: &[u8]) -> String {
     }
 }
 
-tables! {
-    /// Payments.
-    PAYMENTS, payments: u128 => &'static [u8];
-    /// Checkout addresses.
-    SLUGS, slugs: u128 => u128;
-    /// What a merchant's list filters by.
-    PAYMENTS_BY_MERCHANT, payments_by_merchant: ListKey => &'static [u8; SUMMARY_LEN];
-    /// The sums of a merchant's days.
-    PAYMENT_DAYS, payment_days: DayKey => &'static [u8];
-    /// How many payments of a merchant stand in a state (its code).
-    PAYMENT_COUNTS, payment_counts: (u128, u32) => u64;
-    /// Pending payments by deadline.
-    DEADLINES, deadlines: (u64, u128) => ();
-    /// Payments with an open claim, or with a transfer in a block that can still change.
-    IN_FLIGHT, in_flight: u128 => ();
-    /// Transfers of payments.
-    TRANSFERS, transfers: (u128, &'static [u8; 20], u32) => &'static [u8];
-    /// Transfers of payments in the order they became known: the transaction and the operation.
-    TRANSFER_ORDER, transfer_order: (u128, u64) => (&'static [u8; 20], u32);
-    /// Merchants.
-    MERCHANTS, merchants: u128 => &'static [u8];
-    /// Whose an API key is.
-    API_KEYS, api_keys: &'static [u8; 32] => u128;
-    /// Watched accounts.
-    ACCOUNTS, accounts: Text => u64;
-    /// Merchants by account.
-    ACCOUNT_MERCHANTS, account_merchants: (Text, u128) => ();
-    /// Merchants that have proven their account, by account.
-    PROVEN_MERCHANTS, proven_merchants: (Text, u128) => ();
-    /// Merchants with a pending change of their account, by when something is to be done about it.
-    PENDING_ACCOUNTS, pending_accounts: (u64, u128) => ();
-    /// Accounts that a merchant left, and when they are watched no more.
-    RETIRED_ACCOUNTS, retired_accounts: Text => u64;
-    /// Idempotency keys.
-    IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
-    /// Idempotency keys by the time they were made.
-    IDEMPOTENCY_TIMES, idempotency_times: (u64, u128, &'static [u8; 32]) => ();
-    /// Events.
-    EVENTS, events: (u128, u64) => &'static [u8];
-    /// The last place in a merchant's list of events, the epoch it was given in, and the last place before that epoch.
-    EVENT_SEQS, event_seqs: u128 => (u64, u64, u64);
-    /// Where an event stands.
-    EVENT_IDS, event_ids: u128 => (u128, u64);
-    /// Events by the time they happened at.
-    EVENT_TIMES, event_times: (u64, u128) => ();
-    /// Deliveries, whatever became of them.
-    DELIVERIES, deliveries: DeliveryKey => &'static [u8];
-    /// Deliveries of a payment's events.
-    PAYMENT_DELIVERIES, payment_deliveries: (u128, u128) => ();
-    /// Deliveries of an event.
-    EVENT_DELIVERIES, event_deliveries: (u128, u128) => ();
-    /// Deliveries that wait, are held or have failed: merchant, state, delivery.
-    UNDELIVERED, undelivered: (u128, u32, u128) => ();
-    /// Deliveries still to make.
-    OUTBOX, outbox: OutboxKey => ();
-    /// When a merchant's first delivery is due.
-    OUTBOX_HEADS, outbox_heads: u128 => u64;
-    /// Merchants by when their first delivery is due.
-    OUTBOX_DUE, outbox_due: (u64, u128) => ();
-    /// Deliveries of a payment's events that wait.
-    UNTOLD, untold: (u128, u64, u128) => ();
-    /// How endpoints are.
-    ENDPOINTS, endpoints: u128 => &'static [u8];
-    /// Attempts made.
-    ATTEMPTS, attempts: (u128, u128, u32) => &'static [u8];
-    /// Claimed transactions.
-    CLAIMS, claims: &'static [u8; 20] => &'static [u8];
-    /// Claims of no session whose fate is open.
-    FACILITATIONS, facilitations: &'static [u8; 20] => ();
-    /// Used nonces and payment identifiers of each payee.
-    NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
-    /// Transfers that pay no session.
-    UNMATCHED, unmatched: (Text, u32, u32, u32) => &'static [u8];
-    /// Transactions of which a transfer was assigned to a session.
-    ASSIGNED, assigned: &'static [u8; 20] => u128;
-    /// Stray transfers by the unknown session they name.
-    STRAYS, strays: (u128, Text, u32, u32, u32) => ();
-    /// Where merchants stand with compliance.
-    STANDINGS, standings: u128 => &'static [u8];
-    /// Merchants on hold.
-    ON_HOLD, on_hold: u128 => ();
-    /// Merchants' months.
-    BILLING, billing: (u32, u128) => &'static [u8];
-    /// Months that are not paid yet.
-    UNSETTLED, unsettled: (u32, u128) => ();
-    /// Which month a session is the invoice of.
-    INVOICE_SESSIONS, invoice_sessions: u128 => (u32, u128);
-    /// What was counted for accounts: the account, its block's time, transaction, operation, kind and payment; units and
-    /// currency.
-    BOOKED, booked: (Text, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
-    /// What the checks of days said, by the day's beginning.
-    BOOKS, books: u64 => &'static [u8];
-    /// Words of payments.
-    SEARCH, search: (u128, Text, u128) => ();
-    /// The audit log.
-    AUDIT, audit: u64 => &'static [u8];
-    /// Lines of the audit log by the merchants they concern.
-    AUDIT_BY_MERCHANT, audit_by_merchant: (u128, u64) => ();
-    /// Single values.
-    META, meta: Text => &'static [u8];
-}
+with_tables!(define);
 
 /// The code under which [`PAYMENT_COUNTS`] counts a merchant's idempotency keys; no state has it.
 pub(crate) const KEYS_COUNT: u32 = u32::MAX;
@@ -538,3 +412,9 @@ pub(crate) mod meta {
         format!("note {name}")
     }
 }
+
+/// The key of a day: merchant, whole days of UTC since 1970.
+pub(crate) type DayKey = (u128, u64);
+
+/// The key of a period: its month, its merchant.
+pub(crate) type PeriodKey = (u32, u128);

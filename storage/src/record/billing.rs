@@ -6,7 +6,7 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Bits, Damage, seal, time, unseal};
+use crate::record::wire::{Bits, Damage, seal, time, unseal};
 
 const VERSION: u8 = 1;
 

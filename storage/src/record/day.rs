@@ -8,7 +8,10 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, account, array, code, seal, time, unseal};
+use crate::record::{
+    codes::Code,
+    wire::{Bits, Damage, account, array, code, seal, time, unseal},
+};
 
 const VERSION: u8 = 1;
 

@@ -10,8 +10,13 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, array, code, code_of, id, millis, optional_code, seal, time, unseal};
-use crate::batch::EventRecord;
+use crate::{
+    batch::EventRecord,
+    record::{
+        codes::Code,
+        wire::{Bits, Damage, array, code, code_of, id, millis, optional_code, seal, time, unseal},
+    },
+};
 
 const EVENT_VERSION: u8 = 1;
 const DELIVERY_VERSION: u8 = 1;

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use super::*;
 use engine::{
     account::AccountName,
     event_list::Epoch,
@@ -26,9 +27,17 @@ use engine::{
     x402,
 };
 
-use super::*;
-use crate::batch::{Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, UnmatchedReason};
-use crate::record::vault::Vault;
+use crate::{
+    batch::{Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, UnmatchedReason},
+    record::{
+        indexed::PaymentFacts,
+        merchant::MerchantFacts,
+        summary::{SUMMARY_LEN, Summary},
+        transfer::transfer_key,
+        vault::Vault,
+        wire::{Damage, seal},
+    },
+};
 
 fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()

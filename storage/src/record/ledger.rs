@@ -5,18 +5,21 @@ use engine::{
     ids::{MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
     money::Money,
-    payment::Rate,
     x402::{Proof, Reason},
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, account, array, code, id, payment::RateRecord, seal, time, unseal};
-use crate::batch::{Claimed, Cursor, Facilitation, Fate, Handling, Purpose, Unmatched};
+use crate::{
+    batch::{Claimed, Cursor, Facilitation, Fate, Handling, Purpose, Unmatched},
+    record::{
+        codes::Code,
+        wire::{Bits, Damage, account, array, code, id, seal, time, unseal},
+    },
+};
 
 const CLAIMED_VERSION: u8 = 1;
 const CURSOR_VERSION: u8 = 1;
 const UNMATCHED_VERSION: u8 = 1;
-const RATE_VERSION: u8 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 struct ClaimedRecord {
@@ -299,14 +302,4 @@ pub(crate) fn unmatched_from_bytes(
         other => return Err(Damage::Value { field: "handling", value: other.to_string() }),
     };
     Ok(Unmatched { transfer, reason: code("reason", record.reason)?, handling })
-}
-
-/// Returns the price's stored form.
-pub(crate) fn rate_to_bytes(rate: Rate) -> Vec<u8> {
-    seal(RATE_VERSION, &RateRecord::from(rate))
-}
-
-/// Reads the price.
-pub(crate) fn rate_from_bytes(bytes: &[u8]) -> Result<Rate, Damage> {
-    unseal::<RateRecord>(RATE_VERSION, bytes)?.try_into()
 }

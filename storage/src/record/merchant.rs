@@ -12,12 +12,11 @@ use engine::{
 };
 use prost::Message;
 
-use super::{
-    Bits, Damage, account, array, id,
+use crate::record::{
     ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
-    seal, time, unseal,
+    vault::{Stored, Vault},
+    wire::{Bits, Damage, account, array, id, seal, time, unseal},
 };
-use crate::record::vault::{Stored, Vault};
 
 const VERSION: u8 = 1;
 

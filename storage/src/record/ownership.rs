@@ -7,7 +7,10 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Code, Damage, account, array, code, time};
+use crate::record::{
+    codes::Code,
+    wire::{Damage, account, array, code, time},
+};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct OwnershipRecord {

@@ -6,7 +6,7 @@ use engine::{
     fields::MetadataValue,
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::TxId,
-    money::{HbdPrice, HivePrice, Money},
+    money::Money,
     payment::{
         Accepted, Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution,
         Totals,
@@ -15,12 +15,13 @@ use engine::{
 };
 use prost::Message;
 
-use super::{
-    Bits, Code, Damage, Summary, account, array, code, code_of, id,
+use crate::record::{
+    codes::Code,
     ledger::ProofRecord,
-    millis, optional_code, seal, time,
+    rate::RateRecord,
+    summary::Summary,
     transfer::{CreditRecord, TotalsRecord},
-    unseal,
+    wire::{Bits, Damage, account, array, code, code_of, id, millis, optional_code, seal, time, unseal},
 };
 
 pub(super) const VERSION: u8 = 1;
@@ -160,18 +161,6 @@ struct QuoteRecord {
     usd_cents: u64,
     #[prost(message, optional, tag = "4")]
     rate: Option<RateRecord>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct RateRecord {
-    #[prost(uint64, tag = "1")]
-    base_hbd_units: u64,
-    #[prost(uint64, tag = "2")]
-    quote_hive_units: u64,
-    #[prost(uint64, tag = "3")]
-    at_ms: u64,
-    #[prost(uint64, tag = "4")]
-    hbd_micro_usd: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -375,28 +364,6 @@ impl TryFrom<QuoteRecord> for Quote {
             usd_cents: record.usd_cents,
             rate: record.rate.map(Rate::try_from).transpose()?,
         })
-    }
-}
-
-impl From<Rate> for RateRecord {
-    fn from(rate: Rate) -> Self {
-        Self {
-            base_hbd_units: rate.price.base_hbd_units,
-            quote_hive_units: rate.price.quote_hive_units,
-            at_ms: rate.at.millis(),
-            hbd_micro_usd: rate.hbd.map_or(0, HbdPrice::micro_usd),
-        }
-    }
-}
-
-impl TryFrom<RateRecord> for Rate {
-    type Error = Damage;
-    fn try_from(record: RateRecord) -> Result<Self, Damage> {
-        let price = HivePrice::new(record.base_hbd_units, record.quote_hive_units).ok_or_else(|| Damage::Value {
-            field: "price",
-            value: format!("{}/{}", record.base_hbd_units, record.quote_hive_units),
-        })?;
-        Ok(Self { price, hbd: HbdPrice::of_micro_usd(record.hbd_micro_usd), at: time(record.at_ms) })
     }
 }
 

@@ -7,7 +7,7 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Bits, Damage, array, id, seal, time, unseal};
+use crate::record::wire::{Bits, Damage, array, id, seal, time, unseal};
 
 const VERSION: u8 = 1;
 

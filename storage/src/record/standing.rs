@@ -6,8 +6,10 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Damage, code, seal, time, unseal};
-use crate::record::Code;
+use crate::record::{
+    codes::Code,
+    wire::{Damage, code, seal, time, unseal},
+};
 
 const VERSION: u8 = 1;
 

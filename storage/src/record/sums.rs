@@ -1,9 +1,14 @@
 //! The bytes of a day's sums.
 
+use std::collections::BTreeMap;
+
+use engine::{money::Currency, payment::State};
 use prost::Message;
 
-use super::{Damage, seal, unseal};
-use crate::embedded::read::{days::DaySums, listed::FACETS};
+use crate::record::{
+    summary::{FACETS, Summary, facet},
+    wire::{Damage, seal, unseal},
+};
 
 const VERSION: u8 = 1;
 
@@ -64,6 +69,107 @@ pub(crate) fn sums_from_bytes(bytes: &[u8]) -> Result<DaySums, Damage> {
         usd_cents: record.usd_cents,
         waits: record.wait_buckets.into_iter().zip(record.wait_counts).collect(),
     })
+}
+
+/// The sums of one day, or what changes in them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct DaySums {
+    /// Payments made, by facet.
+    pub(crate) made: [u64; FACETS],
+    /// Payments made that are sales, not invoices; the rest is of these alone.
+    pub(crate) opened: u64,
+    /// Those of them that ended.
+    pub(crate) ended: u64,
+    /// Those of them that completed.
+    pub(crate) completed: u64,
+    /// What completed in HIVE, smallest units.
+    pub(crate) hive_units: u64,
+    /// What completed in HBD, smallest units.
+    pub(crate) hbd_units: u64,
+    /// What completed, in US cents.
+    pub(crate) usd_cents: u64,
+    /// How long those that completed waited: payments by bucket.
+    pub(crate) waits: BTreeMap<u32, u64>,
+}
+
+impl DaySums {
+    /// Adds a payment.
+    pub(crate) fn add(&mut self, payment: &Summary) {
+        self.count(payment, 1);
+    }
+
+    /// Takes a payment away that was added.
+    pub(crate) fn take(&mut self, payment: &Summary) {
+        self.count(payment, 1_u64.wrapping_neg());
+    }
+
+    fn count(&mut self, payment: &Summary, times: u64) {
+        let plus = |sum: &mut u64, value: u64| *sum = sum.wrapping_add(value.wrapping_mul(times));
+        plus(&mut self.made[usize::from(facet(payment))], 1);
+        if payment.is_invoice {
+            return;
+        }
+        plus(&mut self.opened, 1);
+        plus(&mut self.ended, u64::from(payment.state.is_terminal()));
+        if let Some(at) = payment.completed_at {
+            let wait = u64::try_from(at.since(payment.created_at).as_millis()).unwrap_or(u64::MAX);
+            plus(self.waits.entry(bucket_of(wait)).or_default(), 1);
+        }
+        if payment.state == State::Completed {
+            plus(&mut self.completed, 1);
+            plus(&mut self.usd_cents, payment.usd_cents);
+            let units = match payment.amount.currency {
+                Currency::Hive => &mut self.hive_units,
+                Currency::Hbd => &mut self.hbd_units,
+            };
+            plus(units, payment.amount.units);
+        }
+    }
+
+    /// Adds what changed.
+    pub(crate) fn merge(&mut self, change: &Self) {
+        let plus = |sum: &mut u64, change: u64| *sum = sum.wrapping_add(change);
+        self.made.iter_mut().zip(change.made).for_each(|(sum, change)| plus(sum, change));
+        plus(&mut self.opened, change.opened);
+        plus(&mut self.ended, change.ended);
+        plus(&mut self.completed, change.completed);
+        plus(&mut self.hive_units, change.hive_units);
+        plus(&mut self.hbd_units, change.hbd_units);
+        plus(&mut self.usd_cents, change.usd_cents);
+        change.waits.iter().for_each(|(bucket, change)| plus(self.waits.entry(*bucket).or_default(), *change));
+        self.waits.retain(|_, count| *count != 0);
+    }
+
+    /// Says whether no count is below none.
+    pub(crate) fn is_possible(&self) -> bool {
+        const MOST: u64 = u64::MAX / 2;
+        self.made.iter().chain(self.waits.values()).all(|count| *count < MOST)
+    }
+}
+
+/// Buckets of waits up to so many milliseconds are one wide; above, each power of two is divided into half as many.
+pub(crate) const EXACT_MS: u64 = 64;
+
+/// Returns the bucket of a wait in milliseconds.
+pub(crate) fn bucket_of(wait: u64) -> u32 {
+    if wait < EXACT_MS {
+        return wait.try_into().expect("it is small");
+    }
+    let doublings = wait.ilog2() - EXACT_MS.ilog2() + 1;
+    // The six highest bits, of which the first is always set.
+    let within = u32::try_from(wait >> doublings).expect("six bits are left");
+    doublings * 32 + within
+}
+
+/// Returns the middle of a bucket, at most one part in 64 from every wait in it.
+pub(crate) fn middle_of(bucket: u32) -> u64 {
+    if u64::from(bucket) < EXACT_MS {
+        return u64::from(bucket);
+    }
+    let doublings = bucket / 32 - 1;
+    let within = u64::from(bucket - doublings * 32);
+    // A bucket that nothing is ever put into may stand in no row either.
+    within.checked_shl(doublings).unwrap_or(u64::MAX).saturating_add(1_u64.checked_shl(doublings).unwrap_or(0) / 2)
 }
 
 #[cfg(test)]

@@ -55,3 +55,73 @@ impl Books {
         *units += u128::from(money.units);
     }
 }
+
+/// Findings that are told in words; of the rest only their number.
+const TOLD: usize = 100;
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// The version of the tables.
+    pub schema: u32,
+    /// The tables and how many rows each has.
+    pub tables: Vec<(&'static str, u64)>,
+    /// What is wrong, in words, as far as it is told.
+    pub findings: Vec<String>,
+    /// How many things are wrong.
+    pub finding_count: u64,
+    /// What the payments add up to.
+    pub books: Books,
+    /// The number of the newest block whose transfers are all credited.
+    pub scanned_block: Option<u32>,
+}
+
+impl Report {
+    /// Says whether nothing is wrong.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.finding_count == 0
+    }
+
+    pub(crate) fn find(&mut self, table: &str, key: impl ToString, what: impl ToString) {
+        self.finding_count += 1;
+        if self.findings.len() < TOLD {
+            self.findings.push(format!("{table} {}: {}", key.to_string(), what.to_string()));
+        }
+    }
+
+    pub(crate) fn hold(&mut self, holds: bool, table: &str, key: impl ToString, what: &str) {
+        if !holds {
+            self.find(table, key, what);
+        }
+    }
+
+    /// Notes a record that does not decode.
+    pub(crate) fn read<T>(&mut self, table: &str, key: impl ToString, read: Result<T, impl ToString>) -> Option<T> {
+        read.map_err(|damage| self.find(table, key, damage)).ok()
+    }
+}
+
+/// How much a store holds. The database keeps every figure as of its last checkpoint; each row that was committed since is
+/// looked up, which takes some tenths of a second where the log is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Payments.
+    pub payments: u64,
+    /// Payments that are pending, awake or parked.
+    pub open_payments: u64,
+    /// Payments of which the chain has something to decide.
+    pub in_flight: u64,
+    /// Merchants.
+    pub merchants: u64,
+    /// Events that are kept.
+    pub events: u64,
+    /// Webhooks to deliver.
+    pub outbox: u64,
+    /// Transfers that paid no session, handled ones too.
+    pub unmatched: u64,
+    /// Those of them that name a session nobody knew and about which nothing is done.
+    pub strays: u64,
+    /// Commits that wait for the writer.
+    pub queue: u64,
+}

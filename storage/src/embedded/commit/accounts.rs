@@ -3,15 +3,14 @@
 
 use std::time::Duration;
 
-use engine::{account::AccountName, ids::MerchantId, mutant, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
+use engine::{account::AccountName, mutant, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
 
 use crate::{
     embedded::{
-        commit::{apply::Group, ledger_entries},
+        commit::{group::Group, ledger_entries},
         fault::Fault,
-        wal::snapshot::Snapshot,
     },
-    record::MerchantFacts,
+    record::merchant::MerchantFacts,
 };
 
 /// Keeps the indexes of a merchant that is written at `at`.
@@ -71,35 +70,4 @@ pub(crate) fn provers(group: &mut Group<'_>, account: &AccountName) -> Result<Ve
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
     let merchants = group.tables.proven_merchants().range(range)?.all_keys();
     merchants.map(|key| Ok(key?.value().1)).collect()
-}
-
-/// Returns the merchants that have proven an account, at most `limit`.
-pub(crate) fn proven(snapshot: &Snapshot, account: &AccountName, limit: usize) -> Result<Vec<MerchantId>, Fault> {
-    let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
-    let merchants = snapshot.proven_merchants();
-    let merchants = merchants.range(range)?.all_keys().take(limit);
-    merchants.map(|key| Ok(MerchantId::from_bits(key?.value().1))).collect()
-}
-
-/// Returns the merchants whose pending change is due at `now`, earliest first.
-pub(crate) fn pending(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<MerchantId>, Fault> {
-    let due = snapshot.pending_accounts();
-    let due = due.range(..(now.millis().saturating_add(1), 0))?.all_keys().take(limit);
-    due.map(|key| Ok(MerchantId::from_bits(key?.value().1))).collect()
-}
-
-/// Returns accounts that need not be watched any more at `now`: nobody has had them for long enough.
-pub(crate) fn retired(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<AccountName>, Fault> {
-    let mut retired = Vec::new();
-    for entry in snapshot.retired_accounts().iter()? {
-        let (name, unwatch_at) = entry?;
-        if unwatch_at.value() <= now.millis() {
-            let name = name.value();
-            retired.push(AccountName::parse(name).map_err(|why| Fault::contradicted("retired_accounts", name, why))?);
-        }
-        if retired.len() >= limit {
-            break;
-        }
-    }
-    Ok(retired)
 }

@@ -1,83 +1,35 @@
 //! One commit for many batches: each is checked whole, then written whole, or refused without a trace.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Bound,
-};
+use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
     event_list::{Epoch, Tail},
-    idempotency::Remembered,
     ids::PaymentId,
     mutant,
-    time::Timestamp,
-    webhook::Logged,
 };
 
-use super::{
-    accounts, billing, claims, compliance, ledger_entries, outbox,
-    prepared::{MerchantStep, PaymentStep, Prepared, Step},
-    transaction::Draft,
-    transfers, unmatched,
-};
 use crate::{
-    batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
+    batch::{Claimed, CommitError, Cursor, Fate, Purpose},
     embedded::{
+        commit::{
+            accounts, billing, claims, compliance,
+            group::{Ahead, Checked, Finished, Group, conflict},
+            indexes, ledger_entries, outbox,
+            prepared::{MerchantStep, PaymentStep, Prepared, Step},
+            transfers, unmatched,
+        },
         fault::Fault,
         read::{
-            days, deliveries, listed,
-            queries::Audited,
+            deliveries,
             search::{self, Indexed},
         },
-        tables::{BYTES_COUNT, DeliveryKey, meta},
+        tables::{BYTES_COUNT, meta},
         wal::single,
     },
-    record::{self, Code, MerchantFacts, PaymentFacts},
+    record::{self, codes::Code},
 };
 
-/// The batches of one commit.
-pub(crate) struct Group<'t> {
-    pub(crate) tables: Draft<'t>,
-    /// Changes of the counts of payments, written once at the end.
-    pub(crate) counts: BTreeMap<(u128, u32), i64>,
-    /// Changes of the sums of days, written once at the end.
-    pub(crate) days: BTreeMap<days::DayKey, days::DaySums>,
-    /// The end of each merchant's list of events, written once at the end.
-    pub(crate) event_tails: BTreeMap<u128, Tail>,
-    /// Merchants whose queues in the outbox changed; their heads are written once at the end.
-    pub(crate) queues: outbox::Queues,
-    /// Where merchants stand, written once at the end.
-    pub(crate) standings: BTreeMap<u128, compliance::Held>,
-    /// Periods of merchants, written once at the end.
-    pub(crate) periods: BTreeMap<billing::PeriodKey, billing::Held>,
-    search_cursor: u128,
-    applied: usize,
-}
-
-/// What a commit did.
-pub(crate) struct Finished {
-    /// How many batches it holds.
-    pub(crate) applied: usize,
-    /// The last payment that is indexed for search.
-    pub(crate) search_cursor: u128,
-}
-
 impl<'t> Group<'t> {
-    /// Starts with nothing written.
-    pub(crate) fn of(tables: Draft<'t>, search_cursor: u128) -> Self {
-        Self {
-            tables,
-            counts: BTreeMap::new(),
-            days: BTreeMap::new(),
-            event_tails: BTreeMap::new(),
-            queues: outbox::Queues::new(),
-            standings: BTreeMap::new(),
-            periods: BTreeMap::new(),
-            search_cursor,
-            applied: 0,
-        }
-    }
-
     /// Writes a batch, or says why not and writes nothing of it.
     pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
         let mut ahead = Ahead::default();
@@ -109,7 +61,7 @@ impl<'t> Group<'t> {
     /// Writes what was gathered over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
-        days::write_all(self)?;
+        indexes::write_days(self)?;
         for (merchant, Tail { last, epoch, before }) in std::mem::take(&mut self.event_tails) {
             self.tables.event_seqs().insert(merchant, (last, epoch.bits(), before));
         }
@@ -117,40 +69,6 @@ impl<'t> Group<'t> {
         billing::write_all(self)?;
         outbox::write_heads(self)
     }
-}
-
-/// What the earlier steps of a batch will have changed when a later step is written.
-#[derive(Default)]
-pub(crate) struct Ahead {
-    pub(crate) payments: BTreeMap<u128, PaymentFacts>,
-    pub(crate) transfers: transfers::Ahead,
-    slugs: BTreeMap<u128, u128>,
-    merchants: BTreeMap<u128, MerchantFacts>,
-    keys: BTreeMap<[u8; 32], Option<u128>>,
-    pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
-    /// Keys made earlier are forgotten by an earlier step.
-    pub(crate) forgotten_before: Timestamp,
-    /// Keys of earlier steps that were forgotten after them.
-    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
-    pub(crate) claims: BTreeMap<[u8; 20], Claimed>,
-    /// Claims that an earlier step forgets.
-    pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
-    nonces: BTreeMap<[u8; 32], [u8; 20]>,
-    assigned: BTreeMap<[u8; 20], PaymentId>,
-    cursor: Option<Cursor>,
-    pub(crate) handled: BTreeMap<unmatched::StrayPlace, Unmatched>,
-    pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
-    pub(crate) events: BTreeSet<u128>,
-    /// Merchants of whose periods an earlier step changes one.
-    pub(crate) sold: BTreeSet<u128>,
-    pub(crate) tiers_version: Option<u64>,
-}
-
-/// What a check says: nothing, a refusal, or that it could not be made.
-pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
-
-pub(crate) fn conflict(what: impl ToString) -> Checked {
-    Ok(Err(CommitError::Conflict { what: what.to_string() }))
 }
 
 /// The checks: what is expected against what is there, earlier steps of the same batch included.
@@ -433,40 +351,15 @@ impl Group<'_> {
         }
     }
 
-    /// Appends a line to the audit log and lists it for whom it concerns.
-    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
-        let log = self.tables.audit();
-        let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
-        // What is damaged stays where it is.
-        while log.has(next)? {
-            next += 1;
-        }
-        log.insert(next, audited.record.as_slice());
-        for merchant in audited.merchants() {
-            self.tables.audit_by_merchant().insert((merchant, next), ());
-        }
-        Ok(())
-    }
-
-    /// Returns the current epoch of the store.
-    pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
-        deliveries::epoch(&self.tables.meta())
-    }
-
-    fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
-        single::write(&self.tables.meta(), name, value);
-        Ok(())
-    }
-
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
         let PaymentStep { id, facts, record, sale, updated_at, before, turnover, booked, refund_words, .. } = step;
         let bits = id.bits();
         if before.is_some_and(|before| before.metadata > facts.metadata) {
-            search::forget(self, id, &record)?;
+            indexes::forget_words(self, id, &record)?;
         }
         self.tables.payments().insert(bits, record.as_slice());
-        listed::write(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
-        days::change(self, facts.merchant, bits, before.as_ref().map(|before| &before.summary), &facts.summary);
+        indexes::list_payment(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
+        indexes::count_day(self, facts.merchant, bits, before.as_ref().map(|before| &before.summary), &facts.summary);
         if before.is_none() {
             self.tables.slugs().insert(facts.slug, bits);
             if bits <= self.search_cursor {

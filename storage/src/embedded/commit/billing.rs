@@ -3,10 +3,8 @@
 //! A group of batches counts in memory and writes each period once. A period that has its invoice is closed: what comes
 //! later is counted in the first month after it that is open.
 
-use std::{collections::BTreeMap, ops::Bound};
-
 use engine::{
-    billing::{Account, Month, Period, Sale, Schedule},
+    billing::{Month, Period, Sale, Schedule},
     ids::{MerchantId, PaymentId},
     mutant,
     payment::State,
@@ -16,28 +14,16 @@ use engine::{
 use crate::{
     batch::Invoicing,
     embedded::{
-        commit::apply::{Ahead, Checked, Group, conflict},
+        commit::group::{Ahead, CachedPeriod, Checked, Group, conflict},
         fault::Fault,
-        tables::meta,
-        wal::{single, snapshot::Snapshot},
+        read::billing::{damaged_tiers, read},
+        tables::{PeriodKey, meta},
+        wal::single,
     },
-    record::{self, Damage, PaymentFacts},
-    store::query::{Page, PeriodQuery},
+    record::{self, indexed::PaymentFacts},
 };
 
-/// The key of a period: its month, its merchant.
-pub(crate) type PeriodKey = (u32, u128);
-
-/// A period as the group knows it.
-pub(crate) struct Held {
-    period: Option<Period>,
-    was_unsettled: bool,
-    is_changed: bool,
-    /// It cannot be read. Nothing is written in its place, and sales are counted in a later month.
-    is_damaged: bool,
-}
-
-impl Held {
+impl CachedPeriod {
     fn is_closed(&self) -> bool {
         self.is_damaged || self.period.as_ref().is_some_and(|period| period.invoice.is_some())
     }
@@ -77,18 +63,8 @@ impl Change {
     }
 }
 
-fn month_of(number: u32) -> Result<Month, Fault> {
-    Month::from_number(number).ok_or_else(|| Fault::contradicted("billing", number, "that is no month"))
-}
-
-fn read(key: PeriodKey, bytes: &[u8]) -> Result<Period, Fault> {
-    let (month, merchant) = (month_of(key.0)?, MerchantId::from_bits(key.1));
-    let name = || format!("{month} of {merchant}");
-    record::period_from_bytes(merchant, month, bytes).map_err(|damage| Fault::contradicted("billing", name(), damage))
-}
-
 /// Returns a period, earlier batches of the group included.
-fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut Held, Fault> {
+fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut CachedPeriod, Fault> {
     if !group.periods.contains_key(&key) {
         let table = group.tables.billing();
         let stored = match table.get(key) {
@@ -99,7 +75,7 @@ fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut Held, Fa
         let stored = table.pass(stored)?;
         let (is_damaged, period) = (stored.is_none(), stored.flatten());
         let was_unsettled = period.as_ref().is_some_and(Period::is_unsettled);
-        group.periods.insert(key, Held { period, was_unsettled, is_changed: false, is_damaged });
+        group.periods.insert(key, CachedPeriod { period, was_unsettled, is_changed: false, is_damaged });
     }
     Ok(group.periods.get_mut(&key).expect("it was put there just now"))
 }
@@ -238,10 +214,6 @@ pub(crate) fn check_tiers(group: &mut Group<'_>, ahead: &mut Ahead, schedule: &S
     Ok(Ok(()))
 }
 
-fn damaged_tiers(damage: Damage) -> Fault {
-    Fault::contradicted("meta", meta::FEE_TIERS, damage)
-}
-
 /// Writes what changed.
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
     for (key, held) in std::mem::take(&mut group.periods) {
@@ -254,98 +226,4 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
-}
-
-/// Returns a merchant's month.
-pub(crate) fn period(snapshot: &Snapshot, merchant: MerchantId, month: Month) -> Result<Option<Period>, Fault> {
-    let key = (month.number(), merchant.bits());
-    match snapshot.billing().get(key)? {
-        Some(bytes) => read(key, bytes.value()).map(Some),
-        None => Ok(None),
-    }
-}
-
-/// Returns a merchant's periods, newest first. The table orders by month, so that each month is one point read.
-pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Vec<Period>, Fault> {
-    let table = snapshot.billing();
-    let (Some((first, _)), Some((last, _))) = (table.first()?, table.last()?) else { return Ok(Vec::new()) };
-    let months = first.value().0..=last.value().0;
-    let mut periods = Vec::new();
-    for number in months.rev() {
-        let key = (number, merchant.bits());
-        if let Some(bytes) = table.get_sound(key)? {
-            periods.extend(table.pass(read(key, bytes.value()))?);
-        }
-    }
-    Ok(periods)
-}
-
-/// Lists periods, the newest month first.
-pub(crate) fn periods(snapshot: &Snapshot, query: &PeriodQuery) -> Result<Page<Period>, Fault> {
-    let skipped = query.page.saturating_sub(1).saturating_mul(query.limit as u64);
-    let mut page = Page::of(Vec::new(), 0);
-    let table = snapshot.billing();
-    for entry in table.iter()?.rev() {
-        let (key, bytes) = entry?;
-        if query.merchant.is_some_and(|merchant| merchant.bits() != key.value().1) {
-            continue;
-        }
-        let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
-        if query.status.is_none_or(|status| status == period.status(query.now)) {
-            if page.total >= skipped && page.items.len() < query.limit {
-                page.items.push(period);
-            }
-            page.total += 1;
-        }
-    }
-    Ok(page)
-}
-
-/// Returns periods of months before `before` of which something is still to be billed or paid, the oldest first, after
-/// the entry `after`.
-pub(crate) fn unsettled(
-    snapshot: &Snapshot,
-    before: Month,
-    after: Option<(Month, MerchantId)>,
-    limit: usize,
-) -> Result<Vec<Period>, Fault> {
-    let records = snapshot.billing();
-    let begin = match after {
-        Some((month, merchant)) => Bound::Excluded((month.number(), merchant.bits())),
-        None => Bound::Unbounded,
-    };
-    let mut found = Vec::new();
-    for entry in snapshot.unsettled().range::<PeriodKey>((begin, Bound::Excluded((before.number(), 0))))? {
-        if found.len() == limit {
-            break;
-        }
-        let key = entry?.0.value();
-        let period = match records.get(key) {
-            Ok(Some(bytes)) => read(key, bytes.value()),
-            Ok(None) => Err(Fault::contradicted("billing", format!("{key:?}"), "it is not there")),
-            Err(fault) => Err(fault),
-        };
-        found.extend(records.pass(period)?);
-    }
-    Ok(found)
-}
-
-/// Returns what every merchant's periods come to, by merchant.
-pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<Account>, Fault> {
-    let mut accounts = BTreeMap::new();
-    let table = snapshot.billing();
-    for entry in table.iter()? {
-        let (key, bytes) = entry?;
-        let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
-        accounts.entry(period.merchant).or_insert_with(|| Account::of(period.merchant)).add(&period, now);
-    }
-    Ok(accounts.into_values().collect())
-}
-
-/// Returns the stored tiers.
-pub(crate) fn schedule(snapshot: &Snapshot) -> Result<Option<Schedule>, Fault> {
-    match single::read(&snapshot.meta(), meta::FEE_TIERS)? {
-        Some(bytes) => record::schedule_from_bytes(&bytes).map(Some).map_err(damaged_tiers),
-        None => Ok(None),
-    }
 }

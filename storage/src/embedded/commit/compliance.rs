@@ -13,28 +13,17 @@ use crate::{
     embedded::{
         commit::{
             accounts,
-            apply::{Checked, Group, conflict},
+            audit::Audited,
+            group::{CachedStanding, Checked, Group, conflict},
         },
         fault::Fault,
-        read::queries::Audited,
-        wal::snapshot::Snapshot,
+        read::compliance::read,
     },
     record,
 };
 
-/// A standing as the group knows it.
-pub(crate) struct Held {
-    standing: Standing,
-    is_changed: bool,
-    /// As the store has it.
-    was_on_hold: bool,
-    /// It cannot be read: nobody knows what the merchant has taken. No payment is made for it until somebody says how it
-    /// stands; what is paid completes all the same.
-    is_damaged: bool,
-}
-
 /// Returns the standing of a merchant, earlier batches of the group included.
-fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Held, Fault> {
+fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut CachedStanding, Fault> {
     if !group.standings.contains_key(&merchant) {
         let table = group.tables.standings();
         let stored = match table.get(merchant) {
@@ -46,13 +35,9 @@ fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Held, Fa
         let is_damaged = stored.is_none();
         let standing = stored.unwrap_or_default();
         let was_on_hold = if is_damaged { group.tables.on_hold().has(merchant)? } else { standing.hold.is_some() };
-        group.standings.insert(merchant, Held { standing, is_changed: false, was_on_hold, is_damaged });
+        group.standings.insert(merchant, CachedStanding { standing, is_changed: false, was_on_hold, is_damaged });
     }
     Ok(group.standings.get_mut(&merchant).expect("it was put there just now"))
-}
-
-fn read(merchant: u128, bytes: &[u8]) -> Result<Standing, Fault> {
-    record::standing_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
 }
 
 /// Reads a standing that a later write will change: what cannot be read refuses its batch alone.
@@ -153,12 +138,4 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
-}
-
-/// Returns where a merchant stands.
-pub(crate) fn standing(snapshot: &Snapshot, merchant: MerchantId) -> Result<Standing, Fault> {
-    match snapshot.standings().get(merchant.bits())? {
-        Some(bytes) => read(merchant.bits(), bytes.value()),
-        None => Ok(Standing::default()),
-    }
 }

@@ -10,12 +10,12 @@ use engine::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::apply::{Ahead, Checked, Group},
+        commit::group::{Ahead, Checked, Group},
         fault::Fault,
         read::listed::{self, Facets},
         tables::{BYTES_COUNT, KEYS_COUNT},
     },
-    record::Code,
+    record::codes::Code,
 };
 
 impl Group<'_> {

@@ -2,12 +2,15 @@
 
 pub(crate) mod accounts;
 pub(crate) mod apply;
+pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod claims;
 pub(crate) mod committer;
 pub(crate) mod compliance;
 pub(crate) mod counts;
+pub(crate) mod group;
 pub(crate) mod idempotency;
+pub(crate) mod indexes;
 pub(crate) mod ledger_entries;
 pub(crate) mod outbox;
 pub(crate) mod prepared;
@@ -19,12 +22,5 @@ mod checkpoints;
 #[cfg(test)]
 mod interleavings;
 mod queue;
+mod sync;
 pub(crate) mod writer;
-
-/// What the threads of the commit path synchronize with. `interleavings` has another module of this name, with loom's.
-mod sync {
-    pub(super) use std::{
-        sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
-        thread,
-    };
-}

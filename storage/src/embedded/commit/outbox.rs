@@ -4,8 +4,6 @@
 //! say where to look. The earliest due time of every merchant stands in one more index, so that whoever asks what is due
 //! finds a merchant with one delivery as quickly beside another's million.
 
-use std::collections::BTreeSet;
-
 use engine::{
     ids::{DeliveryId, MerchantId},
     mutant,
@@ -16,11 +14,12 @@ use engine::{
 use crate::{
     embedded::{
         commit::{
-            apply::{Ahead, Checked, Group, conflict},
+            group::{Ahead, Checked, Group, conflict},
+            indexes,
             prepared::{EventStep, Move},
         },
         fault::Fault,
-        read::{deliveries, delivery_list},
+        read::deliveries,
         tables::{DeliveryKey, OutboxKey},
     },
     record,
@@ -143,7 +142,7 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
 
 /// Writes a delivery's record, what lists say of it and, if it waits, its place in the outbox; `before` is its state until now.
 fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &Logged) -> Result<(), Fault> {
-    delivery_list::write(group, before, logged)?;
+    indexes::list_delivery(group, before, logged)?;
     let delivery = &logged.delivery;
     group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());
     let untold = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
@@ -251,9 +250,6 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
     }
     Ok(())
 }
-
-/// The merchants whose queues a group changed.
-pub(crate) type Queues = BTreeSet<u128>;
 
 fn show((_, delivery): DeliveryKey) -> DeliveryId {
     DeliveryId::from_bits(delivery)

@@ -8,6 +8,7 @@ use engine::{
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
+    payment::Credit,
     quota::Quota,
     time::Timestamp,
     webhook::{Attempt, Delivery, Trigger},
@@ -17,13 +18,13 @@ use sha2::{Digest, Sha256};
 use crate::{
     batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
     embedded::{
-        commit::{ledger_entries, transfers::TransferStep, unmatched},
+        commit::{audit::Audited, ledger_entries},
         read::{
-            queries::Audited,
             search::{self, Indexed},
+            unmatched,
         },
     },
-    record::{self, AttemptKey, MerchantFacts, PaymentFacts, vault::Vault},
+    record::{self, event::AttemptKey, indexed::PaymentFacts, merchant::MerchantFacts, vault::Vault},
 };
 
 /// A batch whose records are bytes already.
@@ -347,4 +348,21 @@ pub(crate) fn identifier_digest(pay_to: &AccountName, identifier: &str) -> [u8; 
 fn name_digest(kind: &str, pay_to: &str, text: &str) -> [u8; 32] {
     let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(pay_to).chain_update([0]);
     hash.chain_update(text).finalize().into()
+}
+
+/// A transfer to write.
+#[derive(Debug)]
+pub(crate) struct TransferStep {
+    pub(crate) payment: PaymentId,
+    pub(crate) merchant: MerchantId,
+    pub(crate) credit: Credit,
+    /// Whether it was not there before; filled in by the writer's check.
+    pub(crate) is_new: bool,
+}
+
+impl TransferStep {
+    /// Writes a transfer of a merchant's payment.
+    pub(crate) const fn of(payment: PaymentId, merchant: MerchantId, credit: Credit) -> Self {
+        Self { payment, merchant, credit, is_new: false }
+    }
 }

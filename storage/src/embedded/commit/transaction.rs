@@ -4,7 +4,13 @@ use std::{borrow::Borrow, ops::Deref};
 
 use redb::{Key, StorageError, Value};
 
-use crate::embedded::wal::{log::Changes, memtable::Writing, snapshot::Snapshot, view::View};
+use crate::{
+    embedded::{
+        tables::{DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
+        wal::{log::Changes, memtable::Writing, single, snapshot::Snapshot, view::View},
+    },
+    record::{checked::Text, summary::SUMMARY_LEN},
+};
 
 /// The store as a commit in the making leaves it. Nobody else sees it before the commit is published.
 #[derive(Clone, Copy)]
@@ -64,4 +70,26 @@ impl<'c, K: Key + 'static, V: Value + 'static> Deref for Logged<'c, K, V> {
     fn deref(&self) -> &Self::Target {
         &self.table
     }
+}
+
+macro_rules! draft {
+    ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
+        /// The store as a commit in the making leaves it: every change is noted for the log.
+        impl<'c> Draft<'c> {
+            $(
+                /// Returns the table of this name.
+                pub(crate) fn $field(&self) -> Logged<'c, $key, $value> {
+                    Logged::of(self.snapshot().$field(), stringify!($field), *self)
+                }
+            )+
+        }
+    };
+}
+
+with_tables!(draft);
+
+/// Sets a value, with the commit that is being made.
+pub(crate) fn write_single(singles: &Logged<'_, Text, &'static [u8]>, name: &str, value: &[u8]) {
+    singles.insert(name, value);
+    singles.insert(single::second(name).as_str(), value);
 }

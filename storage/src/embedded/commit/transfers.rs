@@ -1,55 +1,24 @@
 //! The transfers of payments: rows of their own, found by payment, transaction and operation, and listed in the order in
 //! which they became known. A payment's record lists few of them and keeps the totals of the others.
 
-use std::{collections::BTreeSet, ops::Bound};
-
-use engine::{
-    ids::{MerchantId, PaymentId},
-    ledger::TxId,
-    mutant,
-    payment::Credit,
-};
+use engine::mutant;
 
 use crate::{
     embedded::{
         commit::{
-            apply::{self, Checked, Group, conflict},
+            group::{Ahead, Checked, Group, conflict},
             ledger_entries,
+            prepared::TransferStep,
         },
         fault::Fault,
-        read::search,
-        wal::snapshot::Snapshot,
+        read::{search, transfers::read},
     },
-    record::{self, TransferKey, transfer_key},
+    record::{self, transfer::transfer_key},
 };
-
-/// A transfer to write.
-#[derive(Debug)]
-pub(crate) struct TransferStep {
-    pub(crate) payment: PaymentId,
-    pub(crate) merchant: MerchantId,
-    pub(crate) credit: Credit,
-    /// Whether it was not there before; filled in by the writer's check.
-    is_new: bool,
-}
-
-impl TransferStep {
-    /// Writes a transfer of a merchant's payment.
-    pub(crate) const fn of(payment: PaymentId, merchant: MerchantId, credit: Credit) -> Self {
-        Self { payment, merchant, credit, is_new: false }
-    }
-}
-
-/// The transfers that earlier steps of a batch write: each is written once.
-#[derive(Default)]
-pub(crate) struct Ahead {
-    keys: BTreeSet<(u128, [u8; 20], u32)>,
-    places: BTreeSet<(u128, u64)>,
-}
 
 /// Checks that a transfer is the one it was decided about: a new one has a place of its own, a changed one keeps its
 /// place. The version of its payment, which the same batch writes, guards against other writers.
-pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, ahead: &mut apply::Ahead) -> Checked {
+pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, ahead: &mut Ahead) -> Checked {
     if !ahead.payments.contains_key(&step.payment.bits()) {
         return conflict(format_args!("payment {}, which the batch does not write", step.payment));
     }
@@ -92,48 +61,4 @@ pub(crate) fn write(group: &mut Group<'_>, step: &TransferStep) -> Result<(), Fa
         }
     }
     ledger_entries::of_transfer(*payment, credit).iter().try_for_each(|line| ledger_entries::write(group, line))
-}
-
-fn read(key: TransferKey<'_>, bytes: &[u8]) -> Result<Credit, Fault> {
-    record::transfer_from_bytes(key, bytes)
-        .map_err(Fault::damaged("transfers", format!("{} of {}", TxId(*key.1), PaymentId::from_bits(key.0))))
-}
-
-/// Returns a payment's transfer, with the whole memo.
-pub(crate) fn one(
-    snapshot: &Snapshot,
-    payment: PaymentId,
-    tx_id: TxId,
-    op_in_tx: u32,
-) -> Result<Option<Credit>, Fault> {
-    let key = transfer_key(payment, &tx_id, op_in_tx);
-    snapshot.transfers().get(key)?.map(|bytes| read(key, bytes.value())).transpose()
-}
-
-/// Returns a payment's transfers, newest first, before the place `before`, at most `limit`, with their whole memos; damaged
-/// ones are noted and passed over.
-pub(crate) fn page(
-    snapshot: &Snapshot,
-    payment: PaymentId,
-    before: Option<u64>,
-    limit: usize,
-) -> Result<Vec<Credit>, Fault> {
-    let bits = payment.bits();
-    let end = before.map_or(Bound::Included((bits, u64::MAX)), |before| Bound::Excluded((bits, before)));
-    let rows = snapshot.transfers();
-    let mut found = Vec::new();
-    for entry in snapshot.transfer_order().range::<(u128, u64)>((Bound::Included((bits, 0)), end))?.rev().take(limit) {
-        let (place, value) = entry?;
-        let (tx_id, op_in_tx) = value.value();
-        let key = (bits, tx_id, op_in_tx);
-        let row = rows.get(key).and_then(|row| match row {
-            Some(bytes) => read(key, bytes.value()),
-            None => {
-                let name = format!("{} of {payment}", place.value().1);
-                Err(Fault::contradicted("transfers", name, "it is listed and not there"))
-            }
-        });
-        found.extend(rows.pass(row)?);
-    }
-    Ok(found)
 }

@@ -1,31 +1,20 @@
 //! Transfers that paid no session: kept once, listed, handled, and found again when the session they name appears.
 
-use std::ops::Bound;
-
 use engine::{
     account::AccountName,
     ids::PaymentId,
-    ledger::{MemoMatch, Place, TxId, match_fee_memo, match_memo},
-    time::Timestamp,
+    ledger::{Place, TxId},
 };
 
 use crate::{
-    batch::{CommitError, Handling, Unmatched, UnmatchedReason},
+    batch::{CommitError, Handling, Unmatched},
     embedded::{
-        commit::apply::{Ahead, Checked, Group},
+        commit::group::{Ahead, Checked, Group},
         fault::Fault,
-        read::listed::{self, Facets},
-        wal::snapshot::Snapshot,
+        read::unmatched::{key, named, read},
     },
     record,
-    store::query::{StrayKey, Vicinity},
 };
-
-/// Summaries looked at for the payments near a transfer at most.
-const MAX_LOOKED_AT: usize = 20_000;
-
-/// A stray transfer's account and place.
-pub(crate) type StrayPlace = (AccountName, Place);
 
 /// A transfer that may be handled.
 pub(crate) struct Handled {
@@ -35,25 +24,6 @@ pub(crate) struct Handled {
     pub(crate) names: Option<PaymentId>,
     /// Its transaction and the session it is assigned to.
     pub(crate) assigned: Option<(TxId, PaymentId)>,
-}
-
-type Key<'k> = (&'k str, u32, u32, u32);
-
-fn key(account: &AccountName, place: Place) -> Key<'_> {
-    (account.as_str(), place.block_num, place.tx_in_block, place.op_in_tx)
-}
-
-/// Returns the session a transfer names that nobody knew when it came.
-pub(crate) fn named(unmatched: &Unmatched) -> Option<PaymentId> {
-    if unmatched.reason != UnmatchedReason::UnknownSession {
-        return None;
-    }
-    let memo = &unmatched.transfer.memo;
-    match (match_memo(memo), match_fee_memo(memo)) {
-        (MemoMatch::Exact(id) | MemoMatch::Normalized(id), _)
-        | (_, MemoMatch::Exact(id) | MemoMatch::Normalized(id)) => Some(id),
-        _ => None,
-    }
 }
 
 /// Keeps a transfer, unless it is kept: the chain is read again after a crash, and what was decided stays decided.
@@ -135,72 +105,4 @@ pub(crate) fn handle(
         group.tables.strays().remove((id.bits(), key.0, key.1, key.2, key.3))?;
     }
     Ok(())
-}
-
-fn read(key: Key<'_>, bytes: &[u8]) -> Result<Unmatched, Fault> {
-    record::unmatched_from_bytes(key, bytes).map_err(Fault::damaged("unmatched", format!("{key:?}")))
-}
-
-/// Returns a transfer that paid no session.
-pub(crate) fn at(snapshot: &Snapshot, account: &AccountName, place: Place) -> Result<Option<Unmatched>, Fault> {
-    let key = key(account, place);
-    snapshot.unmatched().get(key)?.map(|bytes| read(key, bytes.value())).transpose()
-}
-
-/// Returns the transfers to an account that paid no session and are older than `before`, newest first.
-pub(crate) fn before(
-    snapshot: &Snapshot,
-    account: &AccountName,
-    before: Place,
-    limit: usize,
-) -> Result<Vec<Unmatched>, Fault> {
-    let table = snapshot.unmatched();
-    let mut found = Vec::new();
-    for entry in table.range((account.as_str(), 0, 0, 0)..key(account, before))?.rev() {
-        if found.len() == limit {
-            break;
-        }
-        let (key, bytes) = entry?;
-        found.extend(table.pass(read(key.value(), bytes.value()))?);
-    }
-    Ok(found)
-}
-
-/// Returns the transfers that wait for the session they name, after `after`, by session.
-pub(crate) fn waiting(snapshot: &Snapshot, after: Option<&StrayKey>, limit: usize) -> Result<Vec<StrayKey>, Fault> {
-    let start = match after {
-        Some((id, account, place)) => {
-            let (account, block, tx, op) = key(account, *place);
-            Bound::Excluded((id.bits(), account, block, tx, op))
-        }
-        None => Bound::Unbounded,
-    };
-    snapshot
-        .strays()
-        .range::<(u128, &str, u32, u32, u32)>((start, Bound::Unbounded))?
-        .take(limit)
-        .map(|entry| {
-            let key = entry?.0;
-            let (id, account, block_num, tx_in_block, op_in_tx) = key.value();
-            let account = AccountName::parse(account).map_err(|why| Fault::contradicted("strays", account, why))?;
-            Ok((PaymentId::from_bits(id), account, Place { block_num, tx_in_block, op_in_tx }))
-        })
-        .collect()
-}
-
-/// Returns the payments of a vicinity, newest first: ids begin with the time they were made, so a span of time is a
-/// range of them.
-pub(crate) fn payments_near(snapshot: &Snapshot, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
-    let ids = listed::ids_made(Some(near.from), Some(Timestamp::from_millis(near.to.millis().saturating_add(1))));
-    let mut found = Vec::new();
-    for listed in listed::newest(snapshot, near.merchant.bits(), Facets::ALL, ids)?.take(MAX_LOOKED_AT) {
-        let (id, summary) = listed?;
-        if summary.amount == near.money || summary.is_unusual {
-            found.push(PaymentId::from_bits(id));
-        }
-        if found.len() >= near.limit {
-            break;
-        }
-    }
-    Ok(found)
 }

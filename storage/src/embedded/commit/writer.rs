@@ -13,7 +13,7 @@ use super::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::{apply::Group, prepared::Prepared, transaction::Draft},
+        commit::{group::Group, prepared::Prepared, transaction::Draft},
         damage::Damages,
         fault::Fault,
         health::{Health, Watch},

@@ -11,19 +11,22 @@ use redb::{Database, Durability, ReadOnlyDatabase, ReadTransaction, ReadableData
 use tokio::sync::mpsc;
 
 use crate::{
-    ReadError,
     embedded::{
         fault::Fault,
         maintenance::{
-            directory::{self, DirectoryLock, FILE_NAME, LOG_NAMES, OpenError, UNFINISHED_NAME},
-            verify::{self, Report},
+            directory::{self, DirectoryLock, LOG_NAMES, UNFINISHED_NAME},
+            sealing, verify,
         },
         tables::{self, Tables, meta},
         wal::{single, snapshot::Snapshot},
     },
     record::{
         self,
-        vault::{self, Secrets, Vault},
+        vault::{Secrets, Vault},
+    },
+    store::{
+        error::{FILE_NAME, OpenError, ReadError},
+        report::Report,
     },
 };
 
@@ -359,7 +362,7 @@ impl Idle {
             let snapshot = database.begin_read().map_err(Fault::from)?;
             directory::schema_of(&snapshot)?;
             vault.fits(&snapshot)?;
-            Ok(vault::count(&snapshot)?)
+            Ok(sealing::count(&snapshot)?)
         })
     }
 

@@ -18,90 +18,24 @@ use redb::{
     backends::{FileBackend, InMemoryBackend},
 };
 
-use crate::embedded::{
-    fault::{Fault, is_full},
-    maintenance::verify::Report,
-    tables::{META, SCHEMA_VERSION, Tables, begin_write, meta},
-    wal::{
-        log::{Log, Position},
-        single,
+use crate::{
+    embedded::{
+        fault::{Fault, is_full},
+        tables::{META, SCHEMA_VERSION, Tables, begin_write, meta},
+        wal::{
+            log::{Log, Position},
+            single,
+        },
     },
+    store::error::{FILE_NAME, OpenError},
 };
 
-/// The database, under its directory.
-pub const FILE_NAME: &str = "hivetill.redb";
 /// What the database is called until it is whole.
 pub(crate) const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
 /// The files of the log in front of the database, under its directory.
 pub(crate) const LOG_NAMES: [&str; 2] = ["hivetill.wal", "hivetill.wal2"];
 /// Held by the process that has the directory open.
 const LOCK_NAME: &str = "hivetill.lock";
-
-/// Why a store cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process has it open.
-    #[error("{} is in use by another process", .0.display())]
-    Locked(PathBuf),
-    /// This process may not read or write it.
-    #[error("permission denied: cannot read and write {}", .0.display())]
-    Permission(PathBuf),
-    /// It is not a database, or its bytes have changed.
-    #[error("the database is corrupt: {0}")]
-    Corrupt(String),
-    /// It is a database, but not one of Hivetill.
-    #[error("the file is the database of another program")]
-    Foreign,
-    /// A newer Hivetill wrote it.
-    #[error("the store has schema {found}, and this version knows {known}: use a newer version")]
-    SchemaNewer {
-        /// What the store says.
-        found: u32,
-        /// What this program knows.
-        known: u32,
-    },
-    /// There is no store.
-    #[error("there is no store at {}", .0.display())]
-    Missing(PathBuf),
-    /// There is no store, and none is made unless that is asked for.
-    #[error(
-        "there is no store at {}: mount its disk, or restore a backup, if there should be one; `hivetill admin` and \
-         `hivetill serve --init` create a new one", .0.display()
-    )]
-    NotMade(PathBuf),
-    /// There is the log of a store whose database is gone.
-    #[error(
-        "{} contains the write-ahead log of a store whose database {FILE_NAME} is gone: put the database back, or restore a \
-         backup", .0.display()
-    )]
-    LogOnly(PathBuf),
-    /// There is a file already, which is not overwritten.
-    #[error("{} already exists", .0.display())]
-    Exists(PathBuf),
-    /// The disk has no room left.
-    #[error("disk full: {}", .0.display())]
-    Full(PathBuf),
-    /// What is stored contradicts itself.
-    #[error("{} findings, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
-    Unsound(Box<Report>),
-    /// Its secrets are sealed with a master key that was not given.
-    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is missing: copy the file `master-key` of its gateway into the data directory, or set `master_key_file`" })]
-    MasterKey {
-        /// Whether a master key was given.
-        is_given: bool,
-    },
-    /// The file system said no.
-    #[error("cannot open {}: {error}", path.display())]
-    Io {
-        /// What was to be opened or made.
-        path: PathBuf,
-        /// What it said.
-        error: io::Error,
-    },
-    /// The database or its disk failed.
-    #[error("the store cannot be opened: {0}")]
-    Failed(String),
-}
 
 /// Runs work on the file of a store. Where a page is damaged so that it is none any more, the database panics on the way:
 /// that is the file's damage, and is told as such.
@@ -114,12 +48,6 @@ pub(crate) fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, OpenError
         let said = said.unwrap_or("it cannot be read");
         Err(OpenError::Corrupt(format!("a page of {} is damaged: {said}", path.display())))
     })
-}
-
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
 }
 
 impl OpenError {

@@ -14,12 +14,14 @@ use redb::Value as _;
 use serde_json::{Value, json};
 
 use crate::{
-    Claimed, EventRecord, Fate, Handling, Purpose, ReadError, Row, Unmatched,
+    batch::{Claimed, EventRecord, Fate, Handling, Purpose, Unmatched},
     embedded::{
         fault::Fault,
+        maintenance::backup::Row,
         tables::{self, meta},
     },
-    record::{self, AttemptKey, Damage, TransferKey},
+    record::{self, event::AttemptKey, transfer::TransferKey, wire::Damage},
+    store::error::ReadError,
 };
 
 /// Returns a row as a JSON object whose `record` says what it is; none for a row of an index, which says nothing that

@@ -5,4 +5,5 @@ pub(crate) mod directory;
 pub(crate) mod export;
 pub(crate) mod migration;
 pub(crate) mod repair;
+pub(crate) mod sealing;
 pub(crate) mod verify;

@@ -15,72 +15,29 @@ use engine::{
 use redb::{Key, ReadableDatabase, Value};
 
 use crate::{
-    Fate, Handling, Purpose, ReadError,
+    batch::{Fate, Handling, Purpose},
     embedded::{
-        commit::{prepared, unmatched},
+        commit::{audit::Audited, prepared},
         damage::Damages,
         fault::Fault,
-        maintenance::directory::{self, OpenError},
-        read::{
-            days::{self, DayKey, DaySums},
-            listed,
-            queries::Audited,
+        maintenance::directory,
+        read::{days, unmatched},
+        tables::{self, BYTES_COUNT, DayKey, KEYS_COUNT, SCHEMA_VERSION, meta},
+        wal::{
+            single,
+            snapshot::{Epoch, Snapshot},
+            view::View,
         },
-        tables::{self, BYTES_COUNT, Epoch, KEYS_COUNT, SCHEMA_VERSION, meta},
-        wal::{single, snapshot::Snapshot, view::View},
     },
-    record::{self, Code, PaymentFacts},
-    store::report::Books,
+    record::{self, codes::Code, indexed::PaymentFacts, summary::facet, sums::DaySums},
+    store::{
+        error::{OpenError, ReadError},
+        report::Report,
+    },
 };
-
-/// Findings that are told in words; of the rest only their number.
-const TOLD: usize = 100;
 
 /// Memory for pages of the file.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
-
-/// What a verification found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// The version of the tables.
-    pub schema: u32,
-    /// The tables and how many rows each has.
-    pub tables: Vec<(&'static str, u64)>,
-    /// What is wrong, in words, as far as it is told.
-    pub findings: Vec<String>,
-    /// How many things are wrong.
-    pub finding_count: u64,
-    /// What the payments add up to.
-    pub books: Books,
-    /// The number of the newest block whose transfers are all credited.
-    pub scanned_block: Option<u32>,
-}
-
-impl Report {
-    /// Says whether nothing is wrong.
-    #[must_use]
-    pub const fn is_sound(&self) -> bool {
-        self.finding_count == 0
-    }
-
-    fn find(&mut self, table: &str, key: impl ToString, what: impl ToString) {
-        self.finding_count += 1;
-        if self.findings.len() < TOLD {
-            self.findings.push(format!("{table} {}: {}", key.to_string(), what.to_string()));
-        }
-    }
-
-    fn hold(&mut self, holds: bool, table: &str, key: impl ToString, what: &str) {
-        if !holds {
-            self.find(table, key, what);
-        }
-    }
-
-    /// Notes a record that does not decode.
-    fn read<T>(&mut self, table: &str, key: impl ToString, read: Result<T, record::Damage>) -> Option<T> {
-        read.map_err(|damage| self.find(table, key, damage)).ok()
-    }
-}
 
 /// Verifies a store's file that nobody has open. Secrets that are sealed stay sealed; everything else is read.
 ///
@@ -191,7 +148,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
         }
         let has_slug = slugs.get_sound(facts.slug)?.is_some_and(|named| named.value() == bits);
         report.hold(has_slug, "slugs", id, "the payment's checkout address does not lead to it");
-        let key = (facts.merchant, listed::facet(&facts.summary), bits);
+        let key = (facts.merchant, facet(&facts.summary), bits);
         let summary = record::summary_to_bytes(&facts.summary);
         let is_listed = listed.get_sound(key)?.is_some_and(|stored| *stored.value() == summary);
         report.hold(is_listed, "payments_by_merchant", id, "the list does not say of it what its record says");

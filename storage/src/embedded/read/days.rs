@@ -6,26 +6,21 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use engine::{
-    ids::{MerchantId, PaymentId},
-    money::Currency,
-    mutant,
-    payment::State,
-};
+use engine::ids::{MerchantId, PaymentId};
 
 use crate::{
     embedded::{
-        commit::apply::Group,
         fault::Fault,
-        read::listed::{self, FACETS, Facets, Ids, common},
+        read::listed::{self, Facets, Ids, common},
+        tables::DayKey,
         wal::snapshot::Snapshot,
     },
-    record::{self, Summary},
-    store::query::{DayVolume, Volume, VolumeQuery},
+    record::{
+        self,
+        sums::{DaySums, middle_of},
+    },
+    store::payments::{DayVolume, Volume, VolumeQuery},
 };
-
-/// The key of a day: merchant, whole days of UTC since 1970.
-pub(crate) type DayKey = (u128, u64);
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -40,141 +35,8 @@ fn ids_of(day: u64) -> Ids {
     listed::ids_made(Some(start(day)), Some(start(day.saturating_add(1))))
 }
 
-/// The sums of one day, or what changes in them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct DaySums {
-    /// Payments made, by facet.
-    pub(crate) made: [u64; FACETS],
-    /// Payments made that are sales, not invoices; the rest is of these alone.
-    pub(crate) opened: u64,
-    /// Those of them that ended.
-    pub(crate) ended: u64,
-    /// Those of them that completed.
-    pub(crate) completed: u64,
-    /// What completed in HIVE, smallest units.
-    pub(crate) hive_units: u64,
-    /// What completed in HBD, smallest units.
-    pub(crate) hbd_units: u64,
-    /// What completed, in US cents.
-    pub(crate) usd_cents: u64,
-    /// How long those that completed waited: payments by bucket.
-    pub(crate) waits: BTreeMap<u32, u64>,
-}
-
-impl DaySums {
-    /// Adds a payment.
-    pub(crate) fn add(&mut self, payment: &Summary) {
-        self.count(payment, 1);
-    }
-
-    /// Takes a payment away that was added.
-    fn take(&mut self, payment: &Summary) {
-        self.count(payment, 1_u64.wrapping_neg());
-    }
-
-    fn count(&mut self, payment: &Summary, times: u64) {
-        let plus = |sum: &mut u64, value: u64| *sum = sum.wrapping_add(value.wrapping_mul(times));
-        plus(&mut self.made[usize::from(listed::facet(payment))], 1);
-        if payment.is_invoice {
-            return;
-        }
-        plus(&mut self.opened, 1);
-        plus(&mut self.ended, u64::from(payment.state.is_terminal()));
-        if let Some(at) = payment.completed_at {
-            let wait = u64::try_from(at.since(payment.created_at).as_millis()).unwrap_or(u64::MAX);
-            plus(self.waits.entry(bucket_of(wait)).or_default(), 1);
-        }
-        if payment.state == State::Completed {
-            plus(&mut self.completed, 1);
-            plus(&mut self.usd_cents, payment.usd_cents);
-            let units = match payment.amount.currency {
-                Currency::Hive => &mut self.hive_units,
-                Currency::Hbd => &mut self.hbd_units,
-            };
-            plus(units, payment.amount.units);
-        }
-    }
-
-    /// Adds what changed.
-    fn merge(&mut self, change: &Self) {
-        let plus = |sum: &mut u64, change: u64| *sum = sum.wrapping_add(change);
-        self.made.iter_mut().zip(change.made).for_each(|(sum, change)| plus(sum, change));
-        plus(&mut self.opened, change.opened);
-        plus(&mut self.ended, change.ended);
-        plus(&mut self.completed, change.completed);
-        plus(&mut self.hive_units, change.hive_units);
-        plus(&mut self.hbd_units, change.hbd_units);
-        plus(&mut self.usd_cents, change.usd_cents);
-        change.waits.iter().for_each(|(bucket, change)| plus(self.waits.entry(*bucket).or_default(), *change));
-        self.waits.retain(|_, count| *count != 0);
-    }
-
-    /// Says whether no count is below none.
-    fn is_possible(&self) -> bool {
-        const MOST: u64 = u64::MAX / 2;
-        self.made.iter().chain(self.waits.values()).all(|count| *count < MOST)
-    }
-
-    fn made_of(&self, facets: Facets) -> u64 {
-        facets.iter().filter_map(|facet| self.made.get(usize::from(facet))).sum()
-    }
-}
-
-/// Buckets of waits up to so many milliseconds are one wide; above, each power of two is divided into half as many.
-const EXACT_MS: u64 = 64;
-
-/// Returns the bucket of a wait in milliseconds.
-fn bucket_of(wait: u64) -> u32 {
-    if wait < EXACT_MS {
-        return wait.try_into().expect("it is small");
-    }
-    let doublings = wait.ilog2() - EXACT_MS.ilog2() + 1;
-    // The six highest bits, of which the first is always set.
-    let within = u32::try_from(wait >> doublings).expect("six bits are left");
-    doublings * 32 + within
-}
-
-/// Returns the middle of a bucket, at most one part in 64 from every wait in it.
-fn middle_of(bucket: u32) -> u64 {
-    if u64::from(bucket) < EXACT_MS {
-        return u64::from(bucket);
-    }
-    let doublings = bucket / 32 - 1;
-    let within = u64::from(bucket - doublings * 32);
-    // A bucket that nothing is ever put into may stand in no row either.
-    within.checked_shl(doublings).unwrap_or(u64::MAX).saturating_add(1_u64.checked_shl(doublings).unwrap_or(0) / 2)
-}
-
-/// Notes that a payment was made, or that what its list says of it changed.
-pub(crate) fn change(group: &mut Group<'_>, merchant: u128, id: u128, before: Option<&Summary>, after: &Summary) {
-    if before == Some(after) || (before.is_some() && mutant!("day-not-counted")) {
-        return;
-    }
-    let day = group.days.entry((merchant, day_of(id))).or_default();
-    if let Some(before) = before {
-        day.take(before);
-    }
-    day.add(after);
-}
-
-/// Writes the sums of the days that the group changed; the list is written already.
-pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
-    for (key, change) in std::mem::take(&mut group.days) {
-        let mut sums = read(group.tables.snapshot(), key)?.map(Option::unwrap_or_default);
-        if let Some(sums) = &mut sums {
-            sums.merge(&change);
-        }
-        let sums = match sums.filter(DaySums::is_possible) {
-            Some(sums) => sums,
-            None => recount(group.tables.snapshot(), key, Facets::ALL, &listed::ANY_ID)?,
-        };
-        group.tables.payment_days().insert(key, record::sums_to_bytes(&sums).as_slice());
-    }
-    Ok(())
-}
-
 /// Returns the sums of a day; the outer is none where its row is damaged, the inner where there is no row.
-fn read(snapshot: &Snapshot, key: DayKey) -> Result<Option<Option<DaySums>>, Fault> {
+pub(crate) fn read(snapshot: &Snapshot, key: DayKey) -> Result<Option<Option<DaySums>>, Fault> {
     let table = snapshot.payment_days();
     table.pass(table.get(key).and_then(|found| {
         let named = || format!("{} of {}", key.1, MerchantId::from_bits(key.0));
@@ -185,8 +47,18 @@ fn read(snapshot: &Snapshot, key: DayKey) -> Result<Option<Option<DaySums>>, Fau
     }))
 }
 
+/// Returns how many payments of some facets were made.
+fn made_of(sums: &DaySums, facets: Facets) -> u64 {
+    facets.iter().filter_map(|facet| sums.made.get(usize::from(facet))).sum()
+}
+
 /// Adds up the payments of a day anew, those of some facets and ids.
-fn recount(snapshot: &Snapshot, (merchant, day): DayKey, facets: Facets, ids: &Ids) -> Result<DaySums, Fault> {
+pub(crate) fn recount(
+    snapshot: &Snapshot,
+    (merchant, day): DayKey,
+    facets: Facets,
+    ids: &Ids,
+) -> Result<DaySums, Fault> {
     let mut sums = DaySums::default();
     for listed in listed::newest(snapshot, merchant, facets, common(&ids_of(day), ids))? {
         sums.add(&listed?.1);
@@ -247,8 +119,8 @@ pub(crate) fn tally(
         let (mut count, mut has_more) = (0, false);
         if common(&whole, ids) == whole {
             count = match read(snapshot, key)? {
-                Some(sums) => sums.unwrap_or_default().made_of(facets),
-                None => recount(snapshot, key, facets, ids)?.made_of(facets),
+                Some(sums) => made_of(&sums.unwrap_or_default(), facets),
+                None => made_of(&recount(snapshot, key, facets, ids)?, facets),
             };
         } else {
             for listed in listed::newest(snapshot, merchant, facets, common(&whole, ids))? {
@@ -308,6 +180,7 @@ fn median(waits: &BTreeMap<u32, u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::sums::bucket_of;
 
     #[test]
     fn a_bucket_tells_a_wait_to_one_part_in_sixty_four() {

@@ -17,7 +17,7 @@ use crate::{
         wal::{single, snapshot::Snapshot, view::View},
     },
     record::{self, checked::Text},
-    store::query::{Due, DueWork, Passed},
+    store::outbox::{Due, DueWork, Passed},
 };
 
 /// Queues with something due that are asked when the next delivery will be.

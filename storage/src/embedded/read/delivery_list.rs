@@ -7,38 +7,16 @@ use engine::{
 };
 
 use crate::{
-    embedded::{
-        commit::apply::Group, fault::Fault, read::deliveries::delivery, tables::DeliveryKey, wal::snapshot::Snapshot,
-    },
-    record::{self, Code},
-    store::query::{DeliveryQuery, Page},
+    embedded::{fault::Fault, read::deliveries::delivery, tables::DeliveryKey, wal::snapshot::Snapshot},
+    record::{self, codes::Code},
+    store::{outbox::DeliveryQuery, page::Page},
 };
 
 /// Deliveries that a page may read, beside those it shows, before the next one goes on.
 const READ_MAX: usize = 2_000;
 
-/// Writes what lists say of a delivery; `before` is what they said of its state.
-pub(crate) fn write(group: &mut Group<'_>, before: Option<DeliveryState>, after: &Logged) -> Result<(), Fault> {
-    let Delivery { id, event, payment, merchant, .. } = after.delivery;
-    if before.is_none() {
-        group.tables.payment_deliveries().insert((payment.bits(), id.bits()), ());
-        group.tables.event_deliveries().insert((event.bits(), id.bits()), ());
-    }
-    if before == Some(after.state) {
-        return Ok(());
-    }
-    let undelivered = group.tables.undelivered();
-    if let Some(before) = before.filter(|before| is_listed(*before)) {
-        undelivered.remove((merchant.bits(), before.number(), id.bits()))?;
-    }
-    if is_listed(after.state) {
-        undelivered.insert((merchant.bits(), after.state.number(), id.bits()), ());
-    }
-    Ok(())
-}
-
 /// Says whether deliveries in a state have an index.
-fn is_listed(state: DeliveryState) -> bool {
+pub(crate) fn is_listed(state: DeliveryState) -> bool {
     state != DeliveryState::Delivered || mutant!("replay-takes-the-taken")
 }
 

@@ -8,38 +8,26 @@ use std::ops::RangeInclusive;
 use engine::{
     ids::{MerchantId, PaymentId},
     money::Currency,
-    mutant,
     payment::State,
     time::Timestamp,
 };
 
 use crate::{
     embedded::{
-        commit::apply::Group,
         fault::Fault,
-        read::postings::Budget,
+        read::budget::Budget,
         tables::ListKey,
         wal::{
             snapshot::Snapshot,
             view::{Found, FoundKey, Range},
         },
     },
-    record::{self, Code, SUMMARY_LEN, Summary},
-    store::query::PaymentQuery,
+    record::{
+        self,
+        summary::{FACETS, SUMMARY_LEN, Summary, facet_of},
+    },
+    store::payments::PaymentQuery,
 };
-
-/// How many facets there are: a state, a currency, and whether the payment needs attention.
-pub(crate) const FACETS: usize = 24;
-
-/// Returns the facet of a payment, below [`FACETS`].
-pub(crate) fn facet(summary: &Summary) -> u8 {
-    facet_of(summary.state, summary.amount.currency, summary.is_unusual)
-}
-
-fn facet_of(state: State, currency: Currency, is_unusual: bool) -> u8 {
-    let code = (state.number() - 1) * 4 + (currency.number() - 1) * 2 + u32::from(is_unusual);
-    u8::try_from(code).expect("codes of states and currencies are small")
-}
 
 /// Facets that a list asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,28 +85,6 @@ pub(crate) fn ids_made(from: Option<Timestamp>, to: Option<Timestamp>) -> Ids {
         Some(0) => NO_ID,
         to => from.map_or(0, first)..=to.map_or(u128::MAX, |end| end - 1),
     }
-}
-
-/// Writes what the list says of a payment; `before` is what it said.
-pub(crate) fn write(
-    group: &mut Group<'_>,
-    merchant: u128,
-    id: u128,
-    before: Option<Summary>,
-    after: &Summary,
-) -> Result<(), Fault> {
-    let table = group.tables.payments_by_merchant();
-    let (place, bytes) = (facet(after), record::summary_to_bytes(after));
-    let place_before = before.map(|before| facet(&before));
-    if let Some(gone) = place_before.filter(|before| *before != place && !mutant!("listed-twice")) {
-        table.remove((merchant, gone, id))?;
-    }
-    // Most changes of a payment change nothing that lists show, and a page not touched is a page not written.
-    let may_stand = place_before == Some(place);
-    if !may_stand || table.get_sound((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
-        table.insert((merchant, place, id), &bytes);
-    }
-    Ok(())
 }
 
 /// Payments of a list, newest first. Damaged rows are noted and passed over.

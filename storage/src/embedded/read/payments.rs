@@ -11,15 +11,19 @@ use crate::{
     embedded::{
         fault::Fault,
         read::{
+            budget::Budget,
             days::{self, Tally},
             listed::{self, Facets, Ids, common},
-            postings::{Budget, Intersection, Step},
+            postings::{Intersection, Step},
             search::{self, Wanted},
         },
         wal::snapshot::Snapshot,
     },
-    record::{self, Code, Summary},
-    store::query::{Page, PageAt, PaymentQuery},
+    record::{self, codes::Code, summary::Summary},
+    store::{
+        page::{Page, PageAt},
+        payments::PaymentQuery,
+    },
 };
 
 /// Where a list must be read to be counted, it is counted up to so many.

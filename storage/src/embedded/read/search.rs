@@ -20,11 +20,11 @@ use engine::{
 
 use crate::{
     embedded::{
-        commit::apply::Group,
         fault::Fault,
         read::{
+            budget::Budget,
             listed::{self, Facets, Ids, common},
-            postings::{Budget, List, Merged, Postings, WordRows},
+            postings::{List, Merged, Postings, WordRows},
         },
         tables::meta,
         wal::{single, snapshot::Snapshot},
@@ -164,29 +164,6 @@ fn amount_word(units: u64) -> String {
 /// Returns what the indexer writes of a payment.
 pub(crate) fn indexed_words_of(payment: &Payment) -> impl Iterator<Item = String> {
     words_of(payment).into_iter().chain(std::iter::once(amount_word(payment.amount.units)))
-}
-
-/// Takes the words out of the index that a payment loses: those of its metadata. Its stored record still has them, `left` has
-/// them no more.
-pub(crate) fn forget(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Result<(), Fault> {
-    let read = |bytes: &[u8]| record::payment_from_bytes(id, bytes).map_err(Fault::damaged("payments", id));
-    let Some(bytes) = group.tables.payments().get(id.bits())? else { return Ok(()) };
-    let (before, after) = (read(bytes.value())?, read(left)?);
-    let mut kept = words_of(&after);
-    kept.extend(refund_words_of(&after));
-    // What its transfers added is found on, whoever else said the same.
-    let transfers = group.tables.transfers();
-    for entry in transfers.range((id.bits(), &[0; 20], 0)..=(id.bits(), &[u8::MAX; 20], u32::MAX))? {
-        let (key, bytes) = entry?;
-        let name = || TxId(*key.value().1).to_string();
-        let credit = record::transfer_from_bytes(key.value(), bytes.value());
-        let credit = transfers.pass(credit.map_err(|why| Fault::contradicted("transfers", name(), why)))?;
-        kept.extend(credit.iter().flat_map(transfer_words_of));
-    }
-    for word in words_of(&before).difference(&kept) {
-        group.tables.search().remove((before.merchant.bits(), word.as_str(), id.bits()))?;
-    }
-    Ok(())
 }
 
 /// Says whether a payment is found by everything that is wanted. Transfers that its record does not list are read, as many as

@@ -9,8 +9,11 @@ use crate::embedded::{
     fault::Fault,
     health::Health,
     metrics::CommitMetrics,
-    tables::{Epoch, begin_write},
-    wal::log::{self, Position},
+    tables::begin_write,
+    wal::{
+        log::{self, Position},
+        snapshot::Epoch,
+    },
 };
 
 /// What is to be written.

@@ -21,8 +21,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::embedded::{
     fault::Fault,
-    tables::{META, Replay, begin_write, meta},
-    wal::single,
+    tables::{META, begin_write, meta},
+    wal::{replay::Replay, single},
 };
 
 /// Bytes by which the file grows: a sync that also records a new length costs more, so there are few of them.

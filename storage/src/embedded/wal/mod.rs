@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod log;
 pub(crate) mod memtable;
+pub(crate) mod replay;
 pub(crate) mod single;
 pub(crate) mod snapshot;
 pub(crate) mod view;

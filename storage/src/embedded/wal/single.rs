@@ -4,7 +4,6 @@ use redb::{ReadableTable, Table};
 
 use crate::{
     embedded::{
-        commit::transaction::Logged,
         fault::Fault,
         tables::{CHECKSUM, meta, set_row},
         wal::view::View,
@@ -13,7 +12,7 @@ use crate::{
 };
 
 /// Returns the name of a value's second row.
-fn second(name: &str) -> String {
+pub(crate) fn second(name: &str) -> String {
     format!("{name} (copy)")
 }
 
@@ -40,12 +39,6 @@ fn first_of(
         },
         Err(fault) => Err(fault),
     }
-}
-
-/// Sets a value, with the commit that is being made.
-pub(crate) fn write(singles: &Logged<'_, Text, &'static [u8]>, name: &str, value: &[u8]) {
-    singles.insert(name, value);
-    singles.insert(second(name).as_str(), value);
 }
 
 /// Returns a value of a database, as [`read`] does.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::*;
 use engine::{
     account::AccountName,
     fields::Metadata,
@@ -12,13 +13,15 @@ use engine::{
 };
 use redb::{Database, backends::InMemoryBackend};
 
-use super::*;
 use crate::{
     Batch, Write,
     embedded::{
+        commit::transaction::Draft,
         maintenance::directory,
-        tables::Epoch,
-        wal::{log::Changes, snapshot::Snapshot},
+        wal::{
+            log::Changes,
+            snapshot::{Epoch, Snapshot},
+        },
     },
 };
 

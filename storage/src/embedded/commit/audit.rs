@@ -1,0 +1,46 @@
+//! The audit log: lines are appended with the commit that they are about.
+
+use engine::{audit::Entry, ids::MerchantId};
+
+use crate::{
+    embedded::{commit::group::Group, fault::Fault},
+    record,
+};
+
+/// A line of the audit log as it is stored, and whom it concerns.
+#[derive(Debug)]
+pub(crate) struct Audited {
+    pub(crate) record: Vec<u8>,
+    merchant: u128,
+    actor: Option<u128>,
+}
+
+impl Audited {
+    /// Encodes a line.
+    pub(crate) fn of(entry: Entry) -> Self {
+        let (merchant, actor) = (entry.merchant.bits(), entry.actor.merchant.map(MerchantId::bits));
+        Self { record: record::audit_to_bytes(entry), merchant, actor }
+    }
+
+    /// Returns the merchants it concerns, each once.
+    pub(crate) fn merchants(&self) -> impl Iterator<Item = u128> {
+        std::iter::once(self.merchant).chain(self.actor.filter(|actor| *actor != self.merchant))
+    }
+}
+
+impl Group<'_> {
+    /// Appends a line to the audit log and lists it for whom it concerns.
+    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
+        let log = self.tables.audit();
+        let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
+        // What is damaged stays where it is.
+        while log.has(next)? {
+            next += 1;
+        }
+        log.insert(next, audited.record.as_slice());
+        for merchant in audited.merchants() {
+            self.tables.audit_by_merchant().insert((merchant, next), ());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! The batches of one commit: what they have changed so far, and what is kept in memory until the group ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    billing::Period,
+    compliance::Standing,
+    event_list::{Epoch, Tail},
+    idempotency::Remembered,
+    ids::PaymentId,
+    time::Timestamp,
+    webhook::Logged,
+};
+
+use crate::{
+    batch::{Claimed, CommitError, Cursor, Unmatched},
+    embedded::{
+        commit::transaction::{Draft, write_single},
+        fault::Fault,
+        read::{deliveries, unmatched::StrayPlace},
+        tables::{DayKey, DeliveryKey, PeriodKey},
+    },
+    record::{indexed::PaymentFacts, merchant::MerchantFacts, sums::DaySums},
+};
+
+/// The batches of one commit.
+pub(crate) struct Group<'t> {
+    pub(crate) tables: Draft<'t>,
+    /// Changes of the counts of payments, written once at the end.
+    pub(crate) counts: BTreeMap<(u128, u32), i64>,
+    /// Changes of the sums of days, written once at the end.
+    pub(crate) days: BTreeMap<DayKey, DaySums>,
+    /// The end of each merchant's list of events, written once at the end.
+    pub(crate) event_tails: BTreeMap<u128, Tail>,
+    /// Merchants whose queues in the outbox changed; their heads are written once at the end.
+    pub(crate) queues: Queues,
+    /// Where merchants stand, written once at the end.
+    pub(crate) standings: BTreeMap<u128, CachedStanding>,
+    /// Periods of merchants, written once at the end.
+    pub(crate) periods: BTreeMap<PeriodKey, CachedPeriod>,
+    pub(crate) search_cursor: u128,
+    pub(crate) applied: usize,
+}
+
+/// What a commit did.
+pub(crate) struct Finished {
+    /// How many batches it holds.
+    pub(crate) applied: usize,
+    /// The last payment that is indexed for search.
+    pub(crate) search_cursor: u128,
+}
+
+/// What the earlier steps of a batch will have changed when a later step is written.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    pub(crate) payments: BTreeMap<u128, PaymentFacts>,
+    pub(crate) transfers: TransferKeys,
+    pub(crate) slugs: BTreeMap<u128, u128>,
+    pub(crate) merchants: BTreeMap<u128, MerchantFacts>,
+    pub(crate) keys: BTreeMap<[u8; 32], Option<u128>>,
+    pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
+    /// Keys made earlier are forgotten by an earlier step.
+    pub(crate) forgotten_before: Timestamp,
+    /// Keys of earlier steps that were forgotten after them.
+    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
+    pub(crate) claims: BTreeMap<[u8; 20], Claimed>,
+    /// Claims that an earlier step forgets.
+    pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
+    pub(crate) nonces: BTreeMap<[u8; 32], [u8; 20]>,
+    pub(crate) assigned: BTreeMap<[u8; 20], PaymentId>,
+    pub(crate) cursor: Option<Cursor>,
+    pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
+    pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
+    pub(crate) events: BTreeSet<u128>,
+    /// Merchants of whose periods an earlier step changes one.
+    pub(crate) sold: BTreeSet<u128>,
+    pub(crate) tiers_version: Option<u64>,
+}
+
+/// What a check says: nothing, a refusal, or that it could not be made.
+pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
+
+pub(crate) fn conflict(what: impl ToString) -> Checked {
+    Ok(Err(CommitError::Conflict { what: what.to_string() }))
+}
+
+impl<'t> Group<'t> {
+    /// Starts with nothing written.
+    pub(crate) fn of(tables: Draft<'t>, search_cursor: u128) -> Self {
+        Self {
+            tables,
+            counts: BTreeMap::new(),
+            days: BTreeMap::new(),
+            event_tails: BTreeMap::new(),
+            queues: Queues::new(),
+            standings: BTreeMap::new(),
+            periods: BTreeMap::new(),
+            search_cursor,
+            applied: 0,
+        }
+    }
+}
+
+impl Group<'_> {
+    /// Returns the current epoch of the store.
+    pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
+        deliveries::epoch(&self.tables.meta())
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
+        write_single(&self.tables.meta(), name, value);
+        Ok(())
+    }
+}
+
+/// A period as the group knows it.
+pub(crate) struct CachedPeriod {
+    pub(crate) period: Option<Period>,
+    pub(crate) was_unsettled: bool,
+    pub(crate) is_changed: bool,
+    /// It cannot be read. Nothing is written in its place, and sales are counted in a later month.
+    pub(crate) is_damaged: bool,
+}
+
+/// A standing as the group knows it.
+pub(crate) struct CachedStanding {
+    pub(crate) standing: Standing,
+    pub(crate) is_changed: bool,
+    /// As the store has it.
+    pub(crate) was_on_hold: bool,
+    /// It cannot be read: nobody knows what the merchant has taken. No payment is made for it until somebody says how it
+    /// stands; what is paid completes all the same.
+    pub(crate) is_damaged: bool,
+}
+
+/// The transfers that earlier steps of a batch write: each is written once.
+#[derive(Default)]
+pub(crate) struct TransferKeys {
+    pub(crate) keys: BTreeSet<(u128, [u8; 20], u32)>,
+    pub(crate) places: BTreeSet<(u128, u64)>,
+}
+
+/// The merchants whose queues a group changed.
+pub(crate) type Queues = BTreeSet<u128>;

@@ -1,0 +1,120 @@
+//! The indexes that follow a payment or a delivery: lists, sums of days, words.
+
+use engine::{
+    ids::PaymentId,
+    ledger::TxId,
+    mutant,
+    webhook::{Delivery, DeliveryState, Logged},
+};
+
+use crate::{
+    embedded::{
+        commit::group::Group,
+        fault::Fault,
+        read::{
+            days,
+            delivery_list::is_listed,
+            listed::{self, Facets},
+            search::{self, refund_words_of, transfer_words_of},
+        },
+    },
+    record::{
+        self,
+        codes::Code,
+        summary::{Summary, facet},
+        sums::DaySums,
+    },
+};
+
+/// Notes that a payment was made, or that what its list says of it changed.
+pub(crate) fn count_day(group: &mut Group<'_>, merchant: u128, id: u128, before: Option<&Summary>, after: &Summary) {
+    if before == Some(after) || (before.is_some() && mutant!("day-not-counted")) {
+        return;
+    }
+    let day = group.days.entry((merchant, days::day_of(id))).or_default();
+    if let Some(before) = before {
+        day.take(before);
+    }
+    day.add(after);
+}
+
+/// Writes the sums of the days that the group changed; the list is written already.
+pub(crate) fn write_days(group: &mut Group<'_>) -> Result<(), Fault> {
+    for (key, change) in std::mem::take(&mut group.days) {
+        let mut sums = days::read(group.tables.snapshot(), key)?.map(Option::unwrap_or_default);
+        if let Some(sums) = &mut sums {
+            sums.merge(&change);
+        }
+        let sums = match sums.filter(DaySums::is_possible) {
+            Some(sums) => sums,
+            None => days::recount(group.tables.snapshot(), key, Facets::ALL, &listed::ANY_ID)?,
+        };
+        group.tables.payment_days().insert(key, record::sums_to_bytes(&sums).as_slice());
+    }
+    Ok(())
+}
+
+/// Writes what the list says of a payment; `before` is what it said.
+pub(crate) fn list_payment(
+    group: &mut Group<'_>,
+    merchant: u128,
+    id: u128,
+    before: Option<Summary>,
+    after: &Summary,
+) -> Result<(), Fault> {
+    let table = group.tables.payments_by_merchant();
+    let (place, bytes) = (facet(after), record::summary_to_bytes(after));
+    let place_before = before.map(|before| facet(&before));
+    if let Some(gone) = place_before.filter(|before| *before != place && !mutant!("listed-twice")) {
+        table.remove((merchant, gone, id))?;
+    }
+    // Most changes of a payment change nothing that lists show, and a page not touched is a page not written.
+    let may_stand = place_before == Some(place);
+    if !may_stand || table.get_sound((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
+        table.insert((merchant, place, id), &bytes);
+    }
+    Ok(())
+}
+
+/// Takes the words out of the index that a payment loses: those of its metadata. Its stored record still has them, `left` has
+/// them no more.
+pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Result<(), Fault> {
+    let read = |bytes: &[u8]| record::payment_from_bytes(id, bytes).map_err(Fault::damaged("payments", id));
+    let Some(bytes) = group.tables.payments().get(id.bits())? else { return Ok(()) };
+    let (before, after) = (read(bytes.value())?, read(left)?);
+    let mut kept = search::words_of(&after);
+    kept.extend(refund_words_of(&after));
+    // What its transfers added is found on, whoever else said the same.
+    let transfers = group.tables.transfers();
+    for entry in transfers.range((id.bits(), &[0; 20], 0)..=(id.bits(), &[u8::MAX; 20], u32::MAX))? {
+        let (key, bytes) = entry?;
+        let name = || TxId(*key.value().1).to_string();
+        let credit = record::transfer_from_bytes(key.value(), bytes.value());
+        let credit = transfers.pass(credit.map_err(|why| Fault::contradicted("transfers", name(), why)))?;
+        kept.extend(credit.iter().flat_map(transfer_words_of));
+    }
+    for word in search::words_of(&before).difference(&kept) {
+        group.tables.search().remove((before.merchant.bits(), word.as_str(), id.bits()))?;
+    }
+    Ok(())
+}
+
+/// Writes what lists say of a delivery; `before` is what they said of its state.
+pub(crate) fn list_delivery(group: &mut Group<'_>, before: Option<DeliveryState>, after: &Logged) -> Result<(), Fault> {
+    let Delivery { id, event, payment, merchant, .. } = after.delivery;
+    if before.is_none() {
+        group.tables.payment_deliveries().insert((payment.bits(), id.bits()), ());
+        group.tables.event_deliveries().insert((event.bits(), id.bits()), ());
+    }
+    if before == Some(after.state) {
+        return Ok(());
+    }
+    let undelivered = group.tables.undelivered();
+    if let Some(before) = before.filter(|before| is_listed(*before)) {
+        undelivered.remove((merchant.bits(), before.number(), id.bits()))?;
+    }
+    if is_listed(after.state) {
+        undelivered.insert((merchant.bits(), after.state.number(), id.bits()), ());
+    }
+    Ok(())
+}

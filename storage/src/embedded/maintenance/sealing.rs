@@ -1,0 +1,126 @@
+//! How a store changes its master key.
+
+use std::sync::Arc;
+
+use engine::{ids::MerchantId, mutant};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+
+use crate::{
+    embedded::{
+        fault::Fault,
+        tables::{MERCHANTS, META, begin_write, meta, set_row},
+        wal::single,
+    },
+    record::{
+        self,
+        checked::Seed,
+        vault::{Secrets, Vault},
+    },
+    store::error::OpenError,
+};
+
+/// What the note of a sealing says while it is due to write the store anew.
+pub(crate) const YES: &[u8] = b"yes";
+
+/// Counts them by their rows. They are not opened.
+pub(crate) fn count(snapshot: &ReadTransaction) -> Result<Secrets, Fault> {
+    let mut secrets = Secrets::default();
+    let seed = Seed::of("merchants");
+    for entry in snapshot.open_table(MERCHANTS)?.iter()? {
+        let (key, sealed) = entry?;
+        let bytes = seed.open(&key.value().to_le_bytes(), sealed.value());
+        // A damaged row is found when it is read; here it is neither.
+        let Some(Ok(is_plain)) = bytes.map(record::merchant_is_plain) else { continue };
+        *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
+    }
+    Ok(secrets)
+}
+
+/// Says that nothing of a store holds what was in clear once.
+pub(crate) fn forget_sealing(database: &Database) -> Result<(), Fault> {
+    let transaction = begin_write(database)?;
+    single::store(&mut transaction.open_table(META)?, meta::SEALED_LATELY, b"no")?;
+    transaction.commit()?;
+    Ok(())
+}
+
+impl Vault {
+    /// Brings a store under the key in force: what is sealed otherwise, or stands in clear, is sealed anew, all in one
+    /// transaction. Returns whether pages and log may hold secrets in clear still.
+    ///
+    /// # Errors
+    /// [`OpenError::MasterKey`] where the store is sealed with a key that is not there.
+    pub(crate) fn settle(&self, database: &Database) -> Result<bool, OpenError> {
+        let snapshot = database.begin_read().map_err(Fault::from)?;
+        let names = snapshot.open_table(META).map_err(Fault::from)?;
+        let stored = single::stored(&names, meta::MASTER_KEY)?;
+        let was_sealed_lately = single::stored(&names, meta::SEALED_LATELY)?.is_some_and(|said| said == YES);
+        drop(names);
+        let wanted = self.current.as_ref().map(|key| key.id().to_vec());
+        let plain = if wanted.is_some() { count(&snapshot)?.plain } else { 0 };
+        drop(snapshot);
+        if stored == wanted && plain == 0 {
+            return Ok(was_sealed_lately);
+        }
+        let is_known = stored == wanted
+            || stored.as_ref().is_none_or(|stored| {
+                self.previous.as_ref().is_some_and(|previous| previous.id().as_slice() == stored.as_slice())
+            });
+        match wanted {
+            Some(id) if is_known => {
+                self.seal_all(database, &id, plain > 0)?;
+                if plain > 0 {
+                    tracing::info!(merchants = plain, "webhook secrets of {plain} merchants encrypted");
+                }
+                Ok(plain > 0 || was_sealed_lately)
+            }
+            wanted => Err(OpenError::MasterKey { is_given: wanted.is_some() }),
+        }
+    }
+
+    /// Checks that a store is sealed with the key in force, or with none.
+    ///
+    /// # Errors
+    /// [`OpenError::MasterKey`].
+    pub(crate) fn fits(&self, snapshot: &ReadTransaction) -> Result<(), OpenError> {
+        let names = snapshot.open_table(META).map_err(Fault::from)?;
+        let stored = single::stored(&names, meta::MASTER_KEY)?;
+        let keys = [&self.current, &self.previous].into_iter().flatten();
+        let fits = stored.is_none_or(|stored| keys.into_iter().any(|key| key.id().as_slice() == stored.as_slice()));
+        if fits { Ok(()) } else { Err(OpenError::MasterKey { is_given: self.current.is_some() }) }
+    }
+
+    fn seal_all(&self, database: &Database, id: &[u8], were_plain: bool) -> Result<(), Fault> {
+        let transaction = begin_write(database)?;
+        {
+            let mut merchants = transaction.open_table(MERCHANTS)?;
+            let mut records = Vec::new();
+            let seed = Seed::of("merchants");
+            for entry in merchants.iter()? {
+                let (key, sealed) = entry?;
+                let (key, id) = (key.value().to_le_bytes(), MerchantId::from_bits(key.value()));
+                let read = seed.open(&key, sealed.value()).map(|bytes| record::merchant_from_bytes(id, bytes, self));
+                match read {
+                    Some(Ok(merchant)) => {
+                        records.push((key, record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
+                    }
+                    // It is served to nobody, and must not keep the others from being served.
+                    damaged => {
+                        tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged: secrets not encrypted");
+                    }
+                }
+            }
+            let forgotten = usize::from(mutant!("rotation-forgets-one"));
+            for (key, record) in records.into_iter().skip(forgotten) {
+                set_row(&mut merchants, seed, &key, Some(&record))?;
+            }
+            let mut names = transaction.open_table(META)?;
+            single::store(&mut names, meta::MASTER_KEY, id)?;
+            if were_plain {
+                single::store(&mut names, meta::SEALED_LATELY, YES)?;
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+}

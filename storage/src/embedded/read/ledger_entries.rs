@@ -1,0 +1,101 @@
+//! Reads of ledger entries, of the accounts they belong to, and of the results of reconciliation.
+
+use std::ops::Bound;
+
+use engine::{
+    account::AccountName,
+    books::{Booked, Day, Entry},
+    ids::PaymentId,
+    ledger::TxId,
+    money::Money,
+    time::Timestamp,
+};
+
+use crate::{
+    embedded::{fault::Fault, wal::snapshot::Snapshot},
+    record::{self, codes::Code},
+    store::ledger_entries::BookedPlace,
+};
+
+/// What stands in place of a payment where there is none.
+pub(crate) const NOBODY: u128 = 0;
+
+/// Returns what was counted for an account in blocks from `from` up to but without `to`, after a place, and where it ends
+/// if there is more.
+pub(crate) fn booked(
+    snapshot: &Snapshot,
+    account: &AccountName,
+    (from, to): (Timestamp, Timestamp),
+    after: Option<BookedPlace>,
+    limit: usize,
+) -> Result<(Vec<Booked>, Option<BookedPlace>), Fault> {
+    let first = BookedPlace { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NOBODY };
+    let key = |place: &BookedPlace| (place.at_ms, place.op_in_tx, place.kind, place.payment);
+    let start = after.unwrap_or(first);
+    let (at_ms, op_in_tx, kind, payment) = key(&start);
+    let start_key = (account.as_str(), at_ms, &start.tx_id, op_in_tx, kind, payment);
+    let start_bound = if after.is_some() { Bound::Excluded(start_key) } else { Bound::Included(start_key) };
+    let end = Bound::Excluded((account.as_str(), to.millis(), &[0; 20], 0, 0, NOBODY));
+    let (mut found, mut last) = (Vec::new(), None);
+    let table = snapshot.booked();
+    for line in table.range((start_bound, end))? {
+        if found.len() >= limit {
+            return Ok((found, last));
+        }
+        let (key, value) = line?;
+        let (_, at_ms, tx_id, op_in_tx, kind, payment) = key.value();
+        let (units, currency) = value.value();
+        let unreadable = || Fault::contradicted("booked", format!("{account} {at_ms}"), format!("{kind} {currency}"));
+        last = Some(BookedPlace { at_ms, tx_id: *tx_id, op_in_tx, kind, payment });
+        let id = PaymentId::from_bits(payment);
+        let entry = match kind {
+            1 => Entry::Credit(id),
+            2 => Entry::Unmatched,
+            3 => Entry::RefundReceived(id),
+            4 => Entry::RefundSent(id),
+            _ => {
+                table.pass::<()>(Err(unreadable()))?;
+                continue;
+            }
+        };
+        let Some(currency) = table.pass(Code::from_number(currency).ok_or_else(unreadable))? else { continue };
+        let money = Money::new(units, currency);
+        let (tx_id, at) = (*tx_id, Timestamp::from_millis(at_ms));
+        found.push(Booked { tx_id: TxId(tx_id), op_in_tx, at, money, entry });
+    }
+    Ok((found, None))
+}
+
+/// Returns every account that ever was a merchant's, and since when it is watched, after `after` in order of name.
+pub(crate) fn accounts(
+    snapshot: &Snapshot,
+    after: Option<&AccountName>,
+    limit: usize,
+) -> Result<Vec<(AccountName, Timestamp)>, Fault> {
+    let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.as_str()));
+    let mut found = Vec::new();
+    for entry in snapshot.accounts().range::<&str>((start, Bound::Unbounded))? {
+        if found.len() == limit {
+            break;
+        }
+        let (name, since) = entry?;
+        let account = AccountName::parse(name.value()).ok();
+        found.extend(account.map(|account| (account, Timestamp::from_millis(since.value()))));
+    }
+    Ok(found)
+}
+
+/// Returns what the checks of days before `before` said, newest first.
+pub(crate) fn days(snapshot: &Snapshot, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
+    let end = before.map_or(Bound::Unbounded, |before| Bound::Excluded(before.millis()));
+    let table = snapshot.books();
+    let mut found = Vec::new();
+    for entry in table.range::<u64>((Bound::Unbounded, end))?.rev() {
+        if found.len() == limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        found.extend(table.pass(record::day_from_bytes(bytes.value()).map_err(Fault::damaged("books", key.value())))?);
+    }
+    Ok(found)
+}

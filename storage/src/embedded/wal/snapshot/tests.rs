@@ -1,0 +1,177 @@
+//! Tests.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use proptest::prelude::*;
+use redb::backends::InMemoryBackend;
+
+use super::*;
+use crate::embedded::{commit::transaction::Draft, maintenance::directory, wal::log::Changes};
+
+/// The keys that are written: few, so that they meet.
+const KEYS: u128 = 12;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A commit: rows that are set to a value or removed.
+    Commit(Vec<(u128, Option<u8>)>),
+    /// Somebody begins to read, and reads on.
+    Hold,
+    /// The reader who has read longest ends.
+    Release,
+    /// A checkpoint begins: what was committed is frozen.
+    Freeze,
+    /// It is made.
+    Thaw,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let rows = prop::collection::vec((0..KEYS, prop::option::of(0..4_u8)), 1..6);
+    let step = prop_oneof![
+        6 => rows.prop_map(Step::Commit),
+        2 => Just(Step::Hold),
+        1 => Just(Step::Release),
+        1 => Just(Step::Freeze),
+        1 => Just(Step::Thaw),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+type Model = BTreeMap<u128, Vec<u8>>;
+
+fn empty() -> (Database, Held) {
+    let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+    directory::create_schema(&database).unwrap();
+    let held = Held::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
+    (database, held)
+}
+
+fn write(held: &mut Held, model: &mut Model, rows: &[(u128, Option<u8>)]) {
+    let (next, changes) = (held.newest().next(), Changes::default());
+    let payments = Draft::of(&next, &changes, held.horizon()).payments();
+    for (key, value) in rows {
+        // No value is what an index has.
+        match value.map(|value| vec![value; usize::from(value)]) {
+            Some(value) => {
+                payments.insert(key, value.as_slice());
+                model.insert(*key, value);
+            }
+            None => {
+                payments.remove(key).unwrap();
+                model.remove(key);
+            }
+        }
+    }
+    held.follow(next);
+}
+
+fn thaw(held: &mut Held, database: &Database) {
+    let transaction = database.begin_write().unwrap();
+    held.newest().epoch().write_frozen(&transaction).unwrap();
+    transaction.commit().unwrap();
+    held.thaw(database).unwrap();
+}
+
+/// Reads everything there is to read in every way there is, and in a range from both ends by turns.
+fn check(snapshot: &Snapshot, model: &Model, bounds: (Bound<u128>, Bound<u128>), turns: u32) {
+    let payments = snapshot.payments();
+    for key in 0..KEYS {
+        let value = payments.get(key).unwrap().map(|found| found.value().to_vec());
+        assert_eq!(value.as_ref(), model.get(&key), "{key}");
+    }
+    let owned = |row: crate::embedded::wal::view::Row<u128, &'static [u8]>| (row.0.value(), row.1.value().to_vec());
+    let expected: Vec<_> = model.iter().map(|(key, value)| (*key, value.clone())).collect();
+    let all = payments.iter().unwrap().map(|row| owned(row.unwrap()));
+    assert_eq!(all.collect::<Vec<_>>(), expected);
+    assert_eq!(payments.first().unwrap().map(owned), expected.first().cloned());
+    assert_eq!(payments.last().unwrap().map(owned), expected.last().cloned());
+    assert_eq!(payments.len().unwrap(), expected.len() as u64);
+    let in_bounds = |key: &u128| std::ops::RangeBounds::contains(&bounds, key);
+    let mut wanted: VecDeque<_> = expected.into_iter().filter(|(key, _)| in_bounds(key)).collect();
+    let mut range = payments.range::<u128>(bounds).unwrap();
+    for turn in 0..=KEYS {
+        let (found, expected) = if turns >> turn & 1 == 0 {
+            (range.next(), wanted.pop_front())
+        } else {
+            (range.next_back(), wanted.pop_back())
+        };
+        assert_eq!(found.map(|row| owned(row.unwrap())), expected, "{bounds:?}, {turns:b}");
+    }
+}
+
+fn bound() -> impl Strategy<Value = Bound<u128>> {
+    prop_oneof![(0..KEYS).prop_map(Bound::Included), (0..KEYS).prop_map(Bound::Excluded), Just(Bound::Unbounded),]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Rows come, change, go and come back while others read: each reader sees the commit it began with.
+    #[test]
+    fn a_snapshot_stays_as_it_was_whatever_is_committed_after(
+        steps in steps(), bounds in (bound(), bound()), turns: u32,
+    ) {
+        let (database, mut held) = empty();
+        let (mut model, mut readers, mut is_frozen) = (Model::new(), VecDeque::new(), false);
+        for step in steps {
+            match step {
+                Step::Commit(rows) => write(&mut held, &mut model, &rows),
+                Step::Hold => readers.push_back((held.newest().clone(), model.clone())),
+                Step::Release => drop(readers.pop_front()),
+                Step::Freeze if is_frozen => {}
+                Step::Freeze => {
+                    held.freeze();
+                    is_frozen = true;
+                }
+                Step::Thaw if !is_frozen => {}
+                Step::Thaw => {
+                    thaw(&mut held, &database);
+                    is_frozen = false;
+                }
+            }
+            for (snapshot, then) in &readers {
+                check(snapshot, then, bounds, turns);
+            }
+            check(held.newest(), &model, bounds, turns);
+        }
+    }
+}
+
+#[test]
+fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
+    let (_database, mut held) = empty();
+    let mut model = Model::new();
+    for key in 0..1_000 {
+        write(&mut held, &mut model, &[(key, Some(1))]);
+        write(&mut held, &mut model, &[(key, None)]);
+    }
+    assert!(held.newest().epoch().changed_rows() <= 2, "{}", held.newest().epoch().changed_rows());
+    // Somebody who reads keeps what it sees, and only that.
+    write(&mut held, &mut model, &[(1, Some(1)), (2, Some(1))]);
+    let reader = held.newest().clone();
+    for _ in 0..1_000 {
+        write(&mut held, &mut model, &[(1, None), (2, Some(2)), (3, Some(3))]);
+    }
+    assert_eq!(reader.payments().get(1).unwrap().unwrap().value(), [1]);
+    drop(reader);
+    write(&mut held, &mut model, &[(3, None)]);
+    write(&mut held, &mut model, &[(2, Some(3))]);
+    write(&mut held, &mut model, &[(2, Some(3))]);
+    assert_eq!(held.newest().epoch().changed_rows(), 1);
+}
+
+#[test]
+fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
+    let (database, mut held) = empty();
+    let mut model = Model::new();
+    let reader = held.newest().clone();
+    write(&mut held, &mut model, &[(1, Some(1))]);
+    held.freeze();
+    thaw(&mut held, &database);
+    for key in 2..1_000 {
+        write(&mut held, &mut model, &[(key, Some(1))]);
+        write(&mut held, &mut model, &[(key, None)]);
+    }
+    assert!(held.newest().epoch().changed_rows() <= 2, "{}", held.newest().epoch().changed_rows());
+    assert!(reader.payments().first().unwrap().is_none());
+}

@@ -1,0 +1,103 @@
+//! Why a store cannot be read or opened.
+
+use std::{io, path::PathBuf};
+
+use futures_util::future::BoxFuture;
+
+use crate::store::report::Report;
+
+/// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The database file or its disk failed.
+    #[error("the store cannot be read: {0}")]
+    Failed(String),
+    /// A record does not decode.
+    #[error("the {table} record {key} is damaged: {why}")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The record's key.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The database, under its directory.
+pub const FILE_NAME: &str = "hivetill.redb";
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    /// This process may not read or write it.
+    #[error("permission denied: cannot read and write {}", .0.display())]
+    Permission(PathBuf),
+    /// It is not a database, or its bytes have changed.
+    #[error("the database is corrupt: {0}")]
+    Corrupt(String),
+    /// It is a database, but not one of Hivetill.
+    #[error("the file is the database of another program")]
+    Foreign,
+    /// A newer Hivetill wrote it.
+    #[error("the store has schema {found}, and this version knows {known}: use a newer version")]
+    SchemaNewer {
+        /// What the store says.
+        found: u32,
+        /// What this program knows.
+        known: u32,
+    },
+    /// There is no store.
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
+    /// There is no store, and none is made unless that is asked for.
+    #[error(
+        "there is no store at {}: mount its disk, or restore a backup, if there should be one; `hivetill admin` and \
+         `hivetill serve --init` create a new one", .0.display()
+    )]
+    NotMade(PathBuf),
+    /// There is the log of a store whose database is gone.
+    #[error(
+        "{} contains the write-ahead log of a store whose database {FILE_NAME} is gone: put the database back, or restore a \
+         backup", .0.display()
+    )]
+    LogOnly(PathBuf),
+    /// There is a file already, which is not overwritten.
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    /// The disk has no room left.
+    #[error("disk full: {}", .0.display())]
+    Full(PathBuf),
+    /// What is stored contradicts itself.
+    #[error("{} findings, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
+    Unsound(Box<Report>),
+    /// Its secrets are sealed with a master key that was not given.
+    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is missing: copy the file `master-key` of its gateway into the data directory, or set `master_key_file`" })]
+    MasterKey {
+        /// Whether a master key was given.
+        is_given: bool,
+    },
+    /// The file system said no.
+    #[error("cannot open {}: {error}", path.display())]
+    Io {
+        /// What was to be opened or made.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The database or its disk failed.
+    #[error("the store cannot be opened: {0}")]
+    Failed(String),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// The result of a read from one consistent snapshot, which is released before the result is returned.
+pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;
