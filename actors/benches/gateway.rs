@@ -31,7 +31,7 @@ use engine::{
     webhook::Outcome,
 };
 use futures_util::future::BoxFuture;
-use storage::{Options, RedbStore};
+use storage::{EmbeddedStore, Options};
 
 /// The binary's own.
 #[global_allocator]
@@ -122,13 +122,13 @@ impl WebhookTransport for Nowhere {
 struct World {
     tree: Tree,
     node: Arc<Still>,
-    store: Arc<RedbStore>,
+    store: Arc<EmbeddedStore>,
     merchant: Merchant,
 }
 
-async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<RedbStore>) {
+async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<EmbeddedStore>) {
     let node = Arc::new(Still { now: std::sync::Mutex::new(Timestamp::EPOCH) });
-    let store = Arc::new(RedbStore::open(data, Options::default()).expect("a store"));
+    let store = Arc::new(EmbeddedStore::open(data, Options::default()).expect("a store"));
     let env = Environment {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),

@@ -30,7 +30,7 @@ use engine::{
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use storage::{Options, RedbStore, Store as _};
+use storage::{EmbeddedStore, Options, prelude::*};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -87,7 +87,7 @@ async fn catch_up(node: &Arc<Static>) -> f64 {
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let server = tokio::spawn(serve(listener, Arc::clone(node)));
     let data = tempfile::tempdir().expect("a folder");
-    let store = Arc::new(RedbStore::open(data.path(), Options::default()).expect("a store"));
+    let store = Arc::new(EmbeddedStore::open(data.path(), Options::default()).expect("a store"));
     let env = Environment {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),

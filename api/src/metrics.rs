@@ -10,7 +10,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge, info::Info},
     registry::Registry,
 };
-use storage::RedbStore;
+use storage::EmbeddedStore;
 use tokio::{net::TcpListener, task::JoinHandle};
 use warp::{Filter, path::FullPath, reply::Response};
 
@@ -38,7 +38,7 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Adds an engine and its store, whose file is in `data`.
-    pub fn add_engine(&mut self, engine: &Engine, store: &Arc<RedbStore>, data: PathBuf) {
+    pub fn add_engine(&mut self, engine: &Engine, store: &Arc<EmbeddedStore>, data: PathBuf) {
         engine.operations.register_metrics(&mut self.0);
         store.commit_metrics().register(&mut self.0);
         self.0.register_collector(Box::new(StoreCollector { store: Arc::clone(store), data }));
@@ -113,7 +113,7 @@ fn show(encoder: &mut DescriptorEncoder<'_>, figures: &[(&str, &str, Option<u64>
 
 /// Reads the figures of the store and the free disk space at each scrape.
 struct StoreCollector {
-    store: Arc<RedbStore>,
+    store: Arc<EmbeddedStore>,
     data: PathBuf,
 }
 

@@ -3,22 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::{
-    account::AccountName,
-    audit::Entry,
-    idempotency::Remembered,
-    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
-    ledger::TxId,
-    merchant::{KeyDigest, Merchant},
-    payment::{Credit, Payment, Rate},
-    time::Timestamp,
-    webhook::{Attempt, Delivery, Endpoint, Logged},
-};
+use engine::{payment::Credit, time::Timestamp};
 use futures_util::future::BoxFuture;
-use storage::{
-    AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, ListedMerchant,
-    MerchantQuery, Page, Passed, PaymentQuery, Read, ReadError, RedbStore, Store, Unmatched, Write,
-};
+use storage::{Batch, CommitError, EmbeddedStore, Read, ReadError, Store, Wrapped, Write, prelude::*};
 
 use tokio::sync::oneshot;
 
@@ -32,7 +19,7 @@ use crate::{
 /// next gathers.
 pub(crate) struct SimStore {
     world: Arc<World>,
-    inner: Arc<RedbStore>,
+    inner: Arc<EmbeddedStore>,
     queue: Arc<Mutex<Queue>>,
 }
 
@@ -48,7 +35,7 @@ struct Waiting {
 }
 
 impl SimStore {
-    pub(crate) fn of(world: Arc<World>, inner: Arc<RedbStore>) -> Self {
+    pub(crate) fn of(world: Arc<World>, inner: Arc<EmbeddedStore>) -> Self {
         Self { world, inner, queue: Arc::default() }
     }
 
@@ -85,7 +72,7 @@ impl SimStore {
 }
 
 /// Writes groups until nobody waits.
-async fn write(world: Arc<World>, inner: Arc<RedbStore>, queue: Arc<Mutex<Queue>>) {
+async fn write(world: Arc<World>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
     loop {
         let (before_ms, after_ms) = world.commit_times();
         world.sleep(before_ms).await;
@@ -129,91 +116,32 @@ fn watch(world: &World, batch: &Batch, outcome: &Result<(), CommitError>) {
     }
 }
 
-macro_rules! reads {
-    ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($arg: $type),*) -> Read<'_, $answer> {
-            Box::pin(async move {
-                self.world.alive().await;
-                let answer = self.inner.$name($($arg),*).await;
-                match &answer {
-                    Err(ReadError::Damaged { .. }) => self.world.mark("a damaged row is met"),
-                    Err(ReadError::Failed(_)) => self.world.read_fails(stringify!($name)),
-                    Ok(_) => {}
-                }
-                // Nobody reads on after the process died in the middle of it.
-                self.world.alive().await;
-                answer
-            })
-        }
-    )*};
+impl Wrapped for SimStore {
+    type Inner = EmbeddedStore;
+
+    fn inner(&self) -> &EmbeddedStore {
+        &self.inner
+    }
+
+    fn around<'a, T: Send + 'a>(&'a self, name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
+        Box::pin(async move {
+            self.world.alive().await;
+            let answer = read.await;
+            match &answer {
+                Err(ReadError::Damaged { .. }) => self.world.mark("a damaged row is met"),
+                Err(ReadError::Failed(_)) => self.world.read_fails(name),
+                Ok(_) => {}
+            }
+            // Nobody reads on after the process died in the middle of it.
+            self.world.alive().await;
+            answer
+        })
+    }
 }
 
 impl Store for SimStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
         Box::pin(self.commit_in_time(batch))
-    }
-
-    reads! {
-        merchant(id: MerchantId) -> Option<Arc<Merchant>>;
-        merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
-        merchants(query: MerchantQuery) -> Page<ListedMerchant>;
-        watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
-        pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
-        proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
-        retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
-        forgettable_claims(expired_before: Timestamp, after: Option<TxId>, limit: usize) -> (Vec<Claimed>, Option<TxId>);
-        payment(id: PaymentId) -> Option<Payment>;
-        transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
-        transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
-        payment_by_slug(slug: SlugToken) -> Option<Payment>;
-        payments(query: PaymentQuery) -> Page<Payment>;
-        volume(query: storage::VolumeQuery) -> storage::Volume;
-        due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
-        in_flight() -> Vec<PaymentId>;
-        open_facilitations() -> Vec<Claimed>;
-        claim(tx_id: TxId) -> Option<Claimed>;
-        claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<Claimed>;
-        claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<Claimed>;
-        remembered(merchant: MerchantId, key: [u8; 32]) -> Option<Remembered>;
-        cursor() -> Option<Cursor>;
-        rate() -> Option<Rate>;
-        due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
-        due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
-        endpoint(merchant: MerchantId) -> Endpoint;
-        delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
-        deliveries(query: DeliveryQuery) -> Page<Logged>;
-        payments_after(after: PaymentId, limit: usize) -> Page<Payment>;
-        replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
-        event_place(event: EventId) -> Option<(MerchantId, u64)>;
-        oldest_event() -> Option<Timestamp>;
-        oldest_key() -> Option<Timestamp>;
-        next_delivery_after(now: Timestamp) -> Option<Timestamp>;
-        event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
-        events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
-        event_list(merchant: MerchantId) -> engine::event_list::EventList;
-        epoch() -> engine::event_list::Epoch;
-        attempts(event: EventId) -> Vec<Attempt>;
-        standing(merchant: MerchantId) -> engine::compliance::Standing;
-        unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
-        unmatched_at(account: AccountName, place: engine::ledger::Place) -> Option<Unmatched>;
-        unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
-        waiting_for_sessions(after: Option<storage::StrayKey>, limit: usize) -> Vec<storage::StrayKey>;
-        payments_near(vicinity: storage::Vicinity) -> Vec<Payment>;
-        accounts_since(after: Option<AccountName>, limit: usize) -> Vec<(AccountName, Timestamp)>;
-        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<storage::BookedPlace>, limit: usize) -> (Vec<engine::books::Booked>, Option<storage::BookedPlace>);
-        books(before: Option<Timestamp>, limit: usize) -> Vec<engine::books::Day>;
-        audit(query: AuditQuery) -> Vec<Entry>;
-        period(merchant: MerchantId, month: engine::billing::Month) -> Option<engine::billing::Period>;
-        periods_of(merchant: MerchantId) -> Vec<engine::billing::Period>;
-        periods(query: storage::PeriodQuery) -> Page<engine::billing::Period>;
-        unsettled_periods(
-            before: engine::billing::Month,
-            after: Option<(engine::billing::Month, MerchantId)>,
-            limit: usize
-        ) -> Vec<engine::billing::Period>;
-        billing_accounts(now: Timestamp) -> Vec<engine::billing::Account>;
-        fee_schedule() -> Option<engine::billing::Schedule>;
-        note(name: &'static str) -> Option<Vec<u8>>;
     }
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
@@ -230,7 +158,7 @@ impl Store for SimStore {
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool, ReadError> {
+pub(crate) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<bool, ReadError> {
     for write in &batch.writes {
         let applied = match write {
             Write::Payment { payment, .. } => {

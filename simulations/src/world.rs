@@ -32,7 +32,7 @@ use engine::{
     time::Timestamp,
 };
 use futures_util::FutureExt as _;
-use storage::{Batch, CommitMode, MasterKey, Options, RedbStore, Store, Vault, Write};
+use storage::{Batch, CommitMode, EmbeddedStore, MasterKey, Options, Vault, Write};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -377,7 +377,7 @@ impl World {
         death
     }
 
-    async fn boot(self: &Arc<Self>) -> Result<(Tree, Arc<RedbStore>), String> {
+    async fn boot(self: &Arc<Self>) -> Result<(Tree, Arc<EmbeddedStore>), String> {
         let begins = Instant::now();
         self.trace_boot();
         let told = {
@@ -399,7 +399,7 @@ impl World {
         self.disk_failed.store(false, Ordering::Relaxed);
         let [database, logs @ ..] = self.disk.attach(&told);
         let vault = lock(&self.sealing).vault();
-        let store = RedbStore::open_backends(database, logs, options, vault).map_err(|error| error.to_string())?;
+        let store = EmbeddedStore::open_backends(database, logs, options, vault).map_err(|error| error.to_string())?;
         // The old key is put away once the new one is in force.
         lock(&self.sealing).previous = None;
         let store = Arc::new(store);
@@ -443,7 +443,7 @@ impl World {
     }
 
     /// Works the agenda off until the process ends.
-    async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Engine, store: &Arc<RedbStore>) -> Death {
+    async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Engine, store: &Arc<EmbeddedStore>) -> Death {
         loop {
             if self.is_dead() {
                 return self.take_death();

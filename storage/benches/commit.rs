@@ -23,7 +23,7 @@ use engine::{
     payment::{Draft, FeeMode, Payment, Terms},
     time::Timestamp,
 };
-use storage::{Batch, MasterKey, Options, RedbStore, Store, Vault, Write};
+use storage::{Batch, EmbeddedStore, MasterKey, Options, Store, Vault, Write};
 use tokio::time::Instant;
 
 const CALLERS: [usize; 4] = [1, 10, 100, 1_000];
@@ -48,7 +48,7 @@ async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]
     println!("{:>8} {:>12} {:>10} {:>10} {:>14}", "callers", "creations/s", "p50 us", "p99 us", "cpu us each");
     for &callers in callers {
         let data = tempfile::tempdir_in(parent).expect("a directory");
-        let store = Arc::new(RedbStore::open(data.path(), Options::default()).expect("a store"));
+        let store = Arc::new(EmbeddedStore::open(data.path(), Options::default()).expect("a store"));
         let next = Arc::new(AtomicU64::new(0));
         let cpu = cpu_time();
         let started = Instant::now();
@@ -77,7 +77,7 @@ async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]
 async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
     const CALLERS: u64 = 1_000;
     const LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
-    let store = Arc::new(RedbStore::open_sealed(data, Options::default(), vault_of(data)).expect("a store"));
+    let store = Arc::new(EmbeddedStore::open_sealed(data, Options::default(), vault_of(data)).expect("a store"));
     let next = Arc::new(AtomicU64::new(0));
     let started = Instant::now();
     let callers = (0..CALLERS).map(|_| {
@@ -109,7 +109,7 @@ fn vault_of(data: &std::path::Path) -> Vault {
     Vault::new(Some(MasterKey::new(key.try_into().expect("a master key has 32 bytes"))), None)
 }
 
-async fn create_until(store: Arc<RedbStore>, next: Arc<AtomicU64>, until: Instant) -> Vec<Duration> {
+async fn create_until(store: Arc<EmbeddedStore>, next: Arc<AtomicU64>, until: Instant) -> Vec<Duration> {
     let mut waits = Vec::new();
     while Instant::now() < until {
         let number = next.fetch_add(1, Ordering::Relaxed);

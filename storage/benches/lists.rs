@@ -19,7 +19,8 @@ use engine::{
     webhook::{Attempt, Delivery, DeliveryState, EventType, Outcome},
 };
 use storage::{
-    AuditQuery, Batch, DeliveryQuery, EventRecord, Options, PageAt, PaymentQuery, RedbStore, Store, VolumeQuery, Write,
+    AuditQuery, Batch, DeliveryQuery, EmbeddedStore, EventRecord, Options, PageAt, PaymentQuery, VolumeQuery, Write,
+    prelude::*,
 };
 use tokio::time::Instant;
 
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
 #[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 async fn measure(parent: &std::path::Path, count: u64, pages: u64) -> Duration {
     let data = tempfile::tempdir_in(parent).expect("a directory");
-    let store = RedbStore::open(data.path(), Options::default()).expect("a store");
+    let store = EmbeddedStore::open(data.path(), Options::default()).expect("a store");
     let began = Instant::now();
     for first in (0..count).step_by(usize::try_from(BATCH).expect("small")) {
         let writes = (first..count.min(first + BATCH))
@@ -100,7 +101,7 @@ async fn measure(parent: &std::path::Path, count: u64, pages: u64) -> Duration {
 /// Deliveries and lines of the audit log: of a hundred deliveries one has failed, one is held and one waits; of as many lines of the
 /// audit log one concerns the merchant.
 #[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
-async fn measure_logs(store: &RedbStore, count: u64, pages: u64) -> Duration {
+async fn measure_logs(store: &EmbeddedStore, count: u64, pages: u64) -> Duration {
     let began = Instant::now();
     let commit = async |writes: Vec<Write>| {
         let batch =

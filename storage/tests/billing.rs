@@ -8,7 +8,7 @@ use engine::{
     payment::{FeeMode, Payment, State},
     time::Timestamp,
 };
-use storage::{Batch, CommitError, Invoicing, PeriodQuery, RedbStore, Store, Write};
+use storage::{Batch, CommitError, EmbeddedStore, Invoicing, PeriodQuery, Write, prelude::*};
 
 use crate::samples::*;
 
@@ -26,7 +26,7 @@ fn completed(payment: &Payment, cents: u64, when: Timestamp) -> Payment {
     next
 }
 
-async fn sell(store: &RedbStore, number: u64, cents: u64, when: Timestamp) {
+async fn sell(store: &EmbeddedStore, number: u64, cents: u64, when: Timestamp) {
     store.commit(create(&payment(1, number))).await.unwrap();
     store.commit(replace(&completed(&payment(1, number), cents, when), 1)).await.unwrap();
 }
@@ -48,7 +48,7 @@ fn is_conflict(result: &Result<(), CommitError>) -> bool {
     matches!(result, Err(CommitError::Conflict { .. }))
 }
 
-async fn only(store: &RedbStore, month: Month) -> Period {
+async fn only(store: &EmbeddedStore, month: Month) -> Period {
     store.period(merchant_id(1), month).await.unwrap().unwrap()
 }
 

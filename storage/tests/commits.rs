@@ -12,8 +12,8 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, Passed, PaymentQuery, RedbStore,
-    Store, Unmatched, UnmatchedReason, Vicinity, Write,
+    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EmbeddedStore, EventRecord, Fate, Handling, Passed,
+    PaymentQuery, Unmatched, UnmatchedReason, Vicinity, Write, prelude::*,
 };
 
 use crate::samples::*;
@@ -42,7 +42,7 @@ fn assert_conflict(outcome: Result<(), CommitError>, about: &str) {
     }
 }
 
-async fn due(store: &RedbStore) -> Vec<PaymentId> {
+async fn due(store: &EmbeddedStore) -> Vec<PaymentId> {
     store.due(Timestamp::MAX, None, 100).await.unwrap().into_iter().map(|(_, id)| id).collect()
 }
 

@@ -2,7 +2,7 @@
 //! at all.
 
 use engine::{ids::PaymentId, webhook::DeliveryState};
-use storage::{Batch, CommitError, PaymentQuery, RedbStore, Store, Write};
+use storage::{Batch, CommitError, EmbeddedStore, PaymentQuery, Write, prelude::*};
 
 use crate::{
     disk::{Disk, Image, Trouble},
@@ -38,7 +38,7 @@ async fn work(disk: &Disk) -> u32 {
 }
 
 /// Returns how many commits a store holds, having checked that it holds them whole.
-async fn commits_in(store: &RedbStore) -> u32 {
+async fn commits_in(store: &EmbeddedStore) -> u32 {
     let page = store.payments(PaymentQuery::all(merchant_id(1), 100)).await.unwrap();
     let count = u32::try_from(page.total).unwrap();
     let ids: Vec<PaymentId> = page.items.iter().map(|payment| payment.id).collect();

@@ -15,9 +15,9 @@ use engine::{
     time::Timestamp,
 };
 use storage::{
-    AuditQuery, Batch, CommitError, DeliveryQuery, FILE_NAME, Handling, Idle, Invoicing, MerchantQuery, NewStore,
-    OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, RedbStore, Row, Store, UnmatchedReason, Vicinity,
-    VolumeQuery, Write,
+    AuditQuery, Batch, CommitError, DeliveryQuery, EmbeddedStore, FILE_NAME, Handling, Idle, Invoicing, MerchantQuery,
+    NewStore, OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, Row, UnmatchedReason, Vicinity, VolumeQuery,
+    Write, prelude::*,
 };
 
 use crate::samples::*;
@@ -170,7 +170,7 @@ fn met<T>(table: &str, read: Result<T, ReadError>) -> bool {
 }
 
 /// Reads all there is; returns whether any answer was refused.
-async fn read_all(store: &RedbStore, table: &str) -> bool {
+async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     let (one, now, far) = (merchant_id(1), at(5_000), Timestamp::MAX);
     let mut refused = false;
     let mut see = |is_refused: bool| refused |= is_refused;
@@ -240,7 +240,7 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
 }
 
 /// Writes of every kind go on, of the damaged row's neighbours.
-async fn write_all(store: &RedbStore, table: &str) {
+async fn write_all(store: &EmbeddedStore, table: &str) {
     let done = |outcome: Result<(), CommitError>| outcome.unwrap_or_else(|error| panic!("{table}: {error}"));
     done(store.commit(create(&payment(1, 90))).await);
     done(store.commit(replace(&completed(&payment(1, 90)), 1).and(Write::Event(event(1, 90)))).await);
@@ -339,13 +339,13 @@ async fn pages_of_noise_are_told_of_and_end_no_command() {
         let _ = (idle.read(true, |_| Ok(())), idle.compact());
         drop(idle);
         std::fs::write(data.path().join(FILE_NAME), &bytes).unwrap();
-        let _ = RedbStore::open(data.path(), storage::Options::default());
+        let _ = EmbeddedStore::open(data.path(), storage::Options::default());
     }
     assert!(refused > 3, "{refused} of the places were told of");
 }
 
 /// A copy keeps the damaged row as it is: nothing in it passes for sound.
-async fn backup_is_unsound(store: &RedbStore, table: &str) {
+async fn backup_is_unsound(store: &EmbeddedStore, table: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("backup");
     let take = async |must_be_sound| {

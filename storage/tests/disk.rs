@@ -7,7 +7,7 @@ use std::{
 };
 
 use redb::{StorageBackend, backends::InMemoryBackend};
-use storage::{CommitMode, OpenError, Options, RedbStore, Vault};
+use storage::{CommitMode, EmbeddedStore, OpenError, Options, Vault};
 
 use crate::samples::INLINE;
 
@@ -74,13 +74,13 @@ impl Disk {
         Self(Arc::new(Mutex::new(State { files, operations: 0, trouble })))
     }
 
-    pub(crate) fn open(&self) -> Result<RedbStore, OpenError> {
+    pub(crate) fn open(&self) -> Result<EmbeddedStore, OpenError> {
         self.open_with(INLINE)
     }
 
-    pub(crate) fn open_with(&self, options: Options) -> Result<RedbStore, OpenError> {
+    pub(crate) fn open_with(&self, options: Options) -> Result<EmbeddedStore, OpenError> {
         let [database, logs @ ..] = [0, 1, 2].map(|index| File { disk: self.clone(), index });
-        RedbStore::open_backends(database, logs, options, Vault::default())
+        EmbeddedStore::open_backends(database, logs, options, Vault::default())
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -229,15 +229,15 @@ struct GateState {
 
 impl Gate {
     /// Opens a store behind the gate, which has a writer thread and room for `queue` batches.
-    pub(crate) fn open(&self, queue: usize) -> RedbStore {
+    pub(crate) fn open(&self, queue: usize) -> EmbeddedStore {
         let options = Options { mode: CommitMode::Thread { queue }, ..Options::default() };
         self.open_before(self, options)
     }
 
     /// Opens a store whose database is behind this gate, and whose log is behind another.
-    pub(crate) fn open_before(&self, log: &Self, options: Options) -> RedbStore {
+    pub(crate) fn open_before(&self, log: &Self, options: Options) -> EmbeddedStore {
         let behind = |gate: &Self| Gated { memory: InMemoryBackend::new(), gate: gate.clone() };
-        RedbStore::open_backends(behind(self), [behind(log), behind(log)], options, Vault::default()).unwrap()
+        EmbeddedStore::open_backends(behind(self), [behind(log), behind(log)], options, Vault::default()).unwrap()
     }
 
     pub(crate) fn shut(&self) {

@@ -1,7 +1,7 @@
 //! Lists of events across restores, and how long events are kept.
 
 use engine::event_list::{Epoch, Tail};
-use storage::{Batch, CommitError, EventRecord, Idle, NewStore, RedbStore, Store, Write};
+use storage::{Batch, CommitError, EmbeddedStore, EventRecord, Idle, NewStore, Write, prelude::*};
 
 use crate::samples::*;
 
@@ -35,7 +35,7 @@ async fn an_epoch_begins_only_after_a_restore_and_once() {
         assert!(copy.finish(true).unwrap().is_sound());
         let data = folder.path().join(format!("data {life}"));
         Idle::take(&data).unwrap().restore(&backup, false).unwrap();
-        let restored = RedbStore::open(&data, INLINE).unwrap();
+        let restored = EmbeddedStore::open(&data, INLINE).unwrap();
         assert_eq!(restored.epoch().await.unwrap(), Epoch::PENDING);
         let begin = Batch::of(Write::BeginEpoch(Epoch::random(life)));
         restored.commit(begin.clone()).await.unwrap();

@@ -1,7 +1,7 @@
 //! Group commit: one sync for all who wait, a refusal that harms nobody else, a full queue, a disk that dies.
 
 use futures_util::{future::join_all, poll};
-use storage::{Batch, CommitError, PaymentQuery, ReadError, Store, Write};
+use storage::{Batch, CommitError, PaymentQuery, ReadError, Write, prelude::*};
 
 use crate::{disk::Gate, samples::*};
 

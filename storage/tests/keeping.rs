@@ -10,7 +10,9 @@ use engine::{
     payment::{Canceller, Command, Payment},
     time::Timestamp,
 };
-use storage::{AuditQuery, Batch, CommitError, Idle, MasterKey, Options, RedbStore, Secrets, Store, Vault, Write};
+use storage::{
+    AuditQuery, Batch, CommitError, EmbeddedStore, Idle, MasterKey, Options, Secrets, Vault, Write, prelude::*,
+};
 
 use crate::samples::*;
 
@@ -20,7 +22,7 @@ const MOST: u64 = 3_000;
 #[tokio::test]
 async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let key = |merchant: u128, n: u32, hours: u64| {
         let mut digest = [0; 32];
         digest[..4].copy_from_slice(&n.to_be_bytes());
@@ -84,7 +86,7 @@ async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_sa
 #[tokio::test]
 async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
     let folder = tempfile::tempdir().unwrap();
-    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let kept = Write::Remember {
         remembered: Remembered {
             merchant: MerchantId::from_bits(1),
@@ -104,7 +106,7 @@ async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
 #[tokio::test]
 async fn the_audit_log_only_grows_and_is_read_from_its_end() {
     let folder = tempfile::tempdir().unwrap();
-    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let entry = |merchant: u128, n: u64| {
         Write::Audit(Box::new(Entry {
             seq: 0,
@@ -139,12 +141,12 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
         let key = |n| MasterKey::new([n; 32]);
         Vault::new(current.map(key), previous.map(key))
     };
-    let open = |vault: Vault| RedbStore::open_sealed(folder.path(), Options::default(), vault);
+    let open = |vault: Vault| EmbeddedStore::open_sealed(folder.path(), Options::default(), vault);
     let holds_plain = || {
         let bytes = std::fs::read(folder.path().join(storage::FILE_NAME)).unwrap();
         bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
     };
-    let read = async |store: &RedbStore| store.merchant(merchant.id).await.unwrap().unwrap();
+    let read = async |store: &EmbeddedStore| store.merchant(merchant.id).await.unwrap().unwrap();
 
     let store = open(vault(Some(1), None)).unwrap();
     store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected: None })).await.unwrap();
@@ -172,7 +174,7 @@ async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
     let merchant = merchant(1);
     let secret = merchant.secrets.current.reveal().to_owned();
     let key = || MasterKey::new([1; 32]);
-    let open = |key| RedbStore::open_sealed(folder.path(), Options::default(), Vault::new(key, None));
+    let open = |key| EmbeddedStore::open_sealed(folder.path(), Options::default(), Vault::new(key, None));
     let files_with_it = || {
         let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let holds = |path: &std::path::PathBuf| {

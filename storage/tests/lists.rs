@@ -10,7 +10,9 @@ use engine::{
     webhook::{Attempt, DeliveryState, Outcome},
 };
 use proptest::prelude::*;
-use storage::{Batch, DayVolume, DeliveryQuery, MerchantQuery, Page, PageAt, PaymentQuery, Store, VolumeQuery, Write};
+use storage::{
+    Batch, DayVolume, DeliveryQuery, MerchantQuery, Page, PageAt, PaymentQuery, VolumeQuery, Write, prelude::*,
+};
 
 use crate::samples::*;
 

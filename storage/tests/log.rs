@@ -8,8 +8,8 @@ use std::{
 use engine::webhook::Outcome;
 use futures_util::future::{Either, select};
 use storage::{
-    Batch, CommitError, CommitMode, FILE_NAME, Idle, NewStore, OpenError, Options, PaymentQuery, RedbStore, Store,
-    Write,
+    Batch, CommitError, CommitMode, EmbeddedStore, FILE_NAME, Idle, NewStore, OpenError, Options, PaymentQuery, Write,
+    prelude::*,
 };
 
 use crate::{disk::Gate, raw, samples::*};
@@ -33,7 +33,7 @@ fn after_a_kill(data: &Path) -> tempfile::TempDir {
 }
 
 /// Creates payments, announces them, and tells the webhook of every second one: rows come, change and go.
-async fn fill(store: &RedbStore, numbers: std::ops::RangeInclusive<u64>) {
+async fn fill(store: &EmbeddedStore, numbers: std::ops::RangeInclusive<u64>) {
     if *numbers.start() == 1 {
         store.commit(register(&merchant(1))).await.unwrap();
     }
@@ -48,7 +48,7 @@ async fn fill(store: &RedbStore, numbers: std::ops::RangeInclusive<u64>) {
     }
 }
 
-async fn payments_in(store: &RedbStore) -> u64 {
+async fn payments_in(store: &EmbeddedStore) -> u64 {
     store.payments(PaymentQuery::all(merchant_id(1), 100)).await.unwrap().total
 }
 
@@ -135,7 +135,7 @@ async fn payments_without(data: &Path, files: &[usize]) -> Option<u64> {
 
 /// Says why what is left is not opened.
 fn refusal(left: &Path) -> Option<OpenError> {
-    RedbStore::open(left, INLINE).err()
+    EmbeddedStore::open(left, INLINE).err()
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn a_log_from_before_entries_were_numbered_is_not_passed_over() {
 #[tokio::test]
 async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
     let data = tempfile::tempdir().unwrap();
-    let store = RedbStore::open(data.path(), Options { log_bytes: 16 * 1024, ..INLINE }).unwrap();
+    let store = EmbeddedStore::open(data.path(), Options { log_bytes: 16 * 1024, ..INLINE }).unwrap();
     let mut of_earlier_rounds = Vec::new();
     let mut needs = [false; 4];
     for number in 1..=60 {
@@ -238,7 +238,7 @@ async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
 const BESIDE: Options = Options { log_bytes: 256 * 1024, mode: CommitMode::Thread { queue: 100 }, ..INLINE };
 
 /// Commits payments until a sync is held up; returns how many.
-async fn create_until_somebody_waits_at(gate: &Gate, store: &RedbStore) -> u64 {
+async fn create_until_somebody_waits_at(gate: &Gate, store: &EmbeddedStore) -> u64 {
     for number in 1..10_000 {
         store.commit(create(&payment(1, number))).await.unwrap();
         if gate.has_somebody() {
@@ -328,11 +328,11 @@ async fn a_store_is_made_only_where_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let existing = Options { may_create: false, ..INLINE };
-    let refused = RedbStore::open(&data, existing).err();
+    let refused = EmbeddedStore::open(&data, existing).err();
     assert!(matches!(&refused, Some(OpenError::NotMade(path)) if path.starts_with(&data)), "{refused:?}");
     assert!(!data.exists(), "nothing is made");
-    drop(RedbStore::open(&data, INLINE).unwrap());
-    assert!(RedbStore::open(&data, existing).is_ok());
+    drop(EmbeddedStore::open(&data, INLINE).unwrap());
+    assert!(EmbeddedStore::open(&data, existing).is_ok());
 }
 
 #[tokio::test]

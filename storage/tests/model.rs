@@ -20,8 +20,8 @@ use engine::{
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EventRecord, Fate, Handling, Invoicing, MerchantQuery,
-    PaymentQuery, Purpose, RedbStore, Store, Unmatched, Write,
+    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EmbeddedStore, EventRecord, Fate, Handling, Invoicing,
+    MerchantQuery, PaymentQuery, Purpose, Unmatched, Write, prelude::*,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -317,7 +317,7 @@ fn outcome(result: &Result<(), CommitError>) -> String {
     }
 }
 
-async fn compare(store: &RedbStore, model: &Model) {
+async fn compare(store: &EmbeddedStore, model: &Model) {
     for number in 1..8 {
         let expected = model.payments.get(&payment_id(number));
         assert_eq!(store.payment(payment_id(number)).await.unwrap().as_ref(), expected);

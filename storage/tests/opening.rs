@@ -8,12 +8,12 @@ use std::{
 };
 
 use redb::{Database, TableDefinition};
-use storage::{CommitError, FILE_NAME, OpenError, Options, PaymentQuery, ReadError, RedbStore, Store};
+use storage::{CommitError, EmbeddedStore, FILE_NAME, OpenError, Options, PaymentQuery, ReadError, prelude::*};
 
 use crate::{raw, samples::*};
 
 fn refusal(data: &Path) -> OpenError {
-    RedbStore::open(data, Options::default()).expect_err("it must not open")
+    EmbeddedStore::open(data, Options::default()).expect_err("it must not open")
 }
 
 fn file(data: &Path) -> PathBuf {
@@ -66,7 +66,7 @@ async fn what_root_makes_in_a_directory_belongs_to_its_owner() {
     assert_eq!(report.findings.len(), 1, "its merchant is not there: {report:?}");
     drop(idle);
     // A restore wants a sound backup: one of an empty store is.
-    drop(RedbStore::open(&folder.path().join("empty"), Options::default()).unwrap());
+    drop(EmbeddedStore::open(&folder.path().join("empty"), Options::default()).unwrap());
     let idle = storage::Idle::take(data.path()).unwrap();
     idle.restore(&folder.path().join("empty").join(FILE_NAME), true).unwrap();
     idle.compact().unwrap();
@@ -252,7 +252,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     let parent = tempfile::tempdir().unwrap();
     fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o500)).unwrap();
     let data = parent.path().join("data");
-    match RedbStore::open(&data, Options::default()) {
+    match EmbeddedStore::open(&data, Options::default()) {
         Err(error) => assert!(matches!(&error, OpenError::Permission(path) if *path == data), "{error:?}"),
         // The superuser may do anything: there is nothing to see.
         Ok(_) => assert!(fs::write(parent.path().join("x"), "").is_ok()),

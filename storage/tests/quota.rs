@@ -6,7 +6,7 @@ use engine::{
     payment::{Payment, State},
     quota::{Quota, Reached},
 };
-use storage::{Batch, CommitError, Idle, NewStore, Options, RedbStore, Store, Write};
+use storage::{Batch, CommitError, EmbeddedStore, Idle, NewStore, Options, Write, prelude::*};
 use tokio::task::JoinSet;
 
 use crate::samples::*;
@@ -17,7 +17,7 @@ fn admitted(payment: &Payment, quota: Quota) -> Batch {
 }
 
 /// Has merchants in a store, as payments need them.
-async fn with_merchants(store: RedbStore) -> RedbStore {
+async fn with_merchants(store: EmbeddedStore) -> EmbeddedStore {
     for owner in [1, 2] {
         // After a restart they are there.
         let _ = store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant(owner)), expected: None })).await;
@@ -85,7 +85,7 @@ async fn a_cap_on_stored_bytes_counts_what_records_take_as_they_grow() {
 
 /// Opens a store and says how many of fifty creations at once get through.
 async fn race(data: &Path, first: u64) -> usize {
-    let store = Arc::new(with_merchants(RedbStore::open(data, Options::default()).unwrap()).await);
+    let store = Arc::new(with_merchants(EmbeddedStore::open(data, Options::default()).unwrap()).await);
     let mut creations = JoinSet::new();
     for number in first..first + 50 {
         let store = Arc::clone(&store);

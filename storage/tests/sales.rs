@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{ids::MerchantId, ledger::TxId, time::Timestamp};
-use storage::{Batch, Claimed, CommitError, Facilitation, Fate, Handling, Purpose, Store, Write};
+use storage::{Batch, Claimed, CommitError, Facilitation, Fate, Handling, Purpose, Write, prelude::*};
 
 use crate::samples::*;
 

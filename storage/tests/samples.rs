@@ -16,7 +16,7 @@ use engine::{
     x402::Proof,
 };
 use storage::{
-    Batch, Claimed, CommitMode, Cursor, EventRecord, Facilitation, Fate, Options, Purpose, RedbStore, Unmatched,
+    Batch, Claimed, CommitMode, Cursor, EmbeddedStore, EventRecord, Facilitation, Fate, Options, Purpose, Unmatched,
     UnmatchedReason, Vault, Write,
 };
 
@@ -215,13 +215,13 @@ pub(crate) fn unmatched(to: &str, block_num: u32, op_in_tx: u32) -> Unmatched {
 }
 
 /// Opens the store of a directory with a writer thread.
-pub(crate) fn open(data: &Path) -> RedbStore {
-    RedbStore::open(data, Options::default()).unwrap()
+pub(crate) fn open(data: &Path) -> EmbeddedStore {
+    EmbeddedStore::open(data, Options::default()).unwrap()
 }
 
 /// Options of a store that commits in the caller's task.
 /// Returns what a figure of a store is.
-pub(crate) fn told(store: &RedbStore, figure: &str) -> u64 {
+pub(crate) fn told(store: &EmbeddedStore, figure: &str) -> u64 {
     let mut registry = prometheus_client::registry::Registry::default();
     store.commit_metrics().register(&mut registry);
     let mut told = String::new();
@@ -234,9 +234,9 @@ pub(crate) const INLINE: Options =
     Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline, may_create: true };
 
 /// A store in memory that commits in the caller's task.
-pub(crate) fn in_memory() -> RedbStore {
+pub(crate) fn in_memory() -> EmbeddedStore {
     let [database, logs @ ..] = [(); 3].map(|()| redb::backends::InMemoryBackend::new());
-    RedbStore::open_backends(database, logs, INLINE, Vault::default()).unwrap()
+    EmbeddedStore::open_backends(database, logs, INLINE, Vault::default()).unwrap()
 }
 
 /// Returns the payment as it is when its cancellation was requested and decided.

@@ -7,7 +7,7 @@ use engine::{
     time::Timestamp,
 };
 use proptest::prelude::*;
-use storage::{CommitError, PageAt, PaymentQuery, RedbStore, Store};
+use storage::{CommitError, EmbeddedStore, PageAt, PaymentQuery, prelude::*};
 
 use crate::{disk::Gate, samples::*};
 
@@ -16,7 +16,7 @@ fn later() -> Timestamp {
     at(3_600)
 }
 
-async fn found(store: &RedbStore, query: &str) -> Vec<u64> {
+async fn found(store: &EmbeddedStore, query: &str) -> Vec<u64> {
     let query = PaymentQuery { query: Some(query.to_owned()), ..PaymentQuery::all(merchant_id(1), 100) };
     let page = store.payments(query).await.unwrap();
     assert_eq!(page.total, page.items.len() as u64);

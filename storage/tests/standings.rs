@@ -6,7 +6,7 @@ use engine::{
     compliance::{Change, Check, Clearance, Crossing, Limits, Refusal, Standing, Thresholds, Window},
     payment::{Payment, State},
 };
-use storage::{AuditQuery, Batch, CommitError, MerchantQuery, Options, RedbStore, Store, Write};
+use storage::{AuditQuery, Batch, CommitError, EmbeddedStore, MerchantQuery, Options, Write, prelude::*};
 use tokio::task::JoinSet;
 
 use crate::samples::*;
@@ -92,7 +92,7 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
 #[tokio::test]
 async fn a_hundred_completions_at_once_all_count_and_are_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(RedbStore::open(folder.path(), Options::default()).unwrap());
+    let store = Arc::new(EmbeddedStore::open(folder.path(), Options::default()).unwrap());
     let all = 1..=100;
     for number in all.clone() {
         store.commit(create(&payment(1, number))).await.unwrap();
@@ -107,6 +107,6 @@ async fn a_hundred_completions_at_once_all_count_and_are_there_after_a_restart()
     }
     assert_eq!(store.standing(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 700);
     drop(store);
-    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     assert_eq!(store.standing(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 700);
 }

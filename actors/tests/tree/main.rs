@@ -35,13 +35,13 @@ use engine::{
 };
 use faulty_store::FaultyStore;
 use redb::backends::InMemoryBackend;
-use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Vault, Write};
+use storage::{Batch, CommitMode, EmbeddedStore, Options, PaymentQuery, Store, UnmatchedReason, Vault, Write};
 use world::{BEGIN, World, draft, name, transfer};
 
 pub(crate) fn store() -> Arc<dyn Store> {
     let options = Options { mode: CommitMode::Inline, ..Options::default() };
     Arc::new(
-        RedbStore::open_backends(
+        EmbeddedStore::open_backends(
             InMemoryBackend::new(),
             [(); 2].map(|()| InMemoryBackend::new()),
             options,

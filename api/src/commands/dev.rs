@@ -15,7 +15,7 @@ use simulations::{
     devnet::{self, Devnet},
     ledger::Genesis,
 };
-use storage::{RedbStore, Store};
+use storage::{EmbeddedStore, prelude::*};
 
 use super::{
     failure::{Failure, of_ledger},
@@ -186,7 +186,7 @@ async fn begin(ledger: &Devnet, lag: u32) -> Result<(), devnet::Failure> {
 }
 
 /// Waits until payments in both currencies can be created.
-async fn wait_until_ready(engine: &Engine, store: &RedbStore) -> Result<(), Failure> {
+async fn wait_until_ready(engine: &Engine, store: &EmbeddedStore) -> Result<(), Failure> {
     let ready = async {
         loop {
             let follows = engine.operations.health().await.is_ok_and(|health| health.is_following);

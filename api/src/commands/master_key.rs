@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use storage::{MasterKey, OpenError, Options, RedbStore, Vault, look_for_store};
+use storage::{EmbeddedStore, MasterKey, OpenError, Options, Vault, look_for_store};
 use tracing::{info, warn};
 
 use super::{
@@ -32,10 +32,10 @@ pub(super) struct Args {
 /// the settings do not say otherwise, one is made. Makes a store where there is none, if it `may_create` one. The key is
 /// on disk before anything is sealed with it, and gets its name once the store has taken it: a key that fits nothing is
 /// never left under the name of one that does.
-pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Result<RedbStore, Failure> {
+pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Result<EmbeddedStore, Failure> {
     let open = |key: Option<MasterKey>| {
         let options = Options { may_create, ..config.store() };
-        let store = RedbStore::open_sealed(data, options, Vault::new(key, None));
+        let store = EmbeddedStore::open_sealed(data, options, Vault::new(key, None));
         store.map_err(|source| Failure::Store { path: data.to_owned(), source })
     };
     if let Some(key) = in_force(config, data)? {
@@ -135,7 +135,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let previous = in_force(&config, &data)?;
     let current = Some(parse(&files::kept_secret(&new_file)?, &new_file.display().to_string())?);
     let options = Options { may_create: false, ..config.store() };
-    let store = RedbStore::open_sealed(&data, options, Vault::new(current, previous));
+    let store = EmbeddedStore::open_sealed(&data, options, Vault::new(current, previous));
     let store = store.map_err(|source| Failure::Store { path: data.clone(), source })?;
     store.close().await;
     let kept = match (args.new_key_file, old_file) {

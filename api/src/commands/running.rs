@@ -15,7 +15,7 @@ use actors::{
     system::{SystemClock, SystemEntropy},
 };
 use proto::{Engine, Transport};
-use storage::RedbStore;
+use storage::EmbeddedStore;
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::JoinHandle,
@@ -49,7 +49,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(24);
 /// An engine at work.
 pub(super) struct Running {
     tree: Tree,
-    pub(super) store: Arc<RedbStore>,
+    pub(super) store: Arc<EmbeddedStore>,
     data: PathBuf,
     registration: RegistrationMode,
     /// What the gRPC ports count.

@@ -9,7 +9,7 @@ use proto::{
     ApiError, Reason,
     v1::{self, maintenance_service_server},
 };
-use storage::{RedbStore, Row};
+use storage::{EmbeddedStore, Row};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
@@ -19,7 +19,7 @@ use crate::version;
 /// The service, at the engine's own ports and for the commands of an operator: a facade in the same process has no use for it.
 #[derive(Clone)]
 pub struct Maintenance {
-    store: Arc<RedbStore>,
+    store: Arc<EmbeddedStore>,
     engine: Engine,
     registration: RegistrationMode,
 }
@@ -27,7 +27,7 @@ pub struct Maintenance {
 impl Maintenance {
     /// Serves copies of a store, and what is in force for it.
     #[must_use]
-    pub const fn new(store: Arc<RedbStore>, engine: Engine, registration: RegistrationMode) -> Self {
+    pub const fn new(store: Arc<EmbeddedStore>, engine: Engine, registration: RegistrationMode) -> Self {
         Self { store, engine, registration }
     }
 }

@@ -2,7 +2,7 @@
 //! from the chain again.
 
 use engine::event_list::Epoch;
-use storage::Row;
+use storage::{Row, prelude::*};
 
 use super::*;
 use crate::observer::Durable;
@@ -102,7 +102,7 @@ impl World {
     }
 
     /// Holds that a store begins a new epoch when it was restored, and at no other time.
-    pub(super) async fn check_epoch(&self, store: &RedbStore) {
+    pub(super) async fn check_epoch(&self, store: &EmbeddedStore) {
         self.disk.set_quiet(true);
         let epoch = store.epoch().await;
         self.disk.set_quiet(false);

@@ -2,7 +2,7 @@
 //! operator puts it right, where faults end: until then nobody is served what it says, and it stops nobody else.
 
 use engine::ids::MerchantId;
-use storage::{ReadError, Row};
+use storage::{ReadError, Row, prelude::*};
 
 use super::*;
 
@@ -201,7 +201,7 @@ impl World {
     }
 
     /// Holds that a verification names every damaged row, and reads give nobody what it says.
-    pub(super) async fn compare_damaged(&self, store: &RedbStore) -> Result<(), String> {
+    pub(super) async fn compare_damaged(&self, store: &EmbeddedStore) -> Result<(), String> {
         let failed = |error: ReadError| error.to_string();
         let report = store.verify_inline().map_err(failed)?;
         let mut standing = Vec::new();

@@ -1,6 +1,7 @@
 //! The end of a world: faults are healed, the store is looked through, and what is left is judged.
 
 use std::collections::BTreeSet;
+use storage::prelude::*;
 
 use engine::billing::{Sale, Usage};
 
@@ -11,14 +12,14 @@ use crate::observer::Rows;
 const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
 
 /// Returns the transfers of a payment as they are stored.
-async fn rows_of(store: &RedbStore, id: PaymentId) -> Result<Rows, storage::ReadError> {
+async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, storage::ReadError> {
     let rows = store.transfers(id, None, usize::MAX).await?;
     Ok(rows.into_iter().map(|row| ((row.tx_id, row.op_in_tx), row)).collect())
 }
 
 impl World {
     /// Compares the store with what was durable, and learns what became of commits of unknown fate.
-    pub(super) async fn compare(&self, store: &RedbStore) -> Result<(), String> {
+    pub(super) async fn compare(&self, store: &EmbeddedStore) -> Result<(), String> {
         self.disk.set_quiet(true);
         let compared = self.compare_quietly(store).await;
         self.disk.set_quiet(false);
@@ -26,7 +27,7 @@ impl World {
     }
 
     /// Verifies the whole store: every record, every index and every count.
-    fn verify(&self, store: &RedbStore) -> Result<(), String> {
+    fn verify(&self, store: &EmbeddedStore) -> Result<(), String> {
         let report = store.verify_inline().map_err(|error| error.to_string())?;
         self.observe(|observer| match report.findings.first() {
             Some(first) => {
@@ -39,7 +40,7 @@ impl World {
     }
 
     /// Holds that no row shows a secret while there is a master key.
-    fn look_for_secrets(&self, store: &RedbStore) -> Result<(), String> {
+    fn look_for_secrets(&self, store: &EmbeddedStore) -> Result<(), String> {
         if lock(&self.sealing).current == 0 {
             return Ok(());
         }
@@ -58,7 +59,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) async fn compare_quietly(&self, store: &RedbStore) -> Result<(), String> {
+    pub(super) async fn compare_quietly(&self, store: &EmbeddedStore) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
         if self.is_damaged() {
             self.observe(|observer| {
@@ -132,7 +133,7 @@ impl World {
     }
 
     /// Compares what the store knows of endpoints with what their attempts say.
-    async fn compare_endpoints(&self, store: &RedbStore) -> Result<(), storage::ReadError> {
+    async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), storage::ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
             let stored = store.endpoint(merchant).await?;
@@ -173,7 +174,7 @@ impl World {
     }
 
     /// Looks whether everything has come right; says whether it is over.
-    pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &RedbStore) -> bool {
+    pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
         // Sessions that live longer, webhooks whose time is near: give them theirs.
         let (latest_ms, known) = self.observe(|observer| {
             let open = observer.payments.values().map(|known| &known.payment).filter(|p| !p.state.is_terminal());
@@ -216,7 +217,12 @@ impl World {
         true
     }
 
-    pub(super) async fn look(self: &Arc<Self>, engine: &Engine, store: &RedbStore, known: usize) -> Result<(), String> {
+    pub(super) async fn look(
+        self: &Arc<Self>,
+        engine: &Engine,
+        store: &EmbeddedStore,
+        known: usize,
+    ) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
         self.verify(store)?;
         let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
@@ -270,7 +276,7 @@ impl World {
     /// Holds what was counted for billing against the payments that completed.
     async fn look_at_usage<'p>(
         &self,
-        store: &RedbStore,
+        store: &EmbeddedStore,
         payments: impl Iterator<Item = &'p engine::payment::Payment>,
     ) -> Result<(), storage::ReadError> {
         let mut sold: BTreeMap<_, Usage> = BTreeMap::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::payment::Payment;
-use storage::{PageAt, PaymentQuery, ReadError};
+use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
 
 use super::*;
 use crate::{
@@ -162,7 +162,7 @@ impl World {
     }
 
     /// Compares lists with what they should be: one, drawn at random.
-    pub(super) async fn compare_a_list(&self, store: &RedbStore) -> Result<(), ReadError> {
+    pub(super) async fn compare_a_list(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let drawn = {
             let observer = lock(&self.observer);
             let random = &mut lock(&self.streams).queries;
@@ -179,7 +179,7 @@ impl World {
     }
 
     /// Compares every list of a merchant by state, page by page, and without a filter.
-    pub(super) async fn compare_every_list(&self, store: &RedbStore) -> Result<(), ReadError> {
+    pub(super) async fn compare_every_list(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
             for states in [Vec::new()].into_iter().chain(State::ALL.map(|state| vec![state])) {
@@ -196,7 +196,7 @@ impl World {
         Ok(())
     }
 
-    async fn compare_list(&self, store: &RedbStore, query: PaymentQuery) -> Result<(), ReadError> {
+    async fn compare_list(&self, store: &EmbeddedStore, query: PaymentQuery) -> Result<(), ReadError> {
         let page = store.payments(query.clone()).await?;
         self.observe(|observer| {
             let mut wanted: Vec<_> = observer

@@ -11,7 +11,7 @@ use crate::{
     embedded::{
         commit::{
             committer::{CommitMode, Committer},
-            prepared::{self, Prepared, Step},
+            prepared::{Prepared, Step},
             writer::Parts,
         },
         damage::Damages,

@@ -4,6 +4,8 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use prost::Message;
+
 use super::*;
 use engine::{
     account::AccountName,

@@ -21,7 +21,7 @@ use std::{
 
 use candidates::{Candidate, Rows};
 use rows::{Row, Template, create, payment};
-use storage::{Options, RedbStore, Store};
+use storage::{EmbeddedStore, Options, prelude::*};
 use tokio::sync::{mpsc, oneshot};
 
 const CALLERS: [usize; 3] = [1, 16, 64];
@@ -53,7 +53,7 @@ fn candidate(name: &str) -> Candidate {
 /// A store as callers use it.
 #[derive(Clone)]
 enum Open {
-    Ours(Arc<RedbStore>),
+    Ours(Arc<EmbeddedStore>),
     Alone(Arc<Mutex<Box<dyn Rows>>>, Arc<Template>),
     Queue(mpsc::UnboundedSender<(Vec<Row>, oneshot::Sender<()>)>, Arc<Template>),
 }
@@ -61,7 +61,7 @@ enum Open {
 impl Open {
     async fn new(candidate: Candidate, directory: &Path, callers: usize) -> Self {
         if candidate == Candidate::Log {
-            return Self::Ours(Arc::new(RedbStore::open(directory, Options::default()).expect("a store")));
+            return Self::Ours(Arc::new(EmbeddedStore::open(directory, Options::default()).expect("a store")));
         }
         let beside = tempfile::tempdir_in(directory).expect("a directory");
         let template = Arc::new(Template::of_a_creation(beside.path()).await);
@@ -182,7 +182,7 @@ fn restart(parent: &Path, payments: u64) {
 
 fn reopen(candidate: Candidate, directory: &Path, begun: Instant) -> (Duration, u64) {
     if candidate == Candidate::Log {
-        let store = RedbStore::open(directory, Options::default()).expect("a store");
+        let store = EmbeddedStore::open(directory, Options::default()).expect("a store");
         let opened = begun.elapsed();
         let mut rows = 0;
         store.each_row_inline(|_| rows += 1).expect("the rows");

@@ -10,7 +10,7 @@ use engine::{
     payment::{Draft, FeeMode, Payment, Terms},
     time::Timestamp,
 };
-use storage::{Batch, Options, RedbStore, Store, Write};
+use storage::{Batch, EmbeddedStore, Options, Write, prelude::*};
 
 const START_MS: u64 = 1_763_647_200_000;
 
@@ -34,7 +34,7 @@ pub struct Template {
 impl Template {
     /// Creates one payment in a store of its own and keeps the rows that this has written.
     pub async fn of_a_creation(directory: &Path) -> Self {
-        let store = RedbStore::open(directory, Options::default()).expect("a store");
+        let store = EmbeddedStore::open(directory, Options::default()).expect("a store");
         let before = all(&store);
         // A number whose ids share no byte sequence with one another.
         let payment = payment(7);
@@ -78,7 +78,7 @@ impl Template {
     }
 }
 
-fn all(store: &RedbStore) -> Vec<(String, Vec<u8>, Vec<u8>)> {
+fn all(store: &EmbeddedStore) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
     store.each_row_inline(|row| rows.push((row.table, row.key, row.value))).expect("the rows");
     rows
