@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     account::AccountName,
+    audit,
     fields::Violation,
     ids::{MerchantId, PaymentId},
     time::Timestamp,
@@ -158,6 +159,25 @@ pub struct Noted {
     pub standing: Standing,
     /// The soft limits it reached.
     pub crossings: Vec<Crossing>,
+}
+
+impl Noted {
+    /// Returns the audit entries of the soft limits that a checked payment reached.
+    pub fn audit_entries(&self, check: &Check) -> impl Iterator<Item = audit::Entry> {
+        self.crossings.iter().map(|crossing| audit::Entry {
+            seq: 0,
+            at: check.at,
+            actor: audit::Actor::default(),
+            action: "compliance_noted".to_owned(),
+            merchant: check.merchant,
+            subject: Some(check.payment.to_string()),
+            changes: vec![audit::Change {
+                field: crossing.window.word().to_owned(),
+                before: Some(crossing.limit_cents.to_string()),
+                after: Some(crossing.usd_cents.to_string()),
+            }],
+        })
+    }
 }
 
 /// A change of a merchant's standing.

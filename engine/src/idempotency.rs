@@ -77,6 +77,34 @@ impl Remembered {
     }
 }
 
+/// Why the key of a new request is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The key stands for a request that was done before.
+    Repeated(Remembered),
+    /// The merchant has as many keys as are remembered.
+    Full,
+}
+
+/// Decides whether a key may be kept at `now`. `stored` is what is stored under the same key, `is_kept` says that the same
+/// batch does not forget it, and `count` returns how many keys the merchant has; expired ones that nobody has swept count.
+///
+/// # Errors
+/// Those of `count`.
+pub fn admit<E>(
+    stored: Option<&Remembered>,
+    is_kept: bool,
+    now: Timestamp,
+    most: u64,
+    count: impl FnOnce() -> Result<u64, E>,
+) -> Result<Result<(), Refusal>, E> {
+    Ok(match stored {
+        Some(stored) if is_kept && stored.is_alive(now) => Err(Refusal::Repeated(*stored)),
+        None if count()? >= most => Err(Refusal::Full),
+        _ => Ok(()),
+    })
+}
+
 /// Returns what is the same for two requests that settle for the same thing, whatever transaction they bring along.
 #[must_use]
 pub fn settlement_fingerprint(requirements: &Requirements) -> [u8; 32] {
@@ -161,6 +189,24 @@ mod tests {
         }
         let key = IdempotencyKey::parse("order-1").unwrap();
         assert_ne!(key.digest("create"), key.digest("refund"));
+    }
+
+    #[test]
+    fn a_key_is_kept_once_while_it_is_alive_and_within_the_limit() {
+        let now = Timestamp::from_seconds(9);
+        let stored = Remembered {
+            merchant: MerchantId::from_bits(1),
+            key: [1; 32],
+            fingerprint: [2; 32],
+            made: Made::Payment(PaymentId::from_bits(3)),
+            at: now,
+        };
+        let admit = |stored, is_kept, now, count: u64| admit::<()>(stored, is_kept, now, 2, || Ok(count)).unwrap();
+        assert_eq!(admit(Some(&stored), true, now, 2), Err(Refusal::Repeated(stored)));
+        assert_eq!(admit(Some(&stored), false, now, 2), Ok(()), "the same batch forgets it");
+        assert_eq!(admit(Some(&stored), true, now + KEY_LIFETIME, 2), Ok(()), "it takes the place of an expired key");
+        assert_eq!(admit(None, false, now, 1), Ok(()));
+        assert_eq!(admit(None, false, now, 2), Err(Refusal::Full));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod month;
 mod tiers;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub use month::Month;
 use sha2::{Digest, Sha256};
 pub use tiers::{MAX_TIERS, MAX_VOLUME_CENTS, RawTier, Schedule, Tier, Tiers};
+pub use usage::{Change, Counted};
 
 use crate::{
     fields::{Metadata, MetadataValue},

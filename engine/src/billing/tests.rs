@@ -111,6 +111,26 @@ fn a_fee_that_came_with_its_payment_is_not_billed_and_one_that_did_not_is() {
 }
 
 #[test]
+fn a_payment_is_counted_once_and_a_late_fee_changes_only_what_is_missing() {
+    let sale = Sale { at: Timestamp::EPOCH, usd_cents: 100, is_split: true, missing_fee_millicents: 1_500 };
+    let counted = |state, missing_fee_millicents| Some(Counted { state, missing_fee_millicents });
+    assert_eq!(Change::of(State::Pending, Some(sale), None), None);
+    assert_eq!(Change::of(State::Completed, Some(sale), counted(State::Pending, 0)), Some(Change::Sold(sale)));
+    assert_eq!(Change::of(State::Completed, Some(sale), counted(State::Completed, 1_500)), None);
+    let late = Change::of(State::Completed, Some(sale), counted(State::Completed, 2_000)).unwrap();
+    assert_eq!(late, Change::Fee { sale, missed_millicents: 2_000 });
+    assert_eq!(Change::of(State::Completed, None, counted(State::Pending, 0)), Some(Change::Paid));
+    assert_eq!(Change::of(State::Completed, None, counted(State::Completed, 0)), None);
+
+    let (month, now) = (Month::of(Timestamp::EPOCH), Timestamp::from_seconds(5));
+    let mut period = Period::begin(MerchantId::from_bits(1), month, Timestamp::EPOCH);
+    assert!(!period.apply(&Change::Paid, now), "there is no invoice to pay");
+    assert!(period.apply(&Change::Sold(sale), now) && period.apply(&late, now));
+    assert_eq!((period.usage.payments, period.usage.missing_fee_millicents, period.updated_at), (1, 1_000, now));
+    assert!(period.is_billable_as(&period.clone()) && !period.is_closed());
+}
+
+#[test]
 fn what_was_billed_before_its_fee_came_is_given_back_in_the_next_month() {
     let mut usage = Usage::default();
     usage.owe(1_500_000, 0);

@@ -127,6 +127,32 @@ impl Logged {
         self.delivery.trigger == Trigger::Auto && self.state != DeliveryState::Pending && !is_taken
     }
 
+    /// Says whether it still waits where it stood when `seen` was read: nobody has attempted, held or given it up since.
+    #[must_use]
+    pub fn waits_as(&self, seen: &Delivery) -> bool {
+        self.state == DeliveryState::Pending
+            && (self.delivery.event, self.delivery.attempts) == (seen.event, seen.attempts)
+            && self.delivery.due_at == seen.due_at
+    }
+
+    /// Says whether it may be replayed and nobody has attempted it since `seen` was read.
+    #[must_use]
+    pub fn replays_as(&self, seen: &Delivery) -> bool {
+        self.is_replayable() && self.delivery.attempts == seen.attempts
+    }
+
+    /// Returns it held until it is replayed: its merchant has no endpoint, or one that is disabled.
+    #[must_use]
+    pub fn held(self) -> Self {
+        Self { state: DeliveryState::Held, ..self }
+    }
+
+    /// Returns it given up: its event is no longer kept.
+    #[must_use]
+    pub fn given_up(self) -> Self {
+        Self { state: DeliveryState::Failed, ..self }
+    }
+
     /// Returns it at the beginning of a new schedule.
     #[must_use]
     pub fn replayed(&self, due_at: Timestamp) -> Self {
@@ -256,6 +282,14 @@ pub struct Attempt {
     pub next_attempt_at: Option<Timestamp>,
     /// SHA-256 of the body that was sent.
     pub body_sha256: [u8; 32],
+}
+
+impl Attempt {
+    /// Returns what is kept of it once its event is older than the retention: neither headers nor the response's body.
+    #[must_use]
+    pub fn pruned(self) -> Self {
+        Self { response_snippet: String::new(), request_headers: Vec::new(), ..self }
+    }
 }
 
 /// Returns the SHA-256 of a body, by which the delivery log says what was sent.

@@ -125,7 +125,7 @@ impl Group<'_> {
                     None => Ok(Ok(())),
                 }
             }
-            Step::Unmatched { account, place, record, .. } => unmatched::foresee(self, ahead, account, *place, record),
+            Step::Unmatched { account, place, record, .. } => unmatched::prefetch(self, ahead, account, *place, record),
             Step::Comply { check, noted } => compliance::check(self, check, noted),
             Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, ahead),
             Step::Standing { merchant, change } => compliance::check_change(self, *merchant, change),
@@ -171,11 +171,11 @@ impl Group<'_> {
             }
         }
         if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
-            let known = compliance::foresee(self, step.facts.merchant)?;
+            let known = compliance::prefetch(self, step.facts.merchant)?;
             debug_assert_eq!(known, Ok(()), "reading it refuses nothing");
         }
-        if let Some(change) = billing::Change::of(&step.facts, step.sale, stored.as_ref()) {
-            billing::foresee(self, ahead, step.id, step.facts.merchant, &change)?;
+        if let Some(change) = billing::change_of(&step.facts, step.sale, stored.as_ref()) {
+            billing::prefetch(self, ahead, step.id, step.facts.merchant, &change)?;
         }
         step.before = stored;
         ahead.payments.insert(id, step.facts);
@@ -387,7 +387,7 @@ impl Group<'_> {
         if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
             compliance::count(self, facts.merchant, at, usd_cents)?;
         }
-        if let Some(change) = billing::Change::of(&facts, sale, before.as_ref()) {
+        if let Some(change) = billing::change_of(&facts, sale, before.as_ref()) {
             billing::change(self, id, facts.merchant, &change, updated_at)?;
         }
         let deadline_before = before.and_then(|before| before.deadline_ms);

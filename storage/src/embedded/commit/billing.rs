@@ -4,10 +4,8 @@
 //! later is counted in the first month after it that is open.
 
 use engine::{
-    billing::{Month, Period, Sale, Schedule},
+    billing::{Change, Counted, Month, Period, Sale, Schedule},
     ids::{MerchantId, PaymentId},
-    mutant,
-    payment::State,
     time::Timestamp,
 };
 
@@ -25,42 +23,15 @@ use crate::{
 
 impl CachedPeriod {
     fn is_closed(&self) -> bool {
-        self.is_damaged || self.period.as_ref().is_some_and(|period| period.invoice.is_some())
+        self.is_damaged || self.period.as_ref().is_some_and(Period::is_closed)
     }
 }
 
-/// What a write of a payment means for a period.
-pub(crate) enum Change {
-    /// A sale completed.
-    Sold(Sale),
-    /// A fee came, or a fork took it, after its payment had completed.
-    Fee {
-        /// The sale as it is now.
-        sale: Sale,
-        /// What was missing before, thousandths of a US cent.
-        missed_millicents: u64,
-    },
-    /// The session of an invoice completed.
-    Paid,
-}
-
-impl Change {
-    /// Returns what a write means. Completed is for good: a payment counts when it gets there, once.
-    pub(crate) fn of(after: &PaymentFacts, sale: Option<Sale>, before: Option<&PaymentFacts>) -> Option<Self> {
-        if after.state != State::Completed {
-            return None;
-        }
-        let known = before.filter(|before| before.state == State::Completed && !mutant!("usage-counted-again"));
-        match (sale, known) {
-            (Some(sale), None) => Some(Self::Sold(sale)),
-            (Some(sale), Some(known)) => {
-                let missed_millicents = known.missing_fee_millicents;
-                (missed_millicents != sale.missing_fee_millicents).then_some(Self::Fee { sale, missed_millicents })
-            }
-            (None, None) => Some(Self::Paid),
-            (None, Some(_)) => None,
-        }
-    }
+/// Returns what a write of a payment means for a period.
+pub(crate) fn change_of(after: &PaymentFacts, sale: Option<Sale>, before: Option<&PaymentFacts>) -> Option<Change> {
+    let counted =
+        |before: &PaymentFacts| Counted { state: before.state, missing_fee_millicents: before.missing_fee_millicents };
+    Change::of(after.state, sale, before.map(counted))
 }
 
 /// Returns a period, earlier batches of the group included.
@@ -80,46 +51,42 @@ fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut CachedPe
     Ok(group.periods.get_mut(&key).expect("it was put there just now"))
 }
 
-/// Returns the first period from `month` on that is open.
+/// Returns the first month from `month` on whose period is open.
+fn open_month(group: &mut Group<'_>, merchant: u128, mut month: Month) -> Result<Month, Fault> {
+    // After the last month there is none to go on in.
+    while held(group, (month.number(), merchant))?.is_closed() && month != month.next() {
+        month = month.next();
+    }
+    Ok(month)
+}
+
+/// Returns the first period from `month` on that is open, to be changed.
 fn open_from<'g>(
     group: &'g mut Group<'_>,
     merchant: u128,
-    mut month: Month,
+    month: Month,
     now: Timestamp,
 ) -> Result<&'g mut Period, Fault> {
-    loop {
-        let closed = held(group, (month.number(), merchant))?.is_closed();
-        // After the last month there is none to go on in.
-        if !closed || month == month.next() {
-            break;
-        }
-        month = month.next();
-    }
+    let month = open_month(group, merchant, month)?;
     let held = held(group, (month.number(), merchant))?;
     held.is_changed = true;
-    let begin = || Period::begin(MerchantId::from_bits(merchant), month, now);
-    let period = held.period.get_or_insert_with(begin);
-    period.updated_at = period.updated_at.max(now);
-    Ok(period)
+    Ok(held.period.get_or_insert_with(|| Period::begin(MerchantId::from_bits(merchant), month, now)))
 }
 
 /// Reads what a later write of a payment will change: what cannot be read refuses its batch alone.
-pub(crate) fn foresee(
+pub(crate) fn prefetch(
     group: &mut Group<'_>,
     ahead: &mut Ahead,
     id: PaymentId,
     merchant: u128,
     change: &Change,
 ) -> Result<(), Fault> {
-    match change {
-        Change::Sold(sale) | Change::Fee { sale, .. } => {
-            let mut month = Month::of(sale.at);
-            while held(group, (month.number(), merchant))?.is_closed() && month != month.next() {
-                month = month.next();
-            }
+    match change.month() {
+        Some(month) => {
+            open_month(group, merchant, month)?;
             ahead.sold.insert(merchant);
         }
-        Change::Paid => {
+        None => {
             if let Some(key) = invoiced_by(group, id)? {
                 held(group, key)?;
                 ahead.sold.insert(key.1);
@@ -141,25 +108,13 @@ pub(crate) fn change(
     change: &Change,
     now: Timestamp,
 ) -> Result<(), Fault> {
-    match change {
-        Change::Sold(sale) => open_from(group, merchant, Month::of(sale.at), now)?.usage.add(sale),
-        Change::Fee { sale, missed_millicents } => {
-            let period = open_from(group, merchant, Month::of(sale.at), now)?;
-            period.usage.owe(*missed_millicents, sale.missing_fee_millicents);
-        }
-        Change::Paid => {
-            let Some(key) = invoiced_by(group, id)? else { return Ok(()) };
-            let held = held(group, key)?;
-            let invoice = held.period.as_mut().and_then(|period| {
-                period.updated_at = period.updated_at.max(now);
-                period.invoice.as_mut()
-            });
-            if let Some(invoice) = invoice {
-                invoice.paid_at.get_or_insert(now);
-                held.is_changed = true;
-            }
-        }
+    if let Some(month) = change.month() {
+        open_from(group, merchant, month, now)?.apply(change, now);
+        return Ok(());
     }
+    let Some(key) = invoiced_by(group, id)? else { return Ok(()) };
+    let held = held(group, key)?;
+    held.is_changed |= held.period.as_mut().is_some_and(|period| period.apply(change, now));
     Ok(())
 }
 
@@ -168,7 +123,7 @@ pub(crate) fn check_invoice(group: &mut Group<'_>, ahead: &mut Ahead, invoicing:
     let Invoicing { period, carried_millicents, .. } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
     let stored = held(group, key)?.period.as_ref();
-    let is_as_read = stored == Some(period) && period.is_unsettled();
+    let is_as_read = stored.is_some_and(|stored| stored.is_billable_as(period));
     // One batch bills a merchant once: what an earlier step of it changes is not as it was read.
     if !is_as_read || !ahead.sold.insert(key.1) {
         return conflict(format_args!("the period {} of merchant {}", period.month, period.merchant));
@@ -189,11 +144,10 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
     let held = held(group, key)?;
     held.is_changed = true;
     if let Some(stored) = held.period.as_mut() {
-        stored.updated_at = stored.updated_at.max(at);
-        stored.invoice = Some(invoice);
+        stored.set_invoice(invoice, at);
     }
     if carried_millicents != 0 {
-        open_from(group, key.1, period.month.next(), at)?.usage.carry(carried_millicents);
+        open_from(group, key.1, period.month.next(), at)?.carry(carried_millicents, at);
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 //! group.
 
 use engine::{
-    audit::{self, Actor, Entry},
     compliance::{Change, Check, Noted, Standing},
     ids::MerchantId,
     time::Timestamp,
@@ -41,7 +40,7 @@ fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut CachedSt
 }
 
 /// Reads a standing that a later write will change: what cannot be read refuses its batch alone.
-pub(crate) fn foresee(group: &mut Group<'_>, merchant: u128) -> Checked {
+pub(crate) fn prefetch(group: &mut Group<'_>, merchant: u128) -> Checked {
     held(group, merchant)?;
     Ok(Ok(()))
 }
@@ -88,20 +87,7 @@ pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box
 /// Keeps what a check noted, and tells the audit log.
 pub(crate) fn note(group: &mut Group<'_>, check: &Check, noted: Option<Box<Noted>>) -> Result<(), Fault> {
     let Some(noted) = noted else { return Ok(()) };
-    for crossing in &noted.crossings {
-        let entry = Entry {
-            seq: 0,
-            at: check.at,
-            actor: Actor::default(),
-            action: "compliance_noted".to_owned(),
-            merchant: check.merchant,
-            subject: Some(check.payment.to_string()),
-            changes: vec![audit::Change {
-                field: crossing.window.word().to_owned(),
-                before: Some(crossing.limit_cents.to_string()),
-                after: Some(crossing.usd_cents.to_string()),
-            }],
-        };
+    for entry in noted.audit_entries(check) {
         group.append_audit(&Audited::of(entry))?;
     }
     let held = held(group, check.merchant.bits())?;

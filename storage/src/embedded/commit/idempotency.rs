@@ -1,6 +1,9 @@
 //! Idempotency keys: kept within bounds, answered from, forgotten.
 
-use engine::{idempotency::Remembered, time::Timestamp};
+use engine::{
+    idempotency::{self, Refusal, Remembered},
+    time::Timestamp,
+};
 
 use crate::{
     batch::CommitError,
@@ -36,12 +39,11 @@ impl Group<'_> {
                 None => (None, false),
             },
         };
-        if let Some(stored) = stored.filter(|stored| is_kept && stored.is_alive(new.at)) {
-            return Ok(Err(CommitError::Remembered(Box::new(stored))));
-        }
-        // Dead ones that nobody has swept yet count.
-        if stored.is_none() && self.counted((key.0, KEYS_COUNT))? >= most {
-            return Ok(Err(CommitError::KeysFull));
+        let count = || self.counted((key.0, KEYS_COUNT));
+        match idempotency::admit(stored.as_ref(), is_kept, new.at, most, count)? {
+            Ok(()) => {}
+            Err(Refusal::Repeated(stored)) => return Ok(Err(CommitError::Remembered(Box::new(stored)))),
+            Err(Refusal::Full) => return Ok(Err(CommitError::KeysFull)),
         }
         *before = stored;
         ahead.remembered.insert(key, *new);

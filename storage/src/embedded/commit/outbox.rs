@@ -74,12 +74,8 @@ pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, ahead: &mut Ahead) 
     let before = logged(group, ahead, key)?;
     let is_as_seen = match (&before, step) {
         (None, Move::Redeliver(_)) => true,
-        (Some(before), Move::Replay { .. }) => before.is_replayable() && before.delivery.attempts == delivery.attempts,
-        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => {
-            before.state == DeliveryState::Pending
-                && (before.delivery.event, before.delivery.attempts) == (delivery.event, delivery.attempts)
-                && before.delivery.due_at == delivery.due_at
-        }
+        (Some(before), Move::Replay { .. }) => before.replays_as(delivery),
+        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => before.waits_as(delivery),
         _ => false,
     };
     if !is_as_seen {
@@ -96,8 +92,8 @@ fn moved(step: &Move, before: Option<Logged>) -> Logged {
         Move::Redeliver(delivery) => Logged::new(delivery.clone()),
         Move::Replay { at, .. } => before.replayed(*at),
         Move::Attempt { attempt, .. } => before.after(attempt),
-        Move::Hold(_) => Logged { state: DeliveryState::Held, ..before },
-        Move::GiveUp(_) => Logged { state: DeliveryState::Failed, ..before },
+        Move::Hold(_) => before.held(),
+        Move::GiveUp(_) => before.given_up(),
     }
 }
 
@@ -244,8 +240,7 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
             answered.extend(group.tables.attempts().pass(read)?.map(|attempt| (key, attempt)));
         }
         for (key, attempt) in answered {
-            let attempt = Attempt { response_snippet: String::new(), request_headers: Vec::new(), ..attempt };
-            group.tables.attempts().insert(key, record::attempt_to_bytes(attempt).as_slice());
+            group.tables.attempts().insert(key, record::attempt_to_bytes(attempt.pruned()).as_slice());
         }
     }
     Ok(())

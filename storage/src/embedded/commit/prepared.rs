@@ -8,7 +8,8 @@ use engine::{
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
-    payment::Credit,
+    merchant::Merchant,
+    payment::{Credit, Payment},
     quota::Quota,
     time::Timestamp,
     webhook::{Attempt, Delivery, Trigger},
@@ -16,7 +17,7 @@ use engine::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
+    batch::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Invoicing, Write},
     embedded::{
         commit::{audit::Audited, ledger_entries},
         read::{
@@ -145,6 +146,20 @@ pub(crate) struct MerchantStep {
     pub(crate) before: Option<MerchantFacts>,
 }
 
+impl MerchantStep {
+    fn of(merchant: Merchant, expected: Option<u64>, vault: &Vault) -> Self {
+        assert_newer(merchant.version, expected);
+        Self {
+            id: merchant.id,
+            facts: MerchantFacts::of(&merchant),
+            expected,
+            at: merchant.updated_at,
+            record: record::merchant_to_bytes(merchant, vault),
+            before: None,
+        }
+    }
+}
+
 /// A payment to write.
 #[derive(Debug)]
 pub(crate) struct PaymentStep {
@@ -166,6 +181,25 @@ pub(crate) struct PaymentStep {
     pub(crate) before: Option<PaymentFacts>,
 }
 
+impl PaymentStep {
+    fn of(payment: &Payment, expected: Option<u64>) -> Self {
+        assert_newer(payment.version, expected);
+        let record = record::payment_to_bytes(payment);
+        Self {
+            id: payment.id,
+            facts: PaymentFacts::of(payment, &record),
+            expected,
+            refund_words: search::refund_words_of(payment),
+            turnover: payment.turnover(),
+            sale: Sale::of(payment),
+            updated_at: payment.updated_at,
+            booked: ledger_entries::of_payment(payment),
+            record,
+            before: None,
+        }
+    }
+}
+
 /// What becomes of a delivery.
 #[derive(Debug)]
 pub(crate) enum Move {
@@ -177,6 +211,21 @@ pub(crate) enum Move {
 }
 
 impl Move {
+    /// Prepares an attempt.
+    fn attempt(delivery: Delivery, attempt: Attempt) -> Self {
+        assert_eq!(
+            (attempt.delivery, attempt.event, attempt.number),
+            (delivery.id, delivery.event, delivery.attempts + 1),
+            "an attempt is the next one of its own delivery"
+        );
+        Self::Attempt {
+            delivery,
+            key: (attempt.event.bits(), attempt.delivery.bits(), attempt.number),
+            record: record::attempt_to_bytes(attempt.clone()),
+            attempt: Box::new(attempt),
+        }
+    }
+
     /// Returns the delivery as its mover saw it.
     pub(crate) fn delivery(&self) -> &Delivery {
         match self {
@@ -202,6 +251,18 @@ pub(crate) struct EventStep {
 }
 
 impl EventStep {
+    fn of(event: &EventRecord) -> Self {
+        Self {
+            id: event.id,
+            merchant: event.merchant,
+            payment: event.payment,
+            delivery: event.delivery,
+            at: event.at,
+            is_test: event.is_test,
+            record: record::event_to_bytes(event),
+        }
+    }
+
     /// Returns its delivery, due at once, if it has one; `seq` is its place in the merchant's list.
     pub(crate) fn delivery(&self, seq: u64) -> Option<Delivery> {
         Some(Delivery {
@@ -228,65 +289,19 @@ impl Prepared {
 impl Step {
     fn from_write(write: Write, vault: &Vault) -> Self {
         match write {
-            Write::Merchant { merchant, expected } => {
-                let merchant = *merchant;
-                assert_newer(merchant.version, expected);
-                Self::Merchant(MerchantStep {
-                    id: merchant.id,
-                    facts: MerchantFacts::of(&merchant),
-                    expected,
-                    at: merchant.updated_at,
-                    record: record::merchant_to_bytes(merchant, vault),
-                    before: None,
-                })
-            }
-            Write::Payment { payment, expected } => {
-                assert_newer(payment.version, expected);
-                let record = record::payment_to_bytes(&payment);
-                Self::Payment(Box::new(PaymentStep {
-                    id: payment.id,
-                    facts: PaymentFacts::of(&payment, &record),
-                    expected,
-                    refund_words: search::refund_words_of(&payment),
-                    turnover: payment.turnover(),
-                    sale: Sale::of(&payment),
-                    updated_at: payment.updated_at,
-                    booked: ledger_entries::of_payment(&payment),
-                    record,
-                    before: None,
-                }))
-            }
+            Write::Merchant { merchant, expected } => Self::Merchant(MerchantStep::of(*merchant, expected, vault)),
+            Write::Payment { payment, expected } => Self::Payment(Box::new(PaymentStep::of(&payment, expected))),
             Write::Transfer { payment, merchant, credit } => {
                 Self::Transfer(Box::new(TransferStep::of(payment, merchant, *credit)))
             }
-            Write::Event(event) => Self::Event(EventStep {
-                id: event.id,
-                merchant: event.merchant,
-                payment: event.payment,
-                delivery: event.delivery,
-                at: event.at,
-                is_test: event.is_test,
-                record: record::event_to_bytes(&event),
-            }),
+            Write::Event(event) => Self::Event(EventStep::of(&event)),
             Write::Remember { remembered, most } => Self::Remember { remembered, most, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
             Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
             Write::Fate { tx_id, expected, fate } => {
                 Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }
             }
-            Write::Attempt { delivery, attempt } => {
-                assert_eq!(
-                    (attempt.delivery, attempt.event, attempt.number),
-                    (delivery.id, delivery.event, delivery.attempts + 1),
-                    "an attempt is the next one of its own delivery"
-                );
-                Self::Move(Move::Attempt {
-                    delivery,
-                    key: (attempt.event.bits(), attempt.delivery.bits(), attempt.number),
-                    record: record::attempt_to_bytes(attempt.clone()),
-                    attempt: Box::new(attempt),
-                })
-            }
+            Write::Attempt { delivery, attempt } => Self::Move(Move::attempt(delivery, attempt)),
             Write::Undeliverable(delivery) => Self::Move(Move::GiveUp(delivery)),
             Write::Hold(delivery) => Self::Move(Move::Hold(delivery)),
             Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),

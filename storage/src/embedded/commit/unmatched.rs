@@ -46,7 +46,7 @@ pub(crate) fn keep(
 }
 
 /// Notes for later steps of the batch that a transfer will be kept.
-pub(crate) fn foresee(
+pub(crate) fn prefetch(
     group: &mut Group<'_>,
     ahead: &mut Ahead,
     account: &AccountName,
