@@ -27,7 +27,7 @@ use crate::{
         tables,
         wal::{
             log::Log,
-            snapshot::{Epoch, Newest, Snapshot},
+            snapshot::{CurrentSnapshot, Epoch, Snapshot},
         },
     },
     record::{
@@ -44,7 +44,7 @@ use crate::{
 /// A [`Store`] in one redb file and the log in front of it.
 #[derive(Debug)]
 pub struct EmbeddedStore {
-    newest: Arc<Newest>,
+    newest: Arc<CurrentSnapshot>,
     committer: Committer,
     pub(crate) vault: Vault,
     damages: Damages,
@@ -131,7 +131,7 @@ impl EmbeddedStore {
         let damages = Damages::none_of(&tables::NAMES);
         let snapshot = Snapshot::of(Epoch::begin(&database, &damages)?);
         let search_cursor = search::cursor(&snapshot)?;
-        let newest = Arc::new(Newest::of(snapshot));
+        let newest = Arc::new(CurrentSnapshot::of(snapshot));
         let parts = Parts { database, log, newest: Arc::clone(&newest), search_cursor, damages: damages.clone() };
         let committer = Committer::start(parts, mode)?;
         Ok(Self { newest, committer, vault, damages, _lock: lock })

@@ -13,7 +13,7 @@ use crate::{
     embedded::{
         commit::{
             accounts, billing, claims, compliance,
-            group::{Ahead, Checked, Finished, Group, conflict},
+            group::{Checked, Finished, Group, Overlay, conflict},
             indexes, ledger_entries, outbox,
             prepared::{MerchantStep, PaymentStep, Prepared, Step},
             transfers, unmatched,
@@ -32,9 +32,9 @@ use crate::{
 impl<'t> Group<'t> {
     /// Writes a batch, or says why not and writes nothing of it.
     pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
-        let mut ahead = Ahead::default();
+        let mut overlay = Overlay::default();
         for step in &mut batch.steps {
-            match self.check(step, &mut ahead) {
+            match self.check(step, &mut overlay) {
                 Ok(Ok(())) => {}
                 Ok(Err(refusal)) => return Ok(Err(refusal)),
                 // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
@@ -73,50 +73,50 @@ impl<'t> Group<'t> {
 
 /// The checks: what is expected against what is there, earlier steps of the same batch included.
 impl Group<'_> {
-    fn check(&mut self, step: &mut Step, ahead: &mut Ahead) -> Checked {
+    fn check(&mut self, step: &mut Step, overlay: &mut Overlay) -> Checked {
         match step {
-            Step::Merchant(step) => self.check_merchant(step, ahead),
-            Step::Payment(step) => self.check_payment(step, ahead),
-            Step::Transfer(step) => transfers::check(self, step, ahead),
-            Step::Event(step) => outbox::check_event(self, step, ahead),
-            Step::Claim { claimed, names } => self.check_claim(claimed, names, ahead),
+            Step::Merchant(step) => self.check_merchant(step, overlay),
+            Step::Payment(step) => self.check_payment(step, overlay),
+            Step::Transfer(step) => transfers::check(self, step, overlay),
+            Step::Event(step) => outbox::check_event(self, step, overlay),
+            Step::Claim { claimed, names } => self.check_claim(claimed, names, overlay),
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
-                let stored = match ahead.claims.get(&tx_id.0) {
+                let stored = match overlay.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
                     None => claims::stored(self, tx_id.0)?,
                 };
-                let stored = stored.filter(|_| !ahead.forgotten_claims.contains(&tx_id.0));
+                let stored = stored.filter(|_| !overlay.forgotten_claims.contains(&tx_id.0));
                 let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
                     return conflict(format_args!("the fate of {tx_id}"));
                 };
                 let claimed = Claimed { fate: fate.clone(), ..claimed };
                 *record = record::claimed_to_bytes(&claimed);
                 *is_facilitation = matches!(claimed.purpose, Purpose::Facilitated(_));
-                ahead.claims.insert(tx_id.0, claimed);
+                overlay.claims.insert(tx_id.0, claimed);
                 Ok(Ok(()))
             }
-            Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, ahead),
-            Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, ahead),
-            Step::Move(step) => outbox::check_move(self, step, ahead),
-            Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
+            Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, overlay),
+            Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, overlay),
+            Step::Move(step) => outbox::check_move(self, step, overlay),
+            Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, overlay),
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
-                ahead.forgotten_before = ahead.forgotten_before.max(*made_before);
-                let old = ahead.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
-                ahead.forgotten.extend(old.map(|(key, _)| *key));
+                overlay.forgotten_before = overlay.forgotten_before.max(*made_before);
+                let old = overlay.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
+                overlay.forgotten.extend(old.map(|(key, _)| *key));
                 Ok(Ok(()))
             }
             Step::Handle { account, place, handling, record, names, assigned } => {
-                let handled = match unmatched::check(self, ahead, account, *place, handling)? {
+                let handled = match unmatched::check(self, overlay, account, *place, handling)? {
                     Ok(handled) => handled,
                     Err(refusal) => return Ok(Err(refusal)),
                 };
                 *assigned = handled.assigned;
-                ahead.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
+                overlay.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
                 (*record, *names) = (handled.record, handled.names);
                 let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
                 // A sale of somebody's server is paid for; it cannot pay a session, too.
-                let claimed = match ahead.claims.get(&tx_id.0) {
+                let claimed = match overlay.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
                     None => claims::stored(self, tx_id.0)?,
                 };
@@ -125,12 +125,14 @@ impl Group<'_> {
                     None => Ok(Ok(())),
                 }
             }
-            Step::Unmatched { account, place, record, .. } => unmatched::prefetch(self, ahead, account, *place, record),
+            Step::Unmatched { account, place, record, .. } => {
+                unmatched::prefetch(self, overlay, account, *place, record)
+            }
             Step::Comply { check, noted } => compliance::check(self, check, noted),
-            Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, ahead),
+            Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, overlay),
             Step::Standing { merchant, change } => compliance::check_change(self, *merchant, change),
-            Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
-            Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
+            Step::Invoice(invoicing) => billing::check_invoice(self, overlay, invoicing),
+            Step::FeeTiers { schedule, expected } => billing::check_tiers(self, overlay, schedule, *expected),
             Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
                 Some(&Epoch::PENDING) => Ok(Ok(())),
                 _ => conflict("the epoch"),
@@ -145,9 +147,9 @@ impl Group<'_> {
         }
     }
 
-    fn check_payment(&mut self, step: &mut PaymentStep, ahead: &mut Ahead) -> Checked {
+    fn check_payment(&mut self, step: &mut PaymentStep, overlay: &mut Overlay) -> Checked {
         let id = step.id.bits();
-        let stored = match ahead.payments.get(&id) {
+        let stored = match overlay.payments.get(&id) {
             Some(facts) => Some(*facts),
             None => match self.tables.payments().get(id)? {
                 Some(bytes) => Some(record::payment_facts(bytes.value()).map_err(Fault::damaged("payments", step.id))?),
@@ -164,10 +166,10 @@ impl Group<'_> {
             Some(_) => {}
             None => {
                 let slug = step.facts.slug;
-                if ahead.slugs.contains_key(&slug) || self.tables.slugs().has(slug)? {
+                if overlay.slugs.contains_key(&slug) || self.tables.slugs().has(slug)? {
                     return conflict(format_args!("the checkout address of payment {}", step.id));
                 }
-                ahead.slugs.insert(slug, id);
+                overlay.slugs.insert(slug, id);
             }
         }
         if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
@@ -175,16 +177,16 @@ impl Group<'_> {
             debug_assert_eq!(known, Ok(()), "reading it refuses nothing");
         }
         if let Some(change) = billing::change_of(&step.facts, step.sale, stored.as_ref()) {
-            billing::prefetch(self, ahead, step.id, step.facts.merchant, &change)?;
+            billing::prefetch(self, overlay, step.id, step.facts.merchant, &change)?;
         }
         step.before = stored;
-        ahead.payments.insert(id, step.facts);
+        overlay.payments.insert(id, step.facts);
         Ok(Ok(()))
     }
 
-    fn check_merchant(&mut self, step: &mut MerchantStep, ahead: &mut Ahead) -> Checked {
+    fn check_merchant(&mut self, step: &mut MerchantStep, overlay: &mut Overlay) -> Checked {
         let id = step.id.bits();
-        let stored = match ahead.merchants.get(&id) {
+        let stored = match overlay.merchants.get(&id) {
             Some(facts) => Some(facts.clone()),
             None => match self.tables.merchants().get(id)? {
                 Some(bytes) => {
@@ -197,7 +199,7 @@ impl Group<'_> {
             return conflict(format_args!("merchant {}", step.id));
         }
         for digest in &step.facts.digests {
-            let holder = match ahead.keys.get(digest) {
+            let holder = match overlay.keys.get(digest) {
                 Some(holder) => *holder,
                 None => self.tables.api_keys().get(digest)?.map(|holder| holder.value()),
             };
@@ -206,27 +208,27 @@ impl Group<'_> {
             }
         }
         for digest in stored.iter().flat_map(|stored| &stored.digests) {
-            ahead.keys.insert(*digest, None);
+            overlay.keys.insert(*digest, None);
         }
         for digest in &step.facts.digests {
-            ahead.keys.insert(*digest, Some(id));
+            overlay.keys.insert(*digest, Some(id));
         }
         step.before = stored;
-        ahead.merchants.insert(id, step.facts.clone());
+        overlay.merchants.insert(id, step.facts.clone());
         Ok(Ok(()))
     }
 
-    fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], ahead: &mut Ahead) -> Checked {
+    fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], overlay: &mut Overlay) -> Checked {
         let tx_id = claimed.tx_id.0;
         let mut claimed_by = vec![tx_id];
         for name in names.iter().filter(|_| !mutant!("nonce-claimed-twice")) {
-            match ahead.nonces.get(name) {
+            match overlay.nonces.get(name) {
                 Some(tx_id) => claimed_by.push(*tx_id),
                 None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),
             }
         }
         for tx_id in claimed_by {
-            let earlier = match ahead.claims.get(&tx_id) {
+            let earlier = match overlay.claims.get(&tx_id) {
                 Some(earlier) => Some(earlier.clone()),
                 None => claims::stored(self, tx_id)?,
             };
@@ -235,20 +237,20 @@ impl Group<'_> {
             }
         }
         // What pays a session since somebody assigned it settles nothing else.
-        let assigned = match ahead.assigned.get(&tx_id) {
+        let assigned = match overlay.assigned.get(&tx_id) {
             Some(payment) => Some(*payment),
             None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
         };
         if let Some(payment) = assigned {
             return Ok(Err(CommitError::Assigned(payment)));
         }
-        ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
-        ahead.claims.insert(tx_id, claimed.clone());
+        overlay.nonces.extend(names.iter().map(|name| (*name, tx_id)));
+        overlay.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
     }
 
-    fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {
-        let stored = match ahead.cursor {
+    fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, overlay: &mut Overlay) -> Checked {
+        let stored = match overlay.cursor {
             Some(cursor) => Some(cursor),
             None => match single::read(&self.tables.meta(), meta::CURSOR)? {
                 Some(bytes) => Some(record::cursor_from_bytes(&bytes).map_err(Fault::damaged("meta", meta::CURSOR))?),
@@ -258,7 +260,7 @@ impl Group<'_> {
         if stored != expected {
             return conflict("the cursor");
         }
-        ahead.cursor = Some(cursor);
+        overlay.cursor = Some(cursor);
         Ok(Ok(()))
     }
 

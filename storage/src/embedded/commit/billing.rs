@@ -12,7 +12,7 @@ use engine::{
 use crate::{
     batch::Invoicing,
     embedded::{
-        commit::group::{Ahead, CachedPeriod, Checked, Group, conflict},
+        commit::group::{CachedPeriod, Checked, Group, Overlay, conflict},
         fault::Fault,
         read::billing::{damaged_tiers, read},
         tables::{PeriodKey, meta},
@@ -76,7 +76,7 @@ fn open_from<'g>(
 /// Reads what a later write of a payment will change: what cannot be read refuses its batch alone.
 pub(crate) fn prefetch(
     group: &mut Group<'_>,
-    ahead: &mut Ahead,
+    overlay: &mut Overlay,
     id: PaymentId,
     merchant: u128,
     change: &Change,
@@ -84,12 +84,12 @@ pub(crate) fn prefetch(
     match change.month() {
         Some(month) => {
             open_month(group, merchant, month)?;
-            ahead.sold.insert(merchant);
+            overlay.sold.insert(merchant);
         }
         None => {
             if let Some(key) = invoiced_by(group, id)? {
                 held(group, key)?;
-                ahead.sold.insert(key.1);
+                overlay.sold.insert(key.1);
             }
         }
     }
@@ -119,13 +119,13 @@ pub(crate) fn change(
 }
 
 /// An invoice is for a period as it was read, and for nothing that was counted or billed meanwhile.
-pub(crate) fn check_invoice(group: &mut Group<'_>, ahead: &mut Ahead, invoicing: &Invoicing) -> Checked {
+pub(crate) fn check_invoice(group: &mut Group<'_>, overlay: &mut Overlay, invoicing: &Invoicing) -> Checked {
     let Invoicing { period, carried_millicents, .. } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
     let stored = held(group, key)?.period.as_ref();
     let is_as_read = stored.is_some_and(|stored| stored.is_billable_as(period));
     // One batch bills a merchant once: what an earlier step of it changes is not as it was read.
-    if !is_as_read || !ahead.sold.insert(key.1) {
+    if !is_as_read || !overlay.sold.insert(key.1) {
         return conflict(format_args!("the period {} of merchant {}", period.month, period.merchant));
     }
     if *carried_millicents != 0 {
@@ -153,8 +153,8 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
 }
 
 /// Tiers replace those that were read.
-pub(crate) fn check_tiers(group: &mut Group<'_>, ahead: &mut Ahead, schedule: &Schedule, expected: u64) -> Checked {
-    let stored = match ahead.tiers_version {
+pub(crate) fn check_tiers(group: &mut Group<'_>, overlay: &mut Overlay, schedule: &Schedule, expected: u64) -> Checked {
+    let stored = match overlay.tiers_version {
         Some(version) => version,
         None => match single::read(&group.tables.meta(), meta::FEE_TIERS)? {
             Some(bytes) => record::schedule_from_bytes(&bytes).map_err(damaged_tiers)?.version,
@@ -164,7 +164,7 @@ pub(crate) fn check_tiers(group: &mut Group<'_>, ahead: &mut Ahead, schedule: &S
     if stored != expected {
         return conflict("the fee tiers");
     }
-    ahead.tiers_version = Some(schedule.version);
+    overlay.tiers_version = Some(schedule.version);
     Ok(Ok(()))
 }
 

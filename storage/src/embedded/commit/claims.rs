@@ -7,7 +7,7 @@ use crate::{
     batch::Claimed,
     embedded::{
         commit::{
-            group::{Ahead, Checked, Group, conflict},
+            group::{Checked, Group, Overlay, conflict},
             prepared,
         },
         fault::Fault,
@@ -16,14 +16,19 @@ use crate::{
 };
 
 /// Checks that each claim may be forgotten, and adds the keys of its nonce and its identifier to `names`.
-pub(crate) fn check(group: &mut Group<'_>, tx_ids: &[TxId], names: &mut Vec<[u8; 32]>, ahead: &mut Ahead) -> Checked {
+pub(crate) fn check(
+    group: &mut Group<'_>,
+    tx_ids: &[TxId],
+    names: &mut Vec<[u8; 32]>,
+    overlay: &mut Overlay,
+) -> Checked {
     for tx_id in tx_ids {
-        let is_changed = ahead.claims.contains_key(&tx_id.0) || ahead.forgotten_claims.contains(&tx_id.0);
+        let is_changed = overlay.claims.contains_key(&tx_id.0) || overlay.forgotten_claims.contains(&tx_id.0);
         let stored = stored(group, tx_id.0)?.filter(|claimed| !is_changed && claimed.is_forgettable());
         let Some(claimed) = stored else { return conflict(format_args!("the claim of {tx_id}")) };
         names.extend(prepared::names_of(&claimed));
     }
-    ahead.forgotten_claims.extend(tx_ids.iter().map(|tx_id| tx_id.0));
+    overlay.forgotten_claims.extend(tx_ids.iter().map(|tx_id| tx_id.0));
     Ok(Ok(()))
 }
 

@@ -10,7 +10,7 @@ use engine::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::group::{Ahead, Checked, Group},
+        commit::group::{Checked, Group, Overlay},
         fault::Fault,
         read::listed::{self, Facets},
         tables::{BYTES_COUNT, KEYS_COUNT},
@@ -50,13 +50,19 @@ impl Group<'_> {
     }
 
     /// Judges a creation against its merchant's caps and everything committed before it.
-    pub(crate) fn check_quota(&self, payment: PaymentId, merchant: MerchantId, quota: Quota, ahead: &Ahead) -> Checked {
+    pub(crate) fn check_quota(
+        &self,
+        payment: PaymentId,
+        merchant: MerchantId,
+        quota: Quota,
+        overlay: &Overlay,
+    ) -> Checked {
         let counted = |code| self.counted((merchant.bits(), code));
         let usage = Usage {
             open_payments: counted(State::Pending.number())?.saturating_add(counted(State::Processing.number())?),
             stored_bytes: counted(BYTES_COUNT)?,
         };
-        let bytes = ahead.payments.get(&payment.bits()).map_or(0, |facts| facts.bytes);
+        let bytes = overlay.payments.get(&payment.bits()).map_or(0, |facts| facts.bytes);
         Ok(quota.check(usage, bytes).map_err(CommitError::QuotaReached))
     }
 

@@ -15,7 +15,7 @@ use engine::{
 use crate::{
     batch::{Claimed, CommitError, Cursor, Unmatched},
     embedded::{
-        commit::transaction::{Draft, write_single},
+        commit::transaction::{Transaction, write_single},
         fault::Fault,
         read::{deliveries, unmatched::StrayPlace},
         tables::{DayKey, DeliveryKey, PeriodKey},
@@ -25,7 +25,7 @@ use crate::{
 
 /// The batches of one commit.
 pub(crate) struct Group<'t> {
-    pub(crate) tables: Draft<'t>,
+    pub(crate) tables: Transaction<'t>,
     /// Changes of the counts of payments, written once at the end.
     pub(crate) counts: BTreeMap<(u128, u32), i64>,
     /// Changes of the sums of days, written once at the end.
@@ -52,7 +52,7 @@ pub(crate) struct Finished {
 
 /// What the earlier steps of a batch will have changed when a later step is written.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Overlay {
     pub(crate) payments: BTreeMap<u128, PaymentFacts>,
     pub(crate) transfers: TransferKeys,
     pub(crate) slugs: BTreeMap<u128, u128>,
@@ -86,7 +86,7 @@ pub(crate) fn conflict(what: impl ToString) -> Checked {
 
 impl<'t> Group<'t> {
     /// Starts with nothing written.
-    pub(crate) fn of(tables: Draft<'t>, search_cursor: u128) -> Self {
+    pub(crate) fn of(tables: Transaction<'t>, search_cursor: u128) -> Self {
         Self {
             tables,
             counts: BTreeMap::new(),

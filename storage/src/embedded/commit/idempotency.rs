@@ -8,7 +8,7 @@ use engine::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::group::{Ahead, Checked, Group},
+        commit::group::{Checked, Group, Overlay},
         fault::Fault,
         tables::KEYS_COUNT,
     },
@@ -24,17 +24,17 @@ impl Group<'_> {
         new: &Remembered,
         most: u64,
         before: &mut Option<Remembered>,
-        ahead: &mut Ahead,
+        overlay: &mut Overlay,
     ) -> Checked {
         let key = (new.merchant.bits(), new.key);
         // What an earlier step forgets does not stand in the way; what is kept after it does.
-        let (stored, is_kept) = match ahead.remembered.get(&key) {
-            Some(remembered) => (Some(*remembered), !ahead.forgotten.contains(&key)),
+        let (stored, is_kept) = match overlay.remembered.get(&key) {
+            Some(remembered) => (Some(*remembered), !overlay.forgotten.contains(&key)),
             None => match self.tables.idempotency().get((key.0, &key.1))? {
                 Some(bytes) => {
                     let stored = record::remembered_from_bytes(new.merchant, new.key, bytes.value())
                         .map_err(Fault::damaged("idempotency", new.merchant))?;
-                    (Some(stored), stored.at >= ahead.forgotten_before)
+                    (Some(stored), stored.at >= overlay.forgotten_before)
                 }
                 None => (None, false),
             },
@@ -46,8 +46,8 @@ impl Group<'_> {
             Err(Refusal::Full) => return Ok(Err(CommitError::KeysFull)),
         }
         *before = stored;
-        ahead.remembered.insert(key, *new);
-        ahead.forgotten.remove(&key);
+        overlay.remembered.insert(key, *new);
+        overlay.forgotten.remove(&key);
         Ok(Ok(()))
     }
 

@@ -14,7 +14,7 @@ use engine::{
 use crate::{
     embedded::{
         commit::{
-            group::{Ahead, Checked, Group, conflict},
+            group::{Checked, Group, Overlay, conflict},
             indexes,
             prepared::{EventStep, Move},
         },
@@ -39,8 +39,8 @@ fn place_of(delivery: &Delivery) -> OutboxKey {
 }
 
 /// Returns a delivery's record, earlier steps of the same batch included.
-fn logged(group: &mut Group<'_>, ahead: &Ahead, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
-    match ahead.deliveries.get(&key) {
+fn logged(group: &mut Group<'_>, overlay: &Overlay, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+    match overlay.deliveries.get(&key) {
         Some(logged) => Ok(Some(logged.clone())),
         None => stored(group, key),
     }
@@ -52,26 +52,26 @@ fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fau
 }
 
 /// Refuses an event whose delivery is known.
-pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, ahead: &mut Ahead) -> Checked {
-    if ahead.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
+pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut Overlay) -> Checked {
+    if overlay.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
         return conflict(format_args!("event {}", step.id));
     }
     if let Some(delivery) = step.delivery(0) {
         let key = key_of(&delivery);
-        if logged(group, ahead, key)?.is_some() {
+        if logged(group, overlay, key)?.is_some() {
             return conflict(format_args!("event {}", step.id));
         }
-        ahead.deliveries.insert(key, Logged::new(delivery));
+        overlay.deliveries.insert(key, Logged::new(delivery));
     }
-    ahead.events.insert(step.id.bits());
+    overlay.events.insert(step.id.bits());
     Ok(Ok(()))
 }
 
 /// Refuses a move of a delivery that is not where its mover saw it.
-pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, ahead: &mut Ahead) -> Checked {
+pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overlay) -> Checked {
     let delivery = step.delivery();
     let key = key_of(delivery);
-    let before = logged(group, ahead, key)?;
+    let before = logged(group, overlay, key)?;
     let is_as_seen = match (&before, step) {
         (None, Move::Redeliver(_)) => true,
         (Some(before), Move::Replay { .. }) => before.replays_as(delivery),
@@ -81,7 +81,7 @@ pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, ahead: &mut Ahead) 
     if !is_as_seen {
         return conflict(format_args!("delivery {}", delivery.id));
     }
-    ahead.deliveries.insert(key, moved(step, before));
+    overlay.deliveries.insert(key, moved(step, before));
     Ok(Ok(()))
 }
 

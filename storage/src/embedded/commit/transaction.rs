@@ -14,13 +14,13 @@ use crate::{
 
 /// The store as a commit in the making leaves it. Nobody else sees it before the commit is published.
 #[derive(Clone, Copy)]
-pub(crate) struct Draft<'c> {
+pub(crate) struct Transaction<'c> {
     snapshot: &'c Snapshot,
     changes: &'c Changes,
     horizon: u64,
 }
 
-impl<'c> Draft<'c> {
+impl<'c> Transaction<'c> {
     /// Writes to the snapshot that the commit leaves. Nobody reads as of an earlier commit than `horizon`.
     pub(crate) const fn of(snapshot: &'c Snapshot, changes: &'c Changes, horizon: u64) -> Self {
         Self { snapshot, changes, horizon }
@@ -36,12 +36,12 @@ impl<'c> Draft<'c> {
 pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
     table: View<'c, K, V>,
     name: &'static str,
-    draft: Draft<'c>,
+    draft: Transaction<'c>,
 }
 
 impl<'c, K: Key + 'static, V: Value + 'static> Logged<'c, K, V> {
     /// Takes a table.
-    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, draft: Draft<'c>) -> Self {
+    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, draft: Transaction<'c>) -> Self {
         Self { table, name, draft }
     }
 
@@ -75,7 +75,7 @@ impl<'c, K: Key + 'static, V: Value + 'static> Deref for Logged<'c, K, V> {
 macro_rules! draft {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
         /// The store as a commit in the making leaves it: every change is noted for the log.
-        impl<'c> Draft<'c> {
+        impl<'c> Transaction<'c> {
             $(
                 /// Returns the table of this name.
                 pub(crate) fn $field(&self) -> Logged<'c, $key, $value> {

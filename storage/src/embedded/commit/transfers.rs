@@ -6,7 +6,7 @@ use engine::mutant;
 use crate::{
     embedded::{
         commit::{
-            group::{Ahead, Checked, Group, conflict},
+            group::{Checked, Group, Overlay, conflict},
             ledger_entries,
             prepared::TransferStep,
         },
@@ -18,8 +18,8 @@ use crate::{
 
 /// Checks that a transfer is the one it was decided about: a new one has a place of its own, a changed one keeps its
 /// place. The version of its payment, which the same batch writes, guards against other writers.
-pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, ahead: &mut Ahead) -> Checked {
-    if !ahead.payments.contains_key(&step.payment.bits()) {
+pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, overlay: &mut Overlay) -> Checked {
+    if !overlay.payments.contains_key(&step.payment.bits()) {
         return conflict(format_args!("payment {}, which the batch does not write", step.payment));
     }
     let credit = &mut step.credit;
@@ -34,7 +34,7 @@ pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, ahead: &mut 
         None => group.tables.transfer_order().get(place)?.is_none(),
     };
     let key = (step.payment.bits(), credit.tx_id.0, credit.op_in_tx);
-    let is_first = ahead.transfers.keys.insert(key) && ahead.transfers.places.insert(place);
+    let is_first = overlay.transfers.keys.insert(key) && overlay.transfers.places.insert(place);
     let is_sound = (is_its_place && is_first) || mutant!("transfers-not-deduped");
     if !is_sound {
         return conflict(format_args!("transfer {} of payment {}", credit.tx_id, step.payment));

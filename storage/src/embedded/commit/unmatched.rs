@@ -9,7 +9,7 @@ use engine::{
 use crate::{
     batch::{CommitError, Handling, Unmatched},
     embedded::{
-        commit::group::{Ahead, Checked, Group},
+        commit::group::{Checked, Group, Overlay},
         fault::Fault,
         read::unmatched::{key, named, read},
     },
@@ -48,14 +48,14 @@ pub(crate) fn keep(
 /// Notes for later steps of the batch that a transfer will be kept.
 pub(crate) fn prefetch(
     group: &mut Group<'_>,
-    ahead: &mut Ahead,
+    overlay: &mut Overlay,
     account: &AccountName,
     place: Place,
     record: &[u8],
 ) -> Checked {
     let at = (*account, place);
-    if !ahead.handled.contains_key(&at) && !group.tables.unmatched().has(key(account, place))? {
-        ahead.handled.insert(at, read(key(account, place), record)?);
+    if !overlay.handled.contains_key(&at) && !group.tables.unmatched().has(key(account, place))? {
+        overlay.handled.insert(at, read(key(account, place), record)?);
     }
     Ok(Ok(()))
 }
@@ -63,12 +63,12 @@ pub(crate) fn prefetch(
 /// Checks that a transfer may be handled.
 pub(crate) fn check(
     group: &mut Group<'_>,
-    ahead: &mut Ahead,
+    overlay: &mut Overlay,
     account: &AccountName,
     place: Place,
     handling: &Handling,
 ) -> Result<Result<Handled, CommitError>, Fault> {
-    let stored = match ahead.handled.get(&(*account, place)) {
+    let stored = match overlay.handled.get(&(*account, place)) {
         Some(unmatched) => Some(unmatched.clone()),
         None => match group.tables.unmatched().get(key(account, place))? {
             Some(bytes) => Some(read(key(account, place), bytes.value())?),
@@ -87,7 +87,7 @@ pub(crate) fn check(
     };
     let next = Unmatched { handling: handling.clone(), ..stored };
     let record = record::unmatched_to_bytes(next.clone());
-    ahead.handled.insert((*account, place), next);
+    overlay.handled.insert((*account, place), next);
     Ok(Ok(Handled { record, names, assigned }))
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::{group::Group, prepared::Prepared, transaction::Draft},
+        commit::{group::Group, prepared::Prepared, transaction::Transaction},
         damage::Damages,
         fault::Fault,
         health::{Health, Watch},
@@ -21,7 +21,7 @@ use crate::{
         wal::{
             checkpoint::Checkpoint,
             log::Log,
-            snapshot::{Held, Newest},
+            snapshot::{CurrentSnapshot, PinnedSnapshots},
         },
     },
 };
@@ -48,8 +48,8 @@ pub(crate) struct Writer {
 struct Rows {
     database: Arc<Database>,
     log: Log,
-    held: Held,
-    newest: Arc<Newest>,
+    held: PinnedSnapshots,
+    newest: Arc<CurrentSnapshot>,
     health: Arc<Health>,
     metrics: CommitMetrics,
 }
@@ -58,7 +58,7 @@ struct Rows {
 pub(crate) struct Parts {
     pub(crate) database: Database,
     pub(crate) log: Log,
-    pub(crate) newest: Arc<Newest>,
+    pub(crate) newest: Arc<CurrentSnapshot>,
     /// The last payment that is indexed for search.
     pub(crate) search_cursor: u128,
     pub(crate) damages: Damages,
@@ -73,7 +73,7 @@ impl Writer {
         let rows = Rows {
             database: Arc::new(parts.database),
             log: parts.log,
-            held: Held::of(parts.newest.get()?),
+            held: PinnedSnapshots::of(parts.newest.get()?),
             newest: parts.newest,
             health: Arc::default(),
             metrics: CommitMetrics::of(parts.damages),
@@ -111,7 +111,7 @@ impl Writer {
         let begun = Instant::now();
         let count = batches.len();
         let (next, changes) = (self.rows.held.newest().next(), self.rows.log.begin());
-        let mut group = Group::of(Draft::of(&next, &changes, self.rows.held.horizon()), self.search_cursor);
+        let mut group = Group::of(Transaction::of(&next, &changes, self.rows.held.horizon()), self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
         if changes.is_empty() {
@@ -138,19 +138,19 @@ impl Segments for Rows {
     }
 
     fn seal(&mut self) -> Checkpoint {
-        let frozen = self.held.freeze();
-        self.newest.publish(frozen.clone());
+        let immutable = self.held.seal_memtable();
+        self.newest.publish(immutable.clone());
         Checkpoint {
             database: Arc::clone(&self.database),
-            epoch: frozen.share_epoch(),
-            turn: self.log.turn(),
+            epoch: immutable.share_epoch(),
+            turn: self.log.rotate(),
             metrics: self.metrics.clone(),
             health: Arc::clone(&self.health),
         }
     }
 
     fn install(&mut self) -> Result<(), Fault> {
-        self.newest.publish(self.held.thaw(&self.database)?.clone());
+        self.newest.publish(self.held.install_checkpoint(&self.database)?.clone());
         Ok(())
     }
 

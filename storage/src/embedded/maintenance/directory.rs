@@ -23,7 +23,7 @@ use crate::{
         fault::{Fault, is_full},
         tables::{META, SCHEMA_VERSION, Tables, begin_write, meta},
         wal::{
-            log::{Log, Position},
+            log::{Log, Lsn},
             single,
         },
     },
@@ -363,7 +363,7 @@ pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     let mut tables = Tables::of(&transaction);
     tables.create_all()?;
     single::store(tables.meta()?, meta::SCHEMA, &SCHEMA_VERSION.to_be_bytes())?;
-    single::store(tables.meta()?, meta::LOG, &Position::START.to_bytes())?;
+    single::store(tables.meta()?, meta::LOG, &Lsn::START.to_bytes())?;
     drop(tables);
     transaction.commit()?;
     Ok(())

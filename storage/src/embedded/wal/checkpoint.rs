@@ -11,7 +11,7 @@ use crate::embedded::{
     metrics::CommitMetrics,
     tables::begin_write,
     wal::{
-        log::{self, Position},
+        log::{self, Lsn},
         snapshot::Epoch,
     },
 };
@@ -21,10 +21,10 @@ use crate::embedded::{
 pub(crate) struct Checkpoint {
     /// Where to.
     pub(crate) database: Arc<Database>,
-    /// What is frozen in it. Not a snapshot: a commit that somebody holds keeps every version that came since.
+    /// Its immutable memtables. Not a snapshot: a commit that somebody holds keeps every version that came since.
     pub(crate) epoch: Arc<Epoch>,
     /// Where the log begins then.
-    pub(crate) turn: Position,
+    pub(crate) turn: Lsn,
     /// Where it is counted.
     pub(crate) metrics: CommitMetrics,
     /// Where a panic is noted.
@@ -39,7 +39,7 @@ impl Checkpoint {
     pub(crate) fn make(&self) -> Result<(), Fault> {
         let begun_at = Instant::now();
         let transaction = begin_write(&self.database)?;
-        self.epoch.write_frozen(&transaction)?;
+        self.epoch.write_immutable(&transaction)?;
         log::begin_at(transaction, self.turn)?;
         self.metrics.checkpointed(begun_at.elapsed());
         Ok(())

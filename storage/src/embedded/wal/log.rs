@@ -28,9 +28,9 @@ use crate::embedded::{
 /// Bytes by which the file grows: a sync that also records a new length costs more, so there are few of them.
 const GROWTH: u64 = 64 * 1024;
 /// What an entry begins with: an entry is found by it where the ones before cannot be read. No text has its first byte.
-const MARK: [u8; 4] = *b"\xf5log";
+const MAGIC: [u8; 4] = *b"\xf5log";
 /// Bytes of an entry before its changes: the mark, their length, its number, and the checksum.
-const HEAD_LEN: usize = MARK.len() + 4 + 8 + DIGEST_LEN;
+const HEAD_LEN: usize = MAGIC.len() + 4 + 8 + DIGEST_LEN;
 const DIGEST_LEN: usize = 16;
 /// Stands for the length of a value where a row is removed.
 const REMOVED: u32 = u32::MAX;
@@ -39,13 +39,13 @@ type Digest = [u8; DIGEST_LEN];
 
 /// An entry's place in the order of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct Lsn {
     /// Tells the log of a store from those of its copies.
     log: Digest,
     number: u64,
 }
 
-impl Position {
+impl Lsn {
     /// Where the log of a new store begins.
     pub(crate) const START: Self = Self { log: [0; DIGEST_LEN], number: 0 };
 
@@ -81,7 +81,7 @@ impl Position {
 
     /// Says whether an entry that comes after the one of this number stands anywhere in the bytes.
     fn is_passed_in(&self, bytes: &[u8]) -> bool {
-        let mut entries = memchr::memmem::find_iter(bytes, &MARK).filter_map(|at| Entry::at_start_of(&bytes[at..]));
+        let mut entries = memchr::memmem::find_iter(bytes, &MAGIC).filter_map(|at| Entry::at_start_of(&bytes[at..]));
         entries.any(|entry| entry.number > self.number && entry.is_of(self))
     }
 }
@@ -97,7 +97,7 @@ struct Entry<'b> {
 
 impl<'b> Entry<'b> {
     fn at_start_of(bytes: &'b [u8]) -> Option<Self> {
-        let (length, rest) = bytes.strip_prefix(&MARK)?.split_first_chunk()?;
+        let (length, rest) = bytes.strip_prefix(&MAGIC)?.split_first_chunk()?;
         let (number, rest) = rest.split_first_chunk()?;
         let (checksum, rest) = rest.split_first_chunk()?;
         let (changes, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
@@ -105,8 +105,8 @@ impl<'b> Entry<'b> {
     }
 
     /// Says whether it was written to this log, and is whole.
-    fn is_of(&self, log: &Position) -> bool {
-        Position { number: self.number, ..*log }.checksum(self.changes) == self.checksum
+    fn is_of(&self, log: &Lsn) -> bool {
+        Lsn { number: self.number, ..*log }.checksum(self.changes) == self.checksum
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct Log {
     /// Which of them is written.
     current: usize,
     /// Which entry is next.
-    next: Position,
+    next: Lsn,
     /// Where in the file it goes, bytes.
     end: u64,
     /// How long a file gets before a checkpoint, bytes.
@@ -294,7 +294,7 @@ impl Log {
         let (head, changes) = entry.split_at_mut(HEAD_LEN);
         let len = u32::try_from(changes.len()).map_err(std::io::Error::other)?;
         let (length, number) = (len.to_be_bytes(), self.next.number.to_be_bytes());
-        head.copy_from_slice(&[MARK.as_slice(), &length, &number, &self.next.checksum(changes)].concat());
+        head.copy_from_slice(&[MAGIC.as_slice(), &length, &number, &self.next.checksum(changes)].concat());
         self.files[self.current].write(self.end, &entry)?;
         (self.next, self.end) = (self.next.next(), self.end + entry.len() as u64);
         self.take_back(entry);
@@ -314,7 +314,7 @@ impl Log {
 
     /// Goes on at the start of the other file, whose rows are all in the database; those of this one may go there now.
     /// Returns where the log begins once they have ([`begin_at`]).
-    pub(crate) const fn turn(&mut self) -> Position {
+    pub(crate) const fn rotate(&mut self) -> Lsn {
         (self.current, self.end) = (1 - self.current, 0);
         self.next
     }
@@ -332,7 +332,7 @@ impl Log {
 ///
 /// # Errors
 /// Those of the disk; the log still holds what it held, and nothing more may be written.
-pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Position) -> Result<(), Fault> {
+pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Lsn) -> Result<(), Fault> {
     if !mutant!("log-place-not-stored") {
         single::store(&mut transaction.open_table(META)?, meta::LOG, &turn.to_bytes())?;
     }
@@ -344,13 +344,13 @@ pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Position) -> Res
 /// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
 pub(crate) fn part_ways(transaction: &WriteTransaction, why: &[u8]) -> Result<(), Fault> {
     let mut names = transaction.open_table(META)?;
-    let (before, _) = Position::from_bytes(single::stored(&names, meta::LOG)?.as_deref())?;
-    let own = Position { log: digest(&[&before.log, why]), ..before };
+    let (before, _) = Lsn::from_bytes(single::stored(&names, meta::LOG)?.as_deref())?;
+    let own = Lsn { log: digest(&[&before.log, why]), ..before };
     single::store(&mut names, meta::LOG, &own.to_bytes())
 }
 
-fn stored(snapshot: &ReadTransaction) -> Result<(Position, bool), Fault> {
-    Position::from_bytes(single::stored(&snapshot.open_table(META)?, meta::LOG)?.as_deref())
+fn stored(snapshot: &ReadTransaction) -> Result<(Lsn, bool), Fault> {
+    Lsn::from_bytes(single::stored(&snapshot.open_table(META)?, meta::LOG)?.as_deref())
 }
 
 fn digest(parts: &[&[u8]]) -> Digest {

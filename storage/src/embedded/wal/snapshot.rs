@@ -57,13 +57,13 @@ impl Snapshot {
 
 /// The snapshots that somebody may still read, and nobody else can begin to but the newest.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct PinnedSnapshots {
     newest: Snapshot,
     /// The commits before, oldest first.
     before: VecDeque<Arc<u64>>,
 }
 
-impl Held {
+impl PinnedSnapshots {
     /// Begins with the first.
     pub(crate) const fn of(newest: Snapshot) -> Self {
         Self { newest, before: VecDeque::new() }
@@ -81,14 +81,14 @@ impl Held {
     }
 
     /// Freezes the newest, to be published. Who reads an earlier commit reads nothing of what is written from now on.
-    pub(crate) fn freeze(&mut self) -> &Snapshot {
-        *self = Self::of(self.newest.in_epoch(self.newest.epoch.freeze()));
+    pub(crate) fn seal_memtable(&mut self) -> &Snapshot {
+        *self = Self::of(self.newest.in_epoch(self.newest.epoch.seal_memtable()));
         &self.newest
     }
 
     /// Takes the newest over what a checkpoint has stored of it, to be published.
-    pub(crate) fn thaw(&mut self, database: &Database) -> Result<&Snapshot, Fault> {
-        self.newest = self.newest.in_epoch(self.newest.epoch.thaw(database)?);
+    pub(crate) fn install_checkpoint(&mut self, database: &Database) -> Result<&Snapshot, Fault> {
+        self.newest = self.newest.in_epoch(self.newest.epoch.install_checkpoint(database)?);
         Ok(&self.newest)
     }
 
@@ -106,9 +106,9 @@ impl std::fmt::Debug for Snapshot {
 
 /// Where the newest snapshot is found; none once the store is closed.
 #[derive(Debug)]
-pub(crate) struct Newest(Mutex<Option<Snapshot>>);
+pub(crate) struct CurrentSnapshot(Mutex<Option<Snapshot>>);
 
-impl Newest {
+impl CurrentSnapshot {
     /// Starts with what is stored.
     pub(crate) const fn of(snapshot: Snapshot) -> Self {
         Self(Mutex::new(Some(snapshot)))
@@ -155,20 +155,20 @@ macro_rules! epoch {
             }
 
             /// Goes on so that what was committed until now can be written into the database.
-            pub(crate) fn freeze(&self) -> Self {
-                Self { $($field: self.$field.freeze(),)+ }
+            pub(crate) fn seal_memtable(&self) -> Self {
+                Self { $($field: self.$field.seal_memtable(),)+ }
             }
 
-            /// Writes what was committed before it was frozen into the database.
-            pub(crate) fn write_frozen(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
-                $(self.$field.write_frozen(transaction, tables::$constant)?;)+
+            /// Writes what was committed before it was sealed into the database.
+            pub(crate) fn write_immutable(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
+                $(self.$field.write_immutable(transaction, tables::$constant)?;)+
                 Ok(())
             }
 
-            /// Goes on with what the database holds since, in which what was frozen is.
-            pub(crate) fn thaw(&self, database: &Database) -> Result<Self, Fault> {
+            /// Goes on with what the database holds since, in which the immutable memtables are.
+            pub(crate) fn install_checkpoint(&self, database: &Database) -> Result<Self, Fault> {
                 let transaction = database.begin_read()?;
-                Ok(Self { $($field: self.$field.thaw(transaction.open_table(tables::$constant)?),)+ })
+                Ok(Self { $($field: self.$field.install_checkpoint(transaction.open_table(tables::$constant)?),)+ })
             }
         }
 

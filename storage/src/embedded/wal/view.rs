@@ -30,34 +30,34 @@ pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
     seed: Seed,
     damages: Damages,
     /// What the checkpoint that is being made writes: nothing changes it any more.
-    frozen: Option<Arc<MemTable<K>>>,
+    immutable: Option<Arc<MemTable<K>>>,
     recent: Arc<MemTable<K>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     /// Begins with what a checkpoint stored.
     pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: Damages) -> Self {
-        Self { stored: Arc::new(stored), name, seed: Seed::of(name), damages, frozen: None, recent: Arc::default() }
+        Self { stored: Arc::new(stored), name, seed: Seed::of(name), damages, immutable: None, recent: Arc::default() }
     }
 
     /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
-    pub(crate) fn freeze(&self) -> Self {
-        debug_assert!(self.frozen.is_none(), "one checkpoint at a time");
+    pub(crate) fn seal_memtable(&self) -> Self {
+        debug_assert!(self.immutable.is_none(), "one checkpoint at a time");
         Self {
             stored: Arc::clone(&self.stored),
             damages: self.damages.clone(),
-            frozen: Some(Arc::clone(&self.recent)),
+            immutable: Some(Arc::clone(&self.recent)),
             recent: Arc::default(),
             ..*self
         }
     }
 
     /// Returns the same table over what that checkpoint stored.
-    pub(crate) fn thaw(&self, stored: ReadOnlyTable<K, Checked<V>>) -> Self {
+    pub(crate) fn install_checkpoint(&self, stored: ReadOnlyTable<K, Checked<V>>) -> Self {
         Self {
             stored: Arc::new(stored),
             damages: self.damages.clone(),
-            frozen: None,
+            immutable: None,
             recent: Arc::clone(&self.recent),
             ..*self
         }
@@ -75,23 +75,23 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
 
     /// Returns what is in memory, the newest first.
     fn memory(&self) -> impl DoubleEndedIterator<Item = &MemTable<K>> {
-        let frozen = self.frozen.as_ref().filter(|_| !mutant!("frozen-rows-unseen"));
-        std::iter::once(&self.recent).chain(frozen).map(|table| &**table)
+        let immutable = self.immutable.as_ref().filter(|_| !mutant!("frozen-rows-unseen"));
+        std::iter::once(&self.recent).chain(immutable).map(|table| &**table)
     }
 
     fn is_stored(&self, key: &[u8]) -> Result<bool, StorageError> {
         Ok(self.stored.get(K::from_bytes(key))?.is_some())
     }
 
-    /// Writes what is frozen into the table it belongs to, in the order of the keys.
-    pub(crate) fn write_frozen(
+    /// Writes what is immutable into the table it belongs to, in the order of the keys.
+    pub(crate) fn write_immutable(
         &self,
         transaction: &WriteTransaction,
         definition: TableDefinition<'static, K, Checked<V>>,
     ) -> Result<(), Fault> {
-        let Some(frozen) = self.frozen.as_ref().filter(|frozen| !frozen.is_empty()) else { return Ok(()) };
+        let Some(immutable) = self.immutable.as_ref().filter(|immutable| !immutable.is_empty()) else { return Ok(()) };
         let mut table = transaction.open_table(definition)?;
-        frozen.each(|key, value| match value {
+        immutable.each(|key, value| match value {
             None if mutant!("checkpoint-keeps-removed") => Ok(()),
             value => set_row(&mut table, self.seed, key, value),
         })
@@ -120,8 +120,8 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     /// Removes a row, with the commit that is being made.
     pub(crate) fn remove(&self, by: Writing, key: &[u8]) -> Result<(), StorageError> {
         let row = RowKey::of(key);
-        let is_below = |frozen: &Arc<MemTable<K>>| frozen.get(self.commit, &row).is_some();
-        let is_stored = self.layers.frozen.as_ref().is_some_and(is_below) || self.layers.is_stored(key)?;
+        let is_below = |immutable: &Arc<MemTable<K>>| immutable.get(self.commit, &row).is_some();
+        let is_stored = self.layers.immutable.as_ref().is_some_and(is_below) || self.layers.is_stored(key)?;
         self.layers.recent.remove(by, row, is_stored);
         Ok(())
     }

@@ -16,7 +16,7 @@ use redb::{Database, backends::InMemoryBackend};
 use crate::{
     Batch, Write,
     embedded::{
-        commit::transaction::Draft,
+        commit::transaction::Transaction,
         maintenance::directory,
         wal::{
             log::Changes,
@@ -55,7 +55,7 @@ fn creating_a_payment_touches_six_tables() {
         Snapshot::of(Epoch::begin(&database, &crate::embedded::damage::Damages::default()).unwrap()),
         Changes::default(),
     );
-    let mut group = Group::of(Draft::of(&snapshot, &changes, 0), 0);
+    let mut group = Group::of(Transaction::of(&snapshot, &changes, 0), 0);
     let create = |payment: Payment| Batch::of(Write::Payment { payment: payment.into(), expected: None });
     group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();
     group.write_gathered().unwrap();

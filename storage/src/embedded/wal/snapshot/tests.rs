@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use redb::backends::InMemoryBackend;
 
 use super::*;
-use crate::embedded::{commit::transaction::Draft, maintenance::directory, wal::log::Changes};
+use crate::embedded::{commit::transaction::Transaction, maintenance::directory, wal::log::Changes};
 
 /// The keys that are written: few, so that they meet.
 const KEYS: u128 = 12;
@@ -19,10 +19,10 @@ enum Step {
     Hold,
     /// The reader who has read longest ends.
     Release,
-    /// A checkpoint begins: what was committed is frozen.
-    Freeze,
+    /// A checkpoint begins: the memtables are sealed.
+    Seal,
     /// It is made.
-    Thaw,
+    Install,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -31,24 +31,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => rows.prop_map(Step::Commit),
         2 => Just(Step::Hold),
         1 => Just(Step::Release),
-        1 => Just(Step::Freeze),
-        1 => Just(Step::Thaw),
+        1 => Just(Step::Seal),
+        1 => Just(Step::Install),
     ];
     prop::collection::vec(step, 1..60)
 }
 
 type Model = BTreeMap<u128, Vec<u8>>;
 
-fn empty() -> (Database, Held) {
+fn empty() -> (Database, PinnedSnapshots) {
     let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
     directory::create_schema(&database).unwrap();
-    let held = Held::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
+    let held = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
     (database, held)
 }
 
-fn write(held: &mut Held, model: &mut Model, rows: &[(u128, Option<u8>)]) {
+fn write(held: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Option<u8>)]) {
     let (next, changes) = (held.newest().next(), Changes::default());
-    let payments = Draft::of(&next, &changes, held.horizon()).payments();
+    let payments = Transaction::of(&next, &changes, held.horizon()).payments();
     for (key, value) in rows {
         // No value is what an index has.
         match value.map(|value| vec![value; usize::from(value)]) {
@@ -65,11 +65,11 @@ fn write(held: &mut Held, model: &mut Model, rows: &[(u128, Option<u8>)]) {
     held.follow(next);
 }
 
-fn thaw(held: &mut Held, database: &Database) {
+fn install_checkpoint(held: &mut PinnedSnapshots, database: &Database) {
     let transaction = database.begin_write().unwrap();
-    held.newest().epoch().write_frozen(&transaction).unwrap();
+    held.newest().epoch().write_immutable(&transaction).unwrap();
     transaction.commit().unwrap();
-    held.thaw(database).unwrap();
+    held.install_checkpoint(database).unwrap();
 }
 
 /// Reads everything there is to read in every way there is, and in a range from both ends by turns.
@@ -112,21 +112,21 @@ proptest! {
         steps in steps(), bounds in (bound(), bound()), turns: u32,
     ) {
         let (database, mut held) = empty();
-        let (mut model, mut readers, mut is_frozen) = (Model::new(), VecDeque::new(), false);
+        let (mut model, mut readers, mut is_sealed) = (Model::new(), VecDeque::new(), false);
         for step in steps {
             match step {
                 Step::Commit(rows) => write(&mut held, &mut model, &rows),
                 Step::Hold => readers.push_back((held.newest().clone(), model.clone())),
                 Step::Release => drop(readers.pop_front()),
-                Step::Freeze if is_frozen => {}
-                Step::Freeze => {
-                    held.freeze();
-                    is_frozen = true;
+                Step::Seal if is_sealed => {}
+                Step::Seal => {
+                    held.seal_memtable();
+                    is_sealed = true;
                 }
-                Step::Thaw if !is_frozen => {}
-                Step::Thaw => {
-                    thaw(&mut held, &database);
-                    is_frozen = false;
+                Step::Install if !is_sealed => {}
+                Step::Install => {
+                    install_checkpoint(&mut held, &database);
+                    is_sealed = false;
                 }
             }
             for (snapshot, then) in &readers {
@@ -166,8 +166,8 @@ fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
     let mut model = Model::new();
     let reader = held.newest().clone();
     write(&mut held, &mut model, &[(1, Some(1))]);
-    held.freeze();
-    thaw(&mut held, &database);
+    held.seal_memtable();
+    install_checkpoint(&mut held, &database);
     for key in 2..1_000 {
         write(&mut held, &mut model, &[(key, Some(1))]);
         write(&mut held, &mut model, &[(key, None)]);
