@@ -86,14 +86,20 @@ impl Money {
         if bytes.is_empty() || !bytes.iter().all(u8::is_ascii_digit) {
             return Err(MoneyError::NotDigits);
         }
-        if bytes == b"0" {
-            return Err(MoneyError::OutOfRange);
-        }
-        if bytes[0] == b'0' {
+        if bytes[0] == b'0' && bytes.len() > 1 {
             return Err(MoneyError::NotDigits);
         }
-        match digits.parse::<u64>() {
-            Ok(units) if units <= MAX_AMOUNT_UNITS => Ok(Self { units, currency }),
+        let units = digits.parse().map_err(|_| MoneyError::OutOfRange)?;
+        Self::requested(units, currency)
+    }
+
+    /// Returns an amount that may be requested: within the limits.
+    ///
+    /// # Errors
+    /// [`MoneyError::OutOfRange`] for zero and beyond the limit.
+    pub const fn requested(units: u64, currency: Currency) -> Result<Self, MoneyError> {
+        match units {
+            1..=MAX_AMOUNT_UNITS => Ok(Self { units, currency }),
             _ => Err(MoneyError::OutOfRange),
         }
     }

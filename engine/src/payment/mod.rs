@@ -397,9 +397,7 @@ impl Draft {
         let in_range = |seconds| fields::LIFETIME_SECONDS.contains(&seconds);
         let description = fields::text("description", &raw.description, fields::DESCRIPTION_MAX_CHARS);
         let checks = [
-            Money::parse(&raw.amount_units.to_string(), raw.currency)
-                .map(drop)
-                .map_err(|e| Violation::new("amount", e)),
+            Money::requested(raw.amount_units, raw.currency).map(drop).map_err(|e| Violation::new("amount", e)),
             description.as_ref().map(drop).map_err(Violation::clone),
             fields::metadata(&raw.metadata),
             redirect("redirectUrl", &raw.redirect_url),

@@ -35,10 +35,17 @@ macro_rules! to {
     };
 }
 
-const FILTERS: &[Parameter] = &[
-    ("page", "page", "From 1."),
-    ("limit", "limit", "Items on a page, 20 when missing."),
-    ("cursor", "text", "The `nextCursor` of an answer, in place of `page`."),
+const PAGE: Parameter = ("page", "page", "From 1.");
+const LIMIT: Parameter = ("limit", "limit", "Items on a page, 20 when missing.");
+const CURSOR: Parameter = ("cursor", "text", "The `nextCursor` of an answer, in place of `page`.");
+const IDS: Parameter = ("ids", "text", "Only these payments, at most 100; commas between them.");
+const WORDS: Parameter =
+    ("query", "text", "Words of the id, the description, metadata, the payer or a transaction's id.");
+/// How an export is written.
+const FILE: [Parameter; 2] =
+    [("format", "format", "csv when missing."), ("bom", "boolean", "Whether the CSV begins with a byte order mark.")];
+/// Which payments are meant.
+const PAYMENT_FILTERS: [Parameter; 7] = [
     ("status", "statuses", "Only these states; commas between them."),
     ("from", "time", "Created at or after."),
     ("to", "time", "Created before."),
@@ -46,43 +53,41 @@ const FILTERS: &[Parameter] = &[
     ("minAmount", "text", "Asking for at least so many smallest units, of either currency."),
     ("maxAmount", "text", "Asking for at most so many smallest units, of either currency."),
     ("unusual", "boolean", "Only payments that need attention, or that do not."),
-    ("ids", "text", "Only these payments, at most 100; commas between them."),
-    ("query", "text", "Words of the id, the description, metadata, the payer or a transaction's id."),
 ];
-const EXPORT: &[Parameter] = &[
-    ("format", "format", "csv when missing."),
-    ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
-    ("status", "statuses", "Only these states; commas between them."),
-    ("from", "time", "Created at or after."),
-    ("to", "time", "Created before."),
-    ("currency", "currency", "Only this currency."),
-    ("minAmount", "text", "Asking for at least so many smallest units, of either currency."),
-    ("maxAmount", "text", "Asking for at most so many smallest units, of either currency."),
-    ("unusual", "boolean", "Only payments that need attention, or that do not."),
-    ("query", "text", "Words of the id, the description, metadata, the payer or a transaction's id."),
-];
-const MERCHANTS: &[Parameter] = &[
-    ("page", "page", "From 1."),
-    ("limit", "limit", "Items on a page, 20 when missing."),
+/// Which merchants are meant.
+const MERCHANT_FILTERS: [Parameter; 3] = [
     ("query", "text", "A part of the id, the name or the account."),
     ("active", "boolean", "Only active merchants, or only inactive ones."),
     ("flagged", "boolean", "Only merchants on hold for compliance, or only others."),
 ];
-const DELIVERY_EXPORT: &[Parameter] = &[
-    ("format", "format", "csv when missing."),
-    ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
+/// Which deliveries are meant.
+const DELIVERY_FILTERS: [Parameter; 3] = [
     ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."),
     ("eventId", "text", "Only of this event."),
     ("paymentId", "text", "Only of this payment's events."),
 ];
 
-const MERCHANT_EXPORT: &[Parameter] = &[
-    ("format", "format", "csv when missing."),
-    ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
-    ("query", "text", "A part of the id, the name or the account."),
-    ("active", "boolean", "Only active merchants, or only inactive ones."),
-    ("flagged", "boolean", "Only merchants on hold for compliance, or only others."),
-];
+/// Joins two lists of parameters into one of `N`.
+const fn join<const N: usize>(first: &[Parameter], second: &[Parameter]) -> [Parameter; N] {
+    assert!(first.len() + second.len() == N);
+    let mut all = [("", "", ""); N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    all
+}
+
+const FILTERS: &[Parameter] = &join::<12>(&join::<10>(&[PAGE, LIMIT, CURSOR], &PAYMENT_FILTERS), &[IDS, WORDS]);
+const EXPORT: &[Parameter] = &join::<10>(&join::<9>(&FILE, &PAYMENT_FILTERS), &[WORDS]);
+const MERCHANTS: &[Parameter] = &join::<5>(&[PAGE, LIMIT], &MERCHANT_FILTERS);
+const MERCHANT_EXPORT: &[Parameter] = &join::<5>(&FILE, &MERCHANT_FILTERS);
+const DELIVERIES: &[Parameter] = &join::<5>(
+    &[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing.")],
+    &DELIVERY_FILTERS,
+);
+const DELIVERY_EXPORT: &[Parameter] = &join::<5>(&FILE, &DELIVERY_FILTERS);
 
 const READ: &str = "payments:read";
 const WRITE: &str = "payments:write";
@@ -136,7 +141,7 @@ const OF_MERCHANTS: &[Route] = &[
     post("/api/public/merchants/{id}/webhook-replay", "Send again what was held or given up since a time", to!(webhooks::replay, id)).id("webhooks.replay").key(MERCHANT).body("ReplayWebhooks").responds(&[(200, Json("Replayed"))]).refuses(&[409]),
     post("/api/public/merchants/{id}/webhook-test", "Send a test event", to!(webhooks::test, id)).rates(Rates::WebhookTest).id("webhooks.test").key(MERCHANT).optional_body("TestWebhook").idempotent().responds(&[(200, Json("Delivery"))]).refuses(&[409]),
     get("/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first", to!(webhooks::deliveries, id)).id("webhookDeliveries.list").key(READ)
-        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
+        .query(DELIVERIES)
         .responds(&[(200, Json("DeliveryList"))]),
     get("/api/public/merchants/{id}/webhook-deliveries/export", "Every delivery of the filter, as a file", to!(export::deliveries, id)).rates(Rates::Export).id("webhookDeliveries.export").key(READ).query(DELIVERY_EXPORT).responds(&[(200, File("Delivery"))]),
     get("/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts", to!(webhooks::delivery, id, part)).key(READ).responds(&[(200, Json("DeliveryWithAttempts"))]),

@@ -280,8 +280,7 @@ fn draft(visit: &Visit<'_>) -> Result<v1::CreatePaymentRequest, ApiError> {
     let amount = amount.ok_or_else(|| ApiError::field("amount", "must be a number such as 12.500"))?;
     let currency = text("currency").and_then(|code| Currency::parse(&code));
     let currency = currency.ok_or_else(|| ApiError::field("currency", "must be HIVE or HBD"))?;
-    // The same sum in words that the REST interface checks too.
-    Money::parse(&amount.to_string(), currency).map_err(|error| ApiError::field("amount", error.to_string()))?;
+    Money::requested(amount, currency).map_err(|error| ApiError::field("amount", error.to_string()))?;
     let minutes = match text("minutes") {
         None => None,
         Some(text) => {
