@@ -112,6 +112,11 @@ impl Call {
         &self.head.method
     }
 
+    /// Returns the path.
+    pub(crate) fn path(&self) -> &str {
+        self.head.uri.path()
+    }
+
     /// Returns the name of the request.
     pub(crate) fn request_id(&self) -> &str {
         self.caller.request_id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default()

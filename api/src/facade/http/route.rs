@@ -34,6 +34,10 @@ pub(crate) enum Access {
     Key(&'static str),
     /// An admin's key.
     Admin,
+    /// A merchant who is logged in to the dashboard.
+    Visitor,
+    /// An admin who is logged in to the dashboard.
+    VisitingAdmin,
 }
 
 /// What a response contains.

@@ -35,7 +35,7 @@ pub use self::{
 /// Which limits a request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rates {
-    /// None: health checks, and the dashboard, which counts visits itself.
+    /// None: health checks.
     Unlimited,
     /// Reads or writes of a merchant, or of an IP address without a key.
     Calls,
@@ -237,12 +237,12 @@ impl Limits {
     }
 
     /// Counts a visit of the dashboard as a request of the visitor's merchant.
-    pub(crate) fn admit_visit(&self, merchant_id: &str, is_read: bool, path: &[&str]) -> Result<(), ApiError> {
+    pub(crate) fn admit_visit(&self, merchant_id: &str, is_read: bool, rates: Rates) -> Result<(), ApiError> {
         let who = digest(merchant_id.as_bytes());
-        let special = match path {
-            ["webhooks", "test"] => Some(What::WebhookTest),
-            [.., "redeliver"] => Some(What::Redeliver),
-            [.., file] if file.ends_with(".csv") || file.ends_with(".json") => Some(What::Export),
+        let special = match rates {
+            Rates::WebhookTest => Some(What::WebhookTest),
+            Rates::Redeliver => Some(What::Redeliver),
+            Rates::Export => Some(What::Export),
             _ => None,
         };
         let whats = [Some(if is_read { What::Reads } else { What::Writes }), special];

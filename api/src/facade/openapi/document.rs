@@ -86,14 +86,14 @@ pub(super) fn operation(route: &Route) -> Value {
         "responses": responses,
     });
     operation["security"] = match route.access {
-        Access::Anyone | Access::OptionalKey => json!([]),
+        Access::Anyone | Access::OptionalKey | Access::Visitor | Access::VisitingAdmin => json!([]),
         Access::Key(_) | Access::Admin => json!([{ "bearer": [] }, { "apiKey": [] }]),
     };
     let what = words::operation(&id);
     operation["description"] = match route.access {
         Access::Key(scope) if !scope.is_empty() => json!(format!("{what}\n\nThe API key needs the scope `{scope}`.")),
         Access::Admin => json!(format!("{what}\n\nFor admins: the API key needs the scope `admin`.")),
-        Access::Key(_) | Access::Anyone | Access::OptionalKey => json!(what),
+        _ => json!(what),
     };
     if let Some(body) = route.body {
         let content_type = if route.is_form { "application/x-www-form-urlencoded" } else { "application/json" };

@@ -143,6 +143,7 @@ impl Operation {
                 Access::Key("") => "Any key".to_owned(),
                 Access::Key(scope) => format!("Key with {scope}"),
                 Access::Admin => "Key of an admin".to_owned(),
+                Access::Visitor | Access::VisitingAdmin => "Login".to_owned(),
             },
             parameters: parameters.collect(),
             body: route.body.map(|name| Object::of(name, &schemas[name], &examples[name]["value"])),

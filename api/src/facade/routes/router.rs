@@ -6,7 +6,7 @@ use http::Method;
 use proto::Reason;
 use warp::reply::Response;
 
-use super::table::{self, DASHBOARD};
+use super::table;
 use crate::facade::{
     http::{
         answer,
@@ -16,34 +16,30 @@ use crate::facade::{
         state::Facade,
     },
     limits::Rates,
+    pages::dashboard,
 };
 
-/// What is at a path.
+/// The rows of a path, one a method.
 #[derive(Debug)]
-enum AtPath {
-    /// A handler a method.
-    Methods {
-        routes: Vec<&'static Route>,
-        allow: &'static str,
-    },
-    Dashboard,
+struct AtPath {
+    routes: Vec<&'static Route>,
+    /// Every method that the path takes.
+    allow: &'static str,
 }
 
 static ROUTER: LazyLock<matchit::Router<AtPath>> = LazyLock::new(|| {
     let mut router = matchit::Router::new();
-    let mut paths: Vec<&str> = table::all().iter().map(|route| route.path).collect();
+    let rows = || table::all().iter().chain(dashboard::ROUTES);
+    let mut paths: Vec<&str> = rows().map(|route| route.path).collect();
     paths.sort_unstable();
     paths.dedup();
     for path in paths {
-        let of = |method: &str| table::all().iter().find(|route| route.path == path && route.method == method);
+        let of = |method: &str| rows().find(|route| route.path == path && route.method == method);
         let routes: Vec<&Route> = ["get", "post", "put", "delete"].into_iter().filter_map(of).collect();
         let methods = routes.iter().map(|route| route.method.to_ascii_uppercase() + ", ").collect::<String>();
         // Made once, for as long as the process runs.
         let allow = (methods + "OPTIONS").leak();
-        router.insert(path, AtPath::Methods { routes, allow }).expect("no two paths of the table are alike");
-    }
-    for path in ["/dashboard", DASHBOARD.path] {
-        router.insert(path, AtPath::Dashboard).expect("the table has no page of the dashboard");
+        router.insert(path, AtPath { routes, allow }).expect("no two paths of the table are alike");
     }
     router
 });
@@ -99,24 +95,26 @@ impl Surface {
 pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Found<'p> {
     let surface = Surface::of(path);
     let mut placeholders = [""; PLACEHOLDERS_MAX];
+    let unknown_page = (Target::Handler(dashboard::UNKNOWN.handler), Some(&dashboard::UNKNOWN));
     let Ok(matched) = ROUTER.at(path) else {
-        return Found { target: Target::Nothing, route: None, placeholders, surface };
+        let (target, route) = match path.strip_prefix("/dashboard/") {
+            Some(page) if !page.is_empty() => unknown_page,
+            _ => (Target::Nothing, None),
+        };
+        return Found { target, route, placeholders, surface };
     };
     for (place, (_, value)) in placeholders.iter_mut().zip(matched.params.iter()) {
         *place = value;
     }
-    let (target, route) = match matched.value {
-        AtPath::Dashboard => (Target::Handler(DASHBOARD.handler), &DASHBOARD),
-        AtPath::Methods { routes, allow } => {
-            let method = if *method == Method::HEAD { &Method::GET } else { method };
-            match routes.iter().find(|route| route.method.eq_ignore_ascii_case(method.as_str())) {
-                Some(route) => (Target::Handler(route.handler), *route),
-                None if *method == Method::OPTIONS => (Target::Options(allow), routes[0]),
-                None => (Target::OtherMethod(allow), routes[0]),
-            }
-        }
+    let AtPath { routes, allow } = matched.value;
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let (target, route) = match routes.iter().find(|route| route.method.eq_ignore_ascii_case(method.as_str())) {
+        Some(route) => (Target::Handler(route.handler), Some(*route)),
+        None if surface == Surface::Dashboard => unknown_page,
+        None if *method == Method::OPTIONS => (Target::Options(allow), Some(routes[0])),
+        None => (Target::OtherMethod(allow), Some(routes[0])),
     };
-    Found { target, route: Some(route), placeholders, surface }
+    Found { target, route, placeholders, surface }
 }
 
 impl<'p> Found<'p> {
@@ -128,9 +126,10 @@ impl<'p> Found<'p> {
     /// Returns the limits that a request counts against.
     pub(crate) fn rates(&self) -> Rates {
         match (self.route, self.surface) {
+            // The dashboard counts visits itself: it knows the visitor.
+            (_, Surface::Dashboard) => Rates::Unlimited,
             (Some(route), _) => route.rates,
             (None, Surface::Checkout) => Rates::Checkout,
-            (None, Surface::Dashboard) => Rates::Unlimited,
             (None, _) => Rates::Calls,
         }
     }

@@ -14,7 +14,7 @@ use crate::facade::{
     },
     limits::Rates,
     openapi::{self, TAGS},
-    pages::{checkout::handlers as checkout, dashboard, html},
+    pages::{checkout::handlers as checkout, html},
     rest::{
         admin, billing, compliance, events, export, health, keys, merchants, ownership, payments, reconciliation,
         sales, unmatched, webhooks,
@@ -252,13 +252,7 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     tagged.flat_map(|((tag, _), routes)| routes.iter().map(move |route| Route { tag, ..*route })).collect()
 });
 
-/// Returns every route of the table.
+/// Returns every route of the interface.
 pub(crate) fn all() -> &'static [Route] {
     &ROUTES
 }
-
-/// The pages of the dashboard find their own way: whoever is not logged in learns of none.
-pub(super) static DASHBOARD: Route =
-    post("/dashboard/{*path}", "", |facade, call, [path, _]| Box::pin(dashboard::serve(facade, call, path)))
-        .rates(Rates::Unlimited)
-        .unlisted();

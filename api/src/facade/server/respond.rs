@@ -108,7 +108,7 @@ fn refuse_ignored_key(head: &Head, found: &Found<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns the facade as a warp filter over what [`server`] prepares: each request's head is among its extensions.
+/// Returns the facade as a warp filter over what the listener prepares: each request's head is among its extensions.
 pub(crate) fn filter(
     facade: &Arc<Facade>,
 ) -> impl Filter<Extract = (impl Reply,), Error = warp::Rejection> + Clone + Send + Sync + 'static {

@@ -15,10 +15,11 @@ mod overview;
 mod payment;
 mod payments;
 mod refusal;
+mod routes;
 mod settings;
 mod unmatched;
 mod visit;
 mod webhooks;
 
-pub(crate) use entry::serve;
 pub(crate) use refusal::refusal;
+pub(crate) use routes::{ROUTES, UNKNOWN};

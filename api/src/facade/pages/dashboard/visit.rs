@@ -1,9 +1,9 @@
 //! A visit of somebody who is logged in, and what every page of the dashboard shows.
 
-use proto::{ApiError, Reason, v1};
+use proto::{ApiError, v1};
 
 use crate::facade::{
-    http::{call::Call, query::Query, refusal::Refusal, sessions::Desk, state::Facade},
+    http::{call::Call, query::Query, sessions::Desk, state::Facade},
     record,
 };
 
@@ -44,11 +44,6 @@ impl Visit<'_> {
     /// Returns the text of the key the visitor logged in with.
     pub(super) fn key(&self) -> &str {
         self.call.caller.api_key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default()
-    }
-
-    /// Refuses whoever is no admin.
-    pub(super) fn admin(&self) -> Result<(), Refusal> {
-        if self.merchant.admin { Ok(()) } else { Err(Reason::AdminRequired.into()) }
     }
 
     pub(super) fn request<T>(&self, message: T) -> tonic::Request<T> {
