@@ -78,10 +78,10 @@ impl Remembered {
 }
 
 /// Why the key of a new request is not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The key stands for a request that was done before.
-    Repeated(Remembered),
+    Repeated(Box<Remembered>),
     /// The merchant has as many keys as are remembered.
     Full,
 }
@@ -99,7 +99,7 @@ pub fn admit<E>(
     count: impl FnOnce() -> Result<u64, E>,
 ) -> Result<Result<(), Refusal>, E> {
     Ok(match stored {
-        Some(stored) if is_kept && stored.is_alive(now) => Err(Refusal::Repeated(*stored)),
+        Some(stored) if is_kept && stored.is_alive(now) => Err(Refusal::Repeated(Box::new(*stored))),
         None if count()? >= most => Err(Refusal::Full),
         _ => Ok(()),
     })
@@ -202,7 +202,7 @@ mod tests {
             at: now,
         };
         let admit = |stored, is_kept, now, count: u64| admit::<()>(stored, is_kept, now, 2, || Ok(count)).unwrap();
-        assert_eq!(admit(Some(&stored), true, now, 2), Err(Refusal::Repeated(stored)));
+        assert_eq!(admit(Some(&stored), true, now, 2), Err(Refusal::Repeated(Box::new(stored))));
         assert_eq!(admit(Some(&stored), false, now, 2), Ok(()), "the same batch forgets it");
         assert_eq!(admit(Some(&stored), true, now + KEY_LIFETIME, 2), Ok(()), "it takes the place of an expired key");
         assert_eq!(admit(None, false, now, 1), Ok(()));

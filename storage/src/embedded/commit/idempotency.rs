@@ -42,7 +42,7 @@ impl Group<'_> {
         let count = || self.counted((key.0, KEYS_COUNT));
         match idempotency::admit(stored.as_ref(), is_kept, new.at, most, count)? {
             Ok(()) => {}
-            Err(Refusal::Repeated(stored)) => return Ok(Err(CommitError::Remembered(Box::new(stored)))),
+            Err(Refusal::Repeated(stored)) => return Ok(Err(CommitError::Remembered(stored))),
             Err(Refusal::Full) => return Ok(Err(CommitError::KeysFull)),
         }
         *before = stored;
