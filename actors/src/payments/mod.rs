@@ -11,3 +11,4 @@ pub(crate) mod transfer_log;
 pub(crate) mod transfers;
 pub(crate) mod unmatched;
 pub(crate) mod waiting;
+pub(crate) mod watchers;

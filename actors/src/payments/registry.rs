@@ -10,10 +10,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 
@@ -35,6 +32,7 @@ use crate::{
         payment::PaymentActor,
         rows::with_rows,
         waiting,
+        watchers::Watchers,
     },
     webhooks::notifier::Notifier,
 };
@@ -61,14 +59,13 @@ impl Registry {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct State {
     active: BTreeMap<PaymentId, Session>,
     by_pid: BTreeMap<u64, PaymentId>,
     /// Active sessions by their last order.
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
-    watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Arc<Payment>>>>,
+    watchers: Watchers<Arc<Payment>>,
     crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
     expiry: Expiry,
 }
@@ -98,7 +95,15 @@ impl Actor for Registry {
     type Arguments = ();
 
     async fn pre_start(&self, _myself: ActorRef<RegistryMsg>, (): ()) -> Result<State, ActorProcessingErr> {
-        Ok(State::default())
+        Ok(State {
+            active: BTreeMap::new(),
+            by_pid: BTreeMap::new(),
+            idle_order: BTreeMap::new(),
+            clock: 0,
+            watchers: Watchers::counted_in(Arc::clone(&self.subscriptions)),
+            crashes: BTreeMap::new(),
+            expiry: Expiry::default(),
+        })
     }
 
     async fn handle(
@@ -121,7 +126,7 @@ impl Actor for Registry {
             }
             RegistryMsg::Changed { id, snapshot, stay } => {
                 if let Some(payment) = snapshot {
-                    state.publish(&payment, &self.subscriptions);
+                    state.watchers.publish(payment.id, &payment, payment.state.is_terminal());
                 }
                 match stay {
                     Stay::Finished => state.passivate(id),
@@ -285,8 +290,7 @@ impl Registry {
         let is_finished = payment.state.is_terminal();
         sender.try_send(payment).expect("an empty channel takes one");
         if !is_finished {
-            state.watchers.entry(id).or_default().push(sender);
-            self.subscriptions.fetch_add(1, Ordering::Relaxed);
+            state.watchers.add(id, sender);
         }
         Ok(Watch { snapshots })
     }
@@ -404,18 +408,5 @@ impl State {
         let (_, count) = self.crashes.entry(id).or_insert((now, 0));
         *count += 1;
         *count <= MAX_CRASHES
-    }
-
-    fn publish(&mut self, payment: &Arc<Payment>, subscriptions: &AtomicUsize) {
-        let Some(watchers) = self.watchers.get_mut(&payment.id) else { return };
-        let before = watchers.len();
-        watchers.retain(|watcher| watcher.try_send(Arc::clone(payment)).is_ok());
-        if payment.state.is_terminal() {
-            watchers.clear();
-        }
-        subscriptions.fetch_sub(before - watchers.len(), Ordering::Relaxed);
-        if watchers.is_empty() {
-            self.watchers.remove(&payment.id);
-        }
     }
 }

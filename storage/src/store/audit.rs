@@ -1,4 +1,4 @@
-//! The audit log.
+//! Reads of the audit log, newest entry first.
 
 use engine::{audit::Entry, ids::MerchantId};
 

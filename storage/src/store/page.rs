@@ -1,4 +1,4 @@
-//! Pages of lists.
+//! Pages of lists: where one starts and what it holds.
 
 /// Where a page starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tests.
+//! Tests of migrations between levels of the schema.
 
 use super::*;
 use crate::{

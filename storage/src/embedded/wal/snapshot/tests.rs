@@ -1,4 +1,4 @@
-//! Tests.
+//! Tests of snapshots: each reader sees one commit.
 
 use std::{collections::BTreeMap, ops::Bound};
 

@@ -1,0 +1,109 @@
+//! Who follows a payment: the senders of its snapshots.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use engine::ids::PaymentId;
+use tokio::sync::mpsc;
+
+/// Fewer watchers are never searched for those that are gone.
+const PURGE_FROM: usize = 128;
+
+/// The watchers of all payments. One that is gone is removed at the next snapshot of its payment, or once the number of
+/// watchers has doubled since the last purge: those that are gone are never more than those that are left, or than a few.
+#[derive(Debug)]
+pub(crate) struct Watchers<T> {
+    of: BTreeMap<PaymentId, Vec<mpsc::Sender<T>>>,
+    /// Shared with those who have to know whether anybody watches.
+    count: Arc<AtomicUsize>,
+    purge_at: usize,
+}
+
+impl<T> Watchers<T> {
+    pub(crate) fn counted_in(count: Arc<AtomicUsize>) -> Self {
+        Self { of: BTreeMap::new(), count, purge_at: PURGE_FROM }
+    }
+
+    /// Adds a watcher.
+    pub(crate) fn add(&mut self, id: PaymentId, watcher: mpsc::Sender<T>) {
+        if self.count.load(Ordering::Relaxed) >= self.purge_at {
+            self.purge();
+        }
+        self.of.entry(id).or_default().push(watcher);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn purge(&mut self) {
+        self.of.retain(|_, watchers| {
+            watchers.retain(|watcher| !watcher.is_closed());
+            !watchers.is_empty()
+        });
+        let left = self.of.values().map(Vec::len).sum();
+        self.count.store(left, Ordering::Relaxed);
+        self.purge_at = (2 * left).max(PURGE_FROM);
+    }
+}
+
+impl<T: Clone> Watchers<T> {
+    /// Sends a snapshot of a payment to its watchers; those that fell too far behind, and after the last one all, are removed.
+    pub(crate) fn publish(&mut self, id: PaymentId, snapshot: &T, is_last: bool) {
+        let Some(watchers) = self.of.get_mut(&id) else { return };
+        let before = watchers.len();
+        watchers.retain(|watcher| watcher.try_send(snapshot.clone()).is_ok());
+        if is_last {
+            watchers.clear();
+        }
+        self.count.fetch_sub(before - watchers.len(), Ordering::Relaxed);
+        if watchers.is_empty() {
+            self.of.remove(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u128) -> PaymentId {
+        PaymentId::from_bits(number)
+    }
+
+    #[test]
+    fn watchers_that_are_gone_do_not_add_up() {
+        let count = Arc::<AtomicUsize>::default();
+        let mut watchers = Watchers::counted_in(Arc::clone(&count));
+        let (sender, mut snapshots) = mpsc::channel(4);
+        watchers.add(id(1), sender);
+        for number in 0..10_000 {
+            // A page that is loaded and closed again, of one payment or of many.
+            watchers.add(id(number % 700), mpsc::channel(4).0);
+            assert!(count.load(Ordering::Relaxed) <= PURGE_FROM, "{number}");
+        }
+        watchers.publish(id(1), &7, true);
+        assert_eq!(snapshots.try_recv(), Ok(7), "who stays is not removed");
+    }
+
+    #[test]
+    fn those_that_stay_are_never_removed() {
+        let count = Arc::<AtomicUsize>::default();
+        let mut watchers = Watchers::counted_in(Arc::clone(&count));
+        let receivers: Vec<_> = (0..1_000)
+            .map(|number| {
+                let (sender, receiver) = mpsc::channel(4);
+                watchers.add(id(number), sender);
+                receiver
+            })
+            .collect();
+        assert_eq!(count.load(Ordering::Relaxed), 1_000);
+        for (number, mut receiver) in receivers.into_iter().enumerate() {
+            watchers.publish(id(number as u128), &number, true);
+            assert_eq!(receiver.try_recv(), Ok(number));
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+    }
+}
