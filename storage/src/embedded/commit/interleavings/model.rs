@@ -189,15 +189,15 @@ fn every_interleaving(preemptions: usize, may_run_here: bool, is_closed_meanwhil
 
 #[test]
 fn two_callers_on_their_own_threads_a_checkpoint_and_a_close_lose_nothing() {
-    assert!(every_interleaving(3, true, true) > 10_000);
+    assert!(every_interleaving(2, true, true) > 1_000);
 }
 
 #[test]
 fn two_callers_in_the_queue_a_checkpoint_and_a_close_lose_nothing() {
-    assert!(every_interleaving(2, false, true) > 10_000);
+    assert!(every_interleaving(1, false, true) > 100);
 }
 
 #[test]
 fn two_callers_in_the_queue_and_a_checkpoint_wait_for_nothing_that_does_not_come() {
-    assert!(every_interleaving(2, false, false) > 1_000);
+    assert!(every_interleaving(1, false, false) > 50);
 }
