@@ -88,6 +88,19 @@ impl Process {
         })
     }
 
+    /// Waits until it has printed a line with these words.
+    pub(crate) fn until_printed(&mut self, words: &str) {
+        let title = self.title.clone();
+        until(&format!("`{words}` from `{title}`"), || {
+            if locked(&self.stdout).iter().any(|line| line.contains(words)) {
+                return Some(());
+            }
+            let ended = self.child.try_wait().expect("a child of ours");
+            assert!(ended.is_none(), "`{title}` ended: {ended:?}\n{}", self.log());
+            None
+        });
+    }
+
     /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()

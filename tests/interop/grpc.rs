@@ -32,6 +32,10 @@ pub(super) fn tests() -> Vec<Trial> {
         Trial::ignorable_test(title("node_calls_every_method"), || with(&node(), || consume(in_node))),
         Trial::ignorable_test(title("the_python_example_runs_as_printed"), || with(&python(), example_in_python)),
         Trial::ignorable_test(title("the_node_example_runs_as_printed"), || with(&node(), example_in_node)),
+        Trial::ignorable_test(title("the_python_watch_survives_kills_and_a_restore"), || {
+            with(&python(), watch_in_python)
+        }),
+        Trial::ignorable_test(title("the_node_watch_survives_kills_and_a_restore"), || with(&node(), watch_in_node)),
         Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
         Trial::ignorable_test(title("the_python_example_runs_over_tls"), || with(&python(), tls_example_in_python)),
         Trial::ignorable_test(title("the_node_example_runs_over_tls"), || with(&node(), tls_example_in_node)),
@@ -271,6 +275,75 @@ fn node_example(program: &str, is_tls: bool) {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{said}");
     assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{said}");
+}
+
+fn watch_in_python() {
+    let [program] = &blocks(PAGE, "py")[..] else { panic!("{PAGE} has one block in py") };
+    let work = crate::harness::folder("watch");
+    generate(&work);
+    std::fs::write(work.join("watch.py"), program).expect("written");
+    watch_survives(&work, &format!("{} watch.py", environment().join("bin/python").display()));
+}
+
+fn watch_in_node() {
+    let [program] = &blocks(PAGE, "mjs")[..] else { panic!("{PAGE} has one block in mjs") };
+    let work = crate::harness::folder("watch");
+    std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
+    std::fs::write(work.join("watch.mjs"), program).expect("written");
+    watch_survives(&work, "node watch.mjs");
+}
+
+/// Runs a program that watches events while the engine is killed, the program is killed, and the store is restored from a
+/// backup: each cancelled payment is printed.
+#[track_caller]
+fn watch_survives(work: &Path, command: &str) {
+    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let (data, backup, again) = (work.join("data"), work.join("backup"), work.join("again"));
+    let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE];
+    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let address = process.log_after("gRPC port is ");
+    let mut shop = Shop::open(&api, &house.ledger);
+    let serve_again = |data: &Path| {
+        let mut process = Process::start(&Serve::args(data, &house.ledger, &settings(&address)));
+        let api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
+        until_ready(&api);
+        (process, api)
+    };
+    let script = format!(
+        "GRPC_TARGET={address} GRPC_TOKEN={} API_KEY={} PROTO={} exec {command}",
+        value(SERVICE),
+        shop.key,
+        interface().display()
+    );
+    let watch = || Process::program("sh", work, &["-c", &script]);
+    let mut program = watch();
+    let cancel = |shop: &Shop, program: &mut Process| {
+        let payment = shop.open_payment();
+        shop.cancelled(&payment.id);
+        program.until_printed(&format!("{} PAYMENT_STATUS_USER_CANCELLED", payment.id));
+    };
+    cancel(&shop, &mut program);
+    process.kill();
+    (process, shop.api) = serve_again(&data);
+    cancel(&shop, &mut program);
+    program.kill();
+    program = watch();
+    cancel(&shop, &mut program);
+    let copy = |command: &str, flags: &[String]| {
+        let arguments: Vec<&str> = std::iter::once(command).chain(flags.iter().map(String::as_str)).collect();
+        let ended = Process::start(&arguments).finish();
+        assert!(ended.success, "{ended:?}");
+    };
+    let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    copy("backup", &[flag("data", &data), flag("to", &backup), OPERATOR.to_owned()]);
+    cancel(&shop, &mut program);
+    process.kill();
+    copy("restore", &[flag("data", &again), flag("from", &backup)]);
+    std::fs::copy(data.join("master-key"), again.join("master-key")).expect("the key is kept beside the backup");
+    (process, shop.api) = serve_again(&again);
+    cancel(&shop, &mut program);
+    assert!(program.has_ended().is_none(), "{}", program.log());
+    drop(process);
 }
 
 /// Where Debian's packages put the sources of Go.

@@ -33,7 +33,7 @@ topic! {
         /// Returns when the oldest event that is kept happened.
         oldest_event() -> Option<Timestamp>;
 
-        /// Returns the current epoch; [`Epoch::PENDING`] after a restore, until [`Write::BeginEpoch`] names it.
+        /// Returns the current epoch; [`Epoch::PENDING`] after a restore, until [`Write::BeginEpoch`](crate::Write::BeginEpoch) names it.
         epoch() -> Epoch;
     }
 }

@@ -9,7 +9,7 @@ use crate::store::{
 topic! {
     /// Small named values.
     Notes {
-        /// Returns a small named value that was stored with [`Write::Note`].
+        /// Returns a small named value that was stored with [`Write::Note`](crate::Write::Note).
         note(name: &'static str) -> Option<Vec<u8>>;
     }
 }
