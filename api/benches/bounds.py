@@ -8,7 +8,7 @@
     sockets     --sockets clients that never read, against a server of 100 connections
     document    --readers readers of /openapi.json beside creations
 
-Starts the processes itself, on ports that are free, with blocks every 250 ms. Wants a release build (HIVETILL names another).
+Starts the processes itself, on ports that are free, with blocks every 250 ms. Needs `cargo build --profile dist` (HIVETILL names another program).
 Python's standard library is all it needs.
 """
 import argparse, atexit, http.client, json, os, shutil, signal, socket, statistics, subprocess, sys, tempfile, threading, time

@@ -5,7 +5,7 @@
 
 Up to a million are opened through REST, more are written by `cargo bench -p storage --bench commit -- into`, which goes the
 store's own way of writing. Each figure is the median of three runs of `hivetill load` against a gateway that has just
-started; between them the payments stay, but for those of 16 connections, which go to a copy. Wants release builds. Python's standard library is all it needs.
+started; between them the payments stay, but for those of 16 connections, which go to a copy. Needs `cargo build --profile dist`. Python's standard library is all it needs.
 `--plot FILE` draws an earlier --json again.
 """
 import argparse, json, os, shutil, signal, statistics, subprocess, sys, tempfile, time, urllib.request

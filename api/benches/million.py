@@ -5,7 +5,7 @@
 
 Opens the payments through REST, rests, opens a hundred thousand more and reads random ones of these for as long as --soak
 says (resident memory every 15 s), stops and starts, rests again, and dies by kill -9 under creations as often as --kills
-says. Wants a release build (HIVETILL names another). Python's standard library is all it needs.
+says. Needs `cargo build --profile dist` (HIVETILL names another program). Python's standard library is all it needs.
 """
 import argparse, json, os, shutil, signal, subprocess, tempfile, time
 

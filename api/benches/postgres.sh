@@ -5,8 +5,8 @@
 #
 # PostgreSQL gets a cluster of its own in a temporary folder: fsync and synchronous_commit on, all else as it comes.
 # One INSERT a transaction, prepared, of 300 bytes, into a table without an index, over a Unix socket: the least it can do
-# for a row that is kept. The gateway is `hivetill dev`: REST, five tables with their indexes, limits off. Wants a release
-# build (HIVETILL names another) and PostgreSQL's programs (PG_BIN names their folder). TMPDIR decides which disk.
+# for a row that is kept. The gateway is `hivetill dev`: REST, five tables with their indexes, limits off. Needs
+# `cargo build --profile dist` (HIVETILL names another program) and PostgreSQL's programs (PG_BIN names their folder). TMPDIR decides which disk.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-8} rounds=${2:-3}
