@@ -68,9 +68,9 @@ pub use operations::{
 };
 pub use payments::{
     handle::{Opened, Payments},
-    messages::Watch,
     sales::{Part, Sale},
     unmatched::Candidate,
+    watchers::Watch,
 };
 pub use settings::{BillingSettings, Compliance, HbdPeg, RegistrationMode, Settings, X402Settings};
 pub use supervisor::{StartError, Tree};

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use engine::{event_list::Epoch, hive::ChainId, time::Timestamp};
+use engine::{event_list::Epoch, hive::ChainId, mutant, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use storage::{Batch, ReadError, Write};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::{
     access::Access,
@@ -16,12 +16,7 @@ use crate::{
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},
     operations::{handle::Operations, housekeeping::Housekeeper, reconciliation::Reconciler},
-    payments::{
-        handle::Payments,
-        messages::{RegistryMsg, SessionError},
-        registry::Registry,
-        transfer_log::Elsewhere,
-    },
+    payments::{handle::Payments, messages::RegistryMsg, registry::Registry, transfer_log::Elsewhere},
     scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
@@ -174,11 +169,13 @@ impl Actor for Root {
         let actor =
             MerchantActor { context: Arc::clone(context), ledger: Arc::clone(ledger), notifier: Arc::clone(notifier) };
         let (actor, _) = Actor::spawn_linked(None, actor, (), myself.get_cell()).await?;
-        let registry = Registry::new(Arc::clone(context), Arc::clone(ledger), Arc::clone(notifier));
+        let (irreversible, swept) = watch::channel(Timestamp::EPOCH);
+        let registry = Registry::new(Arc::clone(context), Arc::clone(ledger), Arc::clone(notifier), swept);
         let (registry, _) = Actor::spawn_linked(None, registry, (), myself.get_cell()).await?;
         let access = Access::new(Arc::clone(context));
         let merchants = Merchants::new(access.clone(), Arc::clone(ledger), actor.clone());
-        let payments = Payments::new(access.clone(), Arc::clone(ledger), merchants.clone(), registry.clone());
+        let payments =
+            Payments::new(access.clone(), Arc::clone(ledger), merchants.clone(), registry.clone(), irreversible);
         let mut children = Children {
             by_pid: BTreeMap::new(),
             cells: BTreeMap::new(),
@@ -188,12 +185,12 @@ impl Actor for Root {
         };
         children.add(Child::Merchants, actor.get_cell());
         children.add(Child::Sessions, registry.get_cell());
-        let (reply, recovered) = oneshot::channel();
-        registry.cast(RegistryMsg::Recover(reply))?;
-        let recovered: Result<usize, SessionError> = recovered.await?;
-        let in_flight = recovered?;
-        if in_flight > 0 {
-            tracing::info!(in_flight, "{in_flight} sessions have a transaction in flight");
+        let in_flight = context.env.store.in_flight().await?;
+        for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {
+            registry.cast(RegistryMsg::Activate(*id))?;
+        }
+        if !in_flight.is_empty() {
+            tracing::info!(in_flight = in_flight.len(), "{} sessions have a transaction in flight", in_flight.len());
         }
         for child in [
             Child::Scanner,

@@ -17,14 +17,17 @@ use engine::{
 };
 use ractor::ActorRef;
 use storage::{Batch, CommitError, Page, PaymentQuery, Volume, VolumeQuery, Write};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::{
     access::Access,
     chain::ledger::Ledger,
     error::EngineError,
     merchants::handle::Merchants,
-    payments::messages::{Order, RegistryMsg, SessionError, Watch},
+    payments::{
+        messages::{Order, RegistryMsg, SessionError},
+        watchers::Watch,
+    },
 };
 
 const DAY_MS: u64 = 86_400_000;
@@ -45,6 +48,8 @@ pub struct Payments {
     pub(crate) merchants: Merchants,
     ledger: Arc<Ledger>,
     registry: ActorRef<RegistryMsg>,
+    /// The block time up to which payments may expire.
+    irreversible: Arc<watch::Sender<Timestamp>>,
     /// Payments opened through this engine.
     opened: Arc<AtomicU64>,
 }
@@ -55,8 +60,9 @@ impl Payments {
         ledger: Arc<Ledger>,
         merchants: Merchants,
         registry: ActorRef<RegistryMsg>,
+        irreversible: watch::Sender<Timestamp>,
     ) -> Self {
-        Self { access, merchants, ledger, registry, opened: Arc::default() }
+        Self { access, merchants, ledger, registry, irreversible: Arc::new(irreversible), opened: Arc::default() }
     }
 
     /// Returns the same handle for another actor of the audit log.
@@ -226,9 +232,11 @@ impl Payments {
     /// # Errors
     /// [`EngineError::PaymentNotFound`].
     pub async fn watch(&self, id: PaymentId) -> Result<Watch, EngineError> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(RegistryMsg::Watch(id, reply))?;
-        answer.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
+        let (snapshots, changes) = Watch::channel();
+        let (added, is_added) = oneshot::channel();
+        self.tell(RegistryMsg::Watch { id, snapshots, added })?;
+        is_added.await.map_err(|_| EngineError::StoreFailed)?;
+        Ok(Watch::new(self.any(id).await?, changes))
     }
 
     /// Refuses a new payment in HBD while it is off its peg, where the settings say so. A request whose key stands for a
@@ -285,9 +293,9 @@ impl Payments {
         self.tell(RegistryMsg::Adopt(payment))
     }
 
-    /// Tells the registry that every block up to this time is read and irreversible.
+    /// Expires what is due: every block up to this time is read and irreversible.
     pub(crate) fn advanced(&self, time: Timestamp) {
-        let _ = self.registry.cast(RegistryMsg::Advanced(time));
+        self.irreversible.send_modify(|latest| *latest = time.max(*latest));
     }
 
     /// Returns how many payments are active.

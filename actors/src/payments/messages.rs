@@ -1,4 +1,4 @@
-//! What the registry, the actors of payments and their callers tell each other.
+//! The messages between the registry, the actors of payments and their callers.
 
 use std::sync::Arc;
 
@@ -6,9 +6,7 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     payment::{Command, Payment, Rejection},
-    time::Timestamp,
 };
-use ractor::ActorRef;
 use storage::{Claimed, ReadError};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
@@ -56,6 +54,8 @@ pub enum SessionError {
 
 /// Where the answer to an order goes.
 pub(crate) type Reply = oneshot::Sender<Result<Arc<Payment>, SessionError>>;
+/// The answer to an order; closed without one if the actor died.
+pub(crate) type Answer = oneshot::Receiver<Result<Arc<Payment>, SessionError>>;
 
 /// What somebody wants of a session.
 pub(crate) struct Order {
@@ -64,7 +64,6 @@ pub(crate) struct Order {
     pub(crate) told: Option<Box<Entry>>,
     /// Who waits for the answer.
     pub(crate) reply: Option<Reply>,
-    pub(crate) ticket: Option<Ticket>,
     /// What it is carried out in: log lines bear the request's name.
     pub(crate) span: Span,
 }
@@ -72,18 +71,20 @@ pub(crate) struct Order {
 impl Order {
     /// Wants `command` carried out in the span of whoever calls this; nobody waits for it.
     pub(crate) fn new(command: Command) -> Box<Self> {
-        Box::new(Self { command, told: None, reply: None, ticket: None, span: Span::current() })
+        Box::new(Self { command, told: None, reply: None, span: Span::current() })
     }
 
     /// The same, and where its answer will come.
-    pub(crate) fn awaited(command: Command) -> (Box<Self>, oneshot::Receiver<Result<Arc<Payment>, SessionError>>) {
+    pub(crate) fn awaited(command: Command) -> (Box<Self>, Answer) {
         let (reply, answer) = oneshot::channel();
         (Box::new(Self { reply: Some(reply), ..*Self::new(command) }), answer)
     }
 }
 
-/// What the registry tells the actor of a payment.
+/// What the registry sends to the actor of a payment.
 pub(crate) enum PaymentMsg {
+    /// Read the snapshot of the payment: the first message of an actor that started without one.
+    Load,
     /// Something is wanted of the session.
     Order(Box<Order>),
     /// The session's time is over by our clock.
@@ -92,22 +93,18 @@ pub(crate) enum PaymentMsg {
     Passivate,
 }
 
-/// What others tell the registry of active payments.
+/// What others send to the registry of active payments.
 pub(crate) enum RegistryMsg {
     /// A session was created: activate it.
     Adopt(Arc<Payment>),
+    /// Activate a session that must not wait for its next order.
+    Activate(PaymentId),
     /// An order to a session.
     Order(PaymentId, Box<Order>),
-    /// Somebody wants to see a session now and after every change.
-    Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
-    /// A session changed.
+    /// Send every later snapshot of a session, and confirm that none is missed from now on.
+    Watch { id: PaymentId, snapshots: mpsc::Sender<Arc<Payment>>, added: oneshot::Sender<()> },
+    /// A session was read or changed.
     Changed { id: PaymentId, snapshot: Option<Arc<Payment>>, stay: Stay },
-    /// Every block up to this time has been read and can no longer change.
-    Advanced(Timestamp),
-    /// An expiry that was under way is over, however it ended.
-    Expired,
-    /// Everything that must not wait: sessions whose signed transaction is out there.
-    Recover(oneshot::Sender<Result<usize, SessionError>>),
     /// How many sessions are active.
     CountActive(oneshot::Sender<usize>),
 }
@@ -131,22 +128,6 @@ impl Stay {
             (None, false) => Self::MayPassivate,
         }
     }
-}
-
-/// Held while an expiry is under way; tells when it is over, even if its actor died.
-pub(crate) struct Ticket(pub(crate) ActorRef<RegistryMsg>);
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let _ = self.0.cast(RegistryMsg::Expired);
-    }
-}
-
-/// A session as it is and will be: first the snapshot of now, then one after every change.
-#[derive(Debug)]
-pub struct Watch {
-    /// Ends after a terminal state, or when the watcher fell too far behind.
-    pub snapshots: mpsc::Receiver<Arc<Payment>>,
 }
 
 /// Records a failed read. A disk that cannot be read stops the engine; a single damaged record stops only who needs it.

@@ -1,4 +1,4 @@
-//! The actor of one active session: it alone changes its payment, and it owns the timer of its expiry.
+//! The actor of one active session: the only writer of its payment in this engine, and the owner of its expiry timer.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     mutant,
-    payment::{self, Command, Credit, Effect, Event, ExceptionEvent, Payment, Transition},
+    payment::{self, Command, Credit, Effect, Event, ExceptionEvent, Payment, Rejection, Transition},
     webhook::{self, EventType},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -40,7 +40,31 @@ pub(crate) struct PaymentActor {
     pub(crate) subscriptions: Arc<AtomicUsize>,
 }
 
+/// What an actor starts from.
+pub(crate) enum Start {
+    /// A new payment.
+    Snapshot(Arc<Payment>),
+    /// A payment in the store: the actor reads it before anything else.
+    Stored(PaymentId),
+}
+
+impl Start {
+    /// Returns how long the actor must stay active; a stored payment until it is read.
+    pub(crate) fn stay(&self) -> Stay {
+        match self {
+            Self::Snapshot(payment) => Stay::of(payment),
+            Self::Stored(_) => Stay::Active,
+        }
+    }
+}
+
 pub(crate) struct State {
+    id: PaymentId,
+    /// Why there is none to change, until it is read.
+    session: Result<Session, SessionError>,
+}
+
+struct Session {
     payment: Arc<Payment>,
     _timer: Option<Timer>,
     /// Brings the claimed transaction onto the chain; ends with the claim, or with us.
@@ -50,18 +74,17 @@ pub(crate) struct State {
 impl Actor for PaymentActor {
     type Msg = PaymentMsg;
     type State = State;
-    type Arguments = Arc<Payment>;
+    type Arguments = Start;
 
-    async fn pre_start(
-        &self,
-        myself: ActorRef<PaymentMsg>,
-        payment: Arc<Payment>,
-    ) -> Result<State, ActorProcessingErr> {
-        let left = payment.due_at().since(self.context.now());
-        let timer = (payment.state == payment::State::Pending).then(|| Timer::send(&myself, left, PaymentMsg::TimeUp));
-        // Born from a snapshot with a claim: whoever died before us may have broadcast it.
-        let settlement = self.settlement(&payment, true);
-        Ok(State { payment, _timer: timer, settlement })
+    async fn pre_start(&self, myself: ActorRef<PaymentMsg>, start: Start) -> Result<State, ActorProcessingErr> {
+        match start {
+            Start::Snapshot(payment) => Ok(State { id: payment.id, session: Ok(self.session(&myself, payment)) }),
+            Start::Stored(id) => {
+                // No order can come before it: the registry knows this actor only when it has started.
+                myself.cast(PaymentMsg::Load)?;
+                Ok(State { id, session: Err(SessionError::Unknown) })
+            }
+        }
     }
 
     async fn handle(
@@ -70,59 +93,76 @@ impl Actor for PaymentActor {
         message: PaymentMsg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        match message {
-            PaymentMsg::Order(order) => {
-                let Order { command, told, reply, ticket, span } = *order;
-                let answer = self.carry_out(&command, told, state).instrument(span).await;
+        match (message, &mut state.session) {
+            (PaymentMsg::Load, session) => {
+                *session = self.load(state.id).await.map(|payment| self.session(&myself, payment));
+                let stay = session.as_ref().map_or(Stay::Finished, |session| Stay::of(&session.payment));
+                let _ = self.registry.cast(RegistryMsg::Changed { id: state.id, snapshot: None, stay });
+            }
+            (PaymentMsg::Order(order), session) => {
+                let Order { command, told, reply, span } = *order;
+                let answer = match session {
+                    Ok(session) => self.carry_out(&myself, &command, told, session).instrument(span).await,
+                    Err(error) => Err(error.clone()),
+                };
                 if let Some(reply) = reply {
-                    // Who asked may have left; what was done stays done.
+                    // The caller may have left; what was done stays done.
                     let _ = reply.send(answer);
                 }
-                drop(ticket);
             }
-            PaymentMsg::TimeUp => {
-                // Expiry needs the ledger's word; until it comes the record says `expired`.
-                self.tell(&state.payment);
-                let irreversible_time = self.ledger.view.irreversible_time();
-                if mutant!("expiry-by-our-clock") {
-                    let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
-                    let _ = self.carry_out(&Command::Expire { irreversible_time }, None, state).await;
-                }
-                let is_over = irreversible_time > state.payment.due_at();
-                // Money that came before the session is put to it first; the sweep expires it then, if it is not enough.
-                let id = state.payment.id;
-                if is_over && waiting::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty())
-                {
-                    let _ = self.carry_out(&Command::Expire { irreversible_time }, None, state).await;
-                }
-            }
-            PaymentMsg::Passivate => myself.stop(None),
+            (PaymentMsg::TimeUp, Ok(session)) => self.time_up(&myself, session).await,
+            (PaymentMsg::TimeUp, Err(_)) => {}
+            (PaymentMsg::Passivate, _) => myself.stop(None),
         }
         Ok(())
     }
 }
 
 impl PaymentActor {
-    /// Apply, commit, then act.
+    /// Starts the timer of the expiry, and the settlement of a claim: whoever was active before may have broadcast it.
+    fn session(&self, myself: &ActorRef<PaymentMsg>, payment: Arc<Payment>) -> Session {
+        let left = payment.due_at().since(self.context.now());
+        let timer = (payment.state == payment::State::Pending).then(|| Timer::send(myself, left, PaymentMsg::TimeUp));
+        let settlement = self.settlement(&payment, true);
+        Session { payment, _timer: timer, settlement }
+    }
+
+    async fn time_up(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) {
+        // Irreversible blocks decide the expiry; until then the record reads `expired`.
+        self.tell(&session.payment);
+        let mut irreversible_time = self.ledger.view.irreversible_time();
+        let is_by_our_clock = mutant!("expiry-by-our-clock");
+        if is_by_our_clock {
+            irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
+        }
+        let is_over = irreversible_time > session.payment.due_at();
+        // A transfer that waits for the payment is credited first; the sweep expires the payment if it is not enough.
+        let id = session.payment.id;
+        if is_over && waiting::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty()) {
+            let _ = self.carry_out(myself, &Command::Expire { irreversible_time }, None, session).await;
+        }
+    }
+
+    /// Apply, commit, then act. Another writer may have changed the payment: a command is rejected, or decided again, by
+    /// the stored payment.
     async fn carry_out(
         &self,
+        myself: &ActorRef<PaymentMsg>,
         command: &Command,
         told: Option<Box<Entry>>,
-        state: &mut State,
+        session: &mut Session,
     ) -> Result<Arc<Payment>, SessionError> {
-        let id = state.payment.id;
         for _ in 0..MAX_CONFLICTS {
-            let now = self.context.now();
-            let known = with_rows(&self.context, &state.payment, command).await?;
-            let refused = |rejection| SessionError::Rejected { rejection, payment: Arc::clone(&state.payment) };
-            let mut step = known.apply(command, now).map_err(refused)?;
-            if known.overlooks_unlisted(&step.payment) && !mutant!("unlisted-not-judged") {
-                step = with_late_rows(&self.context, &known).await?.apply(command, now).map_err(refused)?;
-            }
-            let Transition { payment, event, exception, effects, rows } = step;
+            let Transition { payment, event, exception, effects, rows } = match self.decide(command, session).await? {
+                Ok(transition) => transition,
+                Err(_) if self.refresh(myself, session).await? => continue,
+                Err(rejection) => {
+                    return Err(SessionError::Rejected { rejection, payment: Arc::clone(&session.payment) });
+                }
+            };
             let payment = Arc::new(payment);
             let decided = transfer_log::decided(&rows);
-            let mut batch = self.batch(&payment, rows, event.as_ref(), command, state.payment.version);
+            let mut batch = self.batch(&payment, rows, event.as_ref(), command, session.payment.version);
             if let Some(exception) = exception {
                 batch = batch.and(self.exception(&payment, &exception).await?);
             }
@@ -135,39 +175,70 @@ impl PaymentActor {
             if is_told_early {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
-                state.payment = Arc::clone(&payment);
+                session.payment = Arc::clone(&payment);
                 return Ok(payment);
             }
             match self.context.env.store.commit(batch).await {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");
-                    metrics::stepped(&self.context.metrics, &state.payment, &payment);
-                    note_cancellation(&state.payment, &payment);
+                    metrics::stepped(&self.context.metrics, &session.payment, &payment);
+                    note_cancellation(&session.payment, &payment);
                     decided.iter().for_each(|credit| transfer_log::credited(credit, &payment));
-                    state.payment = Arc::clone(&payment);
-                    self.act(state, &effects);
+                    session.payment = Arc::clone(&payment);
+                    self.act(session, &effects);
                     return Ok(payment);
                 }
-                // Another writer was faster: what it left is the truth.
-                Err(CommitError::Conflict { .. }) => state.payment = self.reload(id).await?,
-                Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
-                Err(CommitError::Assigned(to)) => return Err(SessionError::Assigned(to)),
-                Err(
-                    CommitError::Remembered(_)
-                    | CommitError::OnHold(_)
-                    | CommitError::QuotaReached(_)
-                    | CommitError::KeysFull,
-                ) => {
-                    return Err(SessionError::Contended);
+                Err(CommitError::Conflict { .. }) => {
+                    self.refresh(myself, session).await?;
                 }
-                Err(CommitError::Overloaded) => return Err(SessionError::Overloaded),
-                Err(error @ CommitError::Unknown(_)) => {
-                    self.context.give_up_on(&error);
-                    return Err(SessionError::Unknown);
-                }
+                Err(error) => return Err(self.refused(error)),
             }
         }
         Err(SessionError::Contended)
+    }
+
+    /// Decides about a command by the transfers that it concerns, whether the snapshot lists them or not.
+    async fn decide(
+        &self,
+        command: &Command,
+        session: &Session,
+    ) -> Result<Result<Transition, Rejection>, SessionError> {
+        let now = self.context.now();
+        let known = with_rows(&self.context, &session.payment, command).await?;
+        match known.apply(command, now) {
+            Ok(step) if known.overlooks_unlisted(&step.payment) && !mutant!("unlisted-not-judged") => {
+                Ok(with_late_rows(&self.context, &known).await?.apply(command, now))
+            }
+            decided => Ok(decided),
+        }
+    }
+
+    /// Reads the payment again, and goes on from there if another writer changed it; returns whether one did.
+    async fn refresh(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) -> Result<bool, SessionError> {
+        let stored = self.load(session.payment.id).await?;
+        if stored.version == session.payment.version {
+            return Ok(false);
+        }
+        *session = self.session(myself, stored);
+        self.tell(&session.payment);
+        Ok(true)
+    }
+
+    fn refused(&self, error: CommitError) -> SessionError {
+        match error {
+            CommitError::Claimed(by) => SessionError::Claimed(by),
+            CommitError::Assigned(to) => SessionError::Assigned(to),
+            CommitError::Overloaded => SessionError::Overloaded,
+            CommitError::Conflict { .. }
+            | CommitError::Remembered(_)
+            | CommitError::OnHold(_)
+            | CommitError::QuotaReached(_)
+            | CommitError::KeysFull => SessionError::Contended,
+            CommitError::Unknown(_) => {
+                self.context.give_up_on(&error);
+                SessionError::Unknown
+            }
+        }
     }
 
     fn batch(
@@ -240,8 +311,8 @@ impl PaymentActor {
         }))
     }
 
-    fn act(&self, state: &mut State, effects: &[Effect]) {
-        let payment = Arc::clone(&state.payment);
+    fn act(&self, session: &mut Session, effects: &[Effect]) {
+        let payment = Arc::clone(&session.payment);
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
@@ -250,12 +321,12 @@ impl PaymentActor {
                 }
                 Effect::Broadcast(tx_id) => {
                     tracing::info!(payment.id = %payment.id, %tx_id, "payment {} claims {tx_id}", payment.id);
-                    state.settlement = self.settlement(&payment, false);
+                    session.settlement = self.settlement(&payment, false);
                 }
             }
         }
         if payment.claim.is_none() {
-            state.settlement = None;
+            session.settlement = None;
         }
         self.tell(&payment);
     }
@@ -272,15 +343,15 @@ impl PaymentActor {
         }))
     }
 
-    /// Tells the sessions that this one changed; those who watch it get the snapshot.
+    /// Reports a change to the registry; watchers get the snapshot.
     fn tell(&self, payment: &Arc<Payment>) {
-        let watched = self.subscriptions.load(Ordering::Relaxed) > 0;
+        let watched = self.subscriptions.load(Ordering::SeqCst) > 0;
         let stay = Stay::of(payment);
         let snapshot = watched.then(|| Arc::clone(payment));
         let _ = self.registry.cast(RegistryMsg::Changed { id: payment.id, snapshot, stay });
     }
 
-    async fn reload(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {
+    async fn load(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {
         match self.context.env.store.payment(id).await {
             Ok(Some(payment)) => Ok(Arc::new(payment)),
             Ok(None) => Err(SessionError::NotFound(id)),

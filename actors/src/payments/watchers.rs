@@ -1,4 +1,4 @@
-//! Who follows a payment: the senders of its snapshots.
+//! Watches of payments: the current snapshot, then one after every change.
 
 use std::{
     collections::BTreeMap,
@@ -8,18 +8,61 @@ use std::{
     },
 };
 
-use engine::ids::PaymentId;
+use engine::{ids::PaymentId, payment::Payment};
 use tokio::sync::mpsc;
 
+/// Snapshots that a slow watcher may fall behind before it is removed.
+const BUFFER: usize = 16;
 /// Fewer watchers are never searched for those that are gone.
 const PURGE_FROM: usize = 128;
+
+/// A session now and after every change.
+#[derive(Debug)]
+pub struct Watch {
+    /// The snapshot read after the watcher was added, until it is returned.
+    first: Option<Arc<Payment>>,
+    version: u64,
+    /// `None` once a final state was returned.
+    changes: Option<mpsc::Receiver<Arc<Payment>>>,
+}
+
+impl Watch {
+    /// Returns where the registry sends changes to, and their receiver: the watcher is added before the current snapshot is
+    /// read, so that no change falls between the two.
+    pub(crate) fn channel() -> (mpsc::Sender<Arc<Payment>>, mpsc::Receiver<Arc<Payment>>) {
+        mpsc::channel(BUFFER)
+    }
+
+    /// Begins with the current snapshot.
+    pub(crate) fn new(current: Arc<Payment>, changes: mpsc::Receiver<Arc<Payment>>) -> Self {
+        let changes = (!current.state.is_terminal()).then_some(changes);
+        Self { version: current.version, first: Some(current), changes }
+    }
+
+    /// Returns the next snapshot: the current one first. `None` after a final state, or when the watcher fell too far
+    /// behind.
+    pub async fn next(&mut self) -> Option<Arc<Payment>> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let changes = self.changes.as_mut()?;
+        loop {
+            let changed = changes.recv().await?;
+            // The current snapshot was read after the watcher was added, and may be newer than the first changes.
+            if changed.version > self.version {
+                self.version = changed.version;
+                return Some(changed);
+            }
+        }
+    }
+}
 
 /// The watchers of all payments. One that is gone is removed at the next snapshot of its payment, or once the number of
 /// watchers has doubled since the last purge: those that are gone are never more than those that are left, or than a few.
 #[derive(Debug)]
 pub(crate) struct Watchers<T> {
     of: BTreeMap<PaymentId, Vec<mpsc::Sender<T>>>,
-    /// Shared with those who have to know whether anybody watches.
+    /// Shared with the actors of payments, which publish nothing while nobody watches.
     count: Arc<AtomicUsize>,
     purge_at: usize,
 }
@@ -31,11 +74,11 @@ impl<T> Watchers<T> {
 
     /// Adds a watcher.
     pub(crate) fn add(&mut self, id: PaymentId, watcher: mpsc::Sender<T>) {
-        if self.count.load(Ordering::Relaxed) >= self.purge_at {
+        if self.count.load(Ordering::SeqCst) >= self.purge_at {
             self.purge();
         }
         self.of.entry(id).or_default().push(watcher);
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::SeqCst);
     }
 
     fn purge(&mut self) {
@@ -44,7 +87,7 @@ impl<T> Watchers<T> {
             !watchers.is_empty()
         });
         let left = self.of.values().map(Vec::len).sum();
-        self.count.store(left, Ordering::Relaxed);
+        self.count.store(left, Ordering::SeqCst);
         self.purge_at = (2 * left).max(PURGE_FROM);
     }
 }
@@ -58,7 +101,7 @@ impl<T: Clone> Watchers<T> {
         if is_last {
             watchers.clear();
         }
-        self.count.fetch_sub(before - watchers.len(), Ordering::Relaxed);
+        self.count.fetch_sub(before - watchers.len(), Ordering::SeqCst);
         if watchers.is_empty() {
             self.of.remove(&id);
         }
@@ -82,7 +125,7 @@ mod tests {
         for number in 0..10_000 {
             // A page that is loaded and closed again, of one payment or of many.
             watchers.add(id(number % 700), mpsc::channel(4).0);
-            assert!(count.load(Ordering::Relaxed) <= PURGE_FROM, "{number}");
+            assert!(count.load(Ordering::SeqCst) <= PURGE_FROM, "{number}");
         }
         watchers.publish(id(1), &7, true);
         assert_eq!(snapshots.try_recv(), Ok(7), "who stays is not removed");
@@ -99,11 +142,11 @@ mod tests {
                 receiver
             })
             .collect();
-        assert_eq!(count.load(Ordering::Relaxed), 1_000);
+        assert_eq!(count.load(Ordering::SeqCst), 1_000);
         for (number, mut receiver) in receivers.into_iter().enumerate() {
             watchers.publish(id(number as u128), &number, true);
             assert_eq!(receiver.try_recv(), Ok(number));
         }
-        assert_eq!(count.load(Ordering::Relaxed), 0);
+        assert_eq!(count.load(Ordering::SeqCst), 0);
     }
 }

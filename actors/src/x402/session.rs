@@ -197,13 +197,11 @@ impl X402 {
     /// Waits, for as long as a payer should, until the outcome of the claimed transaction is known.
     async fn await_session(&self, id: PaymentId, claimed: &Claimed) -> Result<Settled, X402Error> {
         let left = (claimed.at + HOLD).since(self.access.now()).max(LEAST_WAIT);
-        let mut watch = self.payments.watch(id).await?.snapshots;
-        let mut last = None;
+        let mut watch = self.payments.watch(id).await?;
         let decided = tokio::time::timeout(left, async {
-            while let Some(payment) = watch.recv().await {
+            while let Some(payment) = watch.next().await {
                 // A session that left `pending`, or let go of the claim, has its answer; `processing` is one, too.
                 let is_decided = payment.state != State::Pending || !holds(&payment, claimed.tx_id);
-                last = Some(payment);
                 if is_decided && !mutant!("agents-wait-the-hold") {
                     return;
                 }
@@ -213,13 +211,10 @@ impl X402 {
             biased;
             // Nothing can be decided any more in this life, and who waits would only delay the next.
             _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
-            // Out of time is an outcome like any other: the last snapshot tells.
             _ = decided => {}
         }
-        let payment = match last {
-            Some(payment) => payment,
-            None => self.payments.any(id).await?,
-        };
+        // The stored payment decides, also after the time is up: another engine may have settled it.
+        let payment = self.payments.any(id).await?;
         self.outcome(&payment, claimed.tx_id).await
     }
 

@@ -9,6 +9,7 @@ mod books;
 mod cancelling;
 mod clock;
 mod compliance;
+mod engines;
 mod facilitated;
 mod faulty_store;
 mod housekeeping;
@@ -379,17 +380,17 @@ async fn who_watches_a_session_sees_every_change_and_then_the_end() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
-    let mut watch = world.engine().payments.watch(payment.id).await.unwrap().snapshots;
-    assert_eq!(watch.recv().await.unwrap(), payment);
+    let mut watch = world.engine().payments.watch(payment.id).await.unwrap();
+    assert_eq!(watch.next().await.unwrap(), payment);
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
-    let seen = watch.recv().await.unwrap();
+    let seen = watch.next().await.unwrap();
     assert_eq!((seen.state, seen.seen_units()), (State::Pending, 1_000));
     world.ledger.settle();
-    assert_eq!(watch.recv().await.unwrap().state, State::Completed);
-    assert_eq!(watch.recv().await, None);
-    let mut late = world.engine().payments.watch(payment.id).await.unwrap().snapshots;
-    assert_eq!(late.recv().await.unwrap().state, State::Completed);
-    assert_eq!(late.recv().await, None);
+    assert_eq!(watch.next().await.unwrap().state, State::Completed);
+    assert_eq!(watch.next().await, None);
+    let mut late = world.engine().payments.watch(payment.id).await.unwrap();
+    assert_eq!(late.next().await.unwrap().state, State::Completed);
+    assert_eq!(late.next().await, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -101,7 +101,7 @@ impl Service {
                 let (mut watch, mut closed) = open?;
                 let payment = tokio::select! {
                     biased;
-                    payment = watch.snapshots.recv() => payment,
+                    payment = watch.next() => payment,
                     () = &mut closed => None,
                 };
                 let Some(payment) = payment else {
