@@ -260,7 +260,7 @@ fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
     let page = page_named("reference/x402.md");
     let (_, words) = page.split_once("## Every word").expect("the list");
     for reason in Reason::ALL {
-        assert!(words.contains(&format!("| `{}` |", reason.word())), "{} is not explained", reason.word());
+        assert!(words.contains(&format!("| `{}` |", reason.as_str())), "{} is not explained", reason.as_str());
     }
     for line in words.lines().filter_map(|line| line.strip_prefix("| `")) {
         let (word, _) = line.split_once('`').expect("a word");

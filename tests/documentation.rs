@@ -137,8 +137,8 @@ fn the_page_on_testing_a_shop_does_what_it_says() {
     let commands = blocks("docs/how-to/test-your-shop.md", "sh");
     assert!(commands.len() > 9, "the page is read wrongly");
     for exception in Exception::ALL {
-        let waited_for = format!("\"exceptions\":\\[\"{}\"\\]", exception.word());
-        assert!(commands.iter().any(|block| block.contains(&waited_for)), "{} is not produced", exception.word());
+        let waited_for = format!("\"exceptions\":\\[\"{}\"\\]", exception.as_str());
+        assert!(commands.iter().any(|block| block.contains(&waited_for)), "{} is not produced", exception.as_str());
     }
     let program = Path::new(env!("CARGO_BIN_EXE_hivetill")).parent().expect("its folder").display();
     let output = Command::new("bash")

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use proto::{
-    ApiError, Caller, Carried, Engine, Reason, Transport,
+    ApiError, Caller, Engine, IntoRecord, Reason, Transport,
     v1::{self, PaymentStatus},
 };
 use tokio_stream::StreamExt;
@@ -99,7 +99,7 @@ fn a_service_registers_creates_watches_and_lists() {
     let payment = port
         .run(engine.payments().create_payment(with_key(&shop, mug())))
         .expect("created")
-        .carried()
+        .into_record()
         .expect("a record");
     assert_eq!(payment.status(), PaymentStatus::Pending);
     assert_eq!((payment.amount_units, payment.fee_units, payment.net_units), (1_500, 22, 1_478));
@@ -120,8 +120,11 @@ fn a_service_registers_creates_watches_and_lists() {
         statuses
     });
     assert_eq!(statuses.last(), Some(&PaymentStatus::Completed), "the stream ends with the last state: {statuses:?}");
-    let got =
-        port.run(engine.payments().get_payment(with_key(&shop, by_id()))).expect("read").carried().expect("a record");
+    let got = port
+        .run(engine.payments().get_payment(with_key(&shop, by_id())))
+        .expect("read")
+        .into_record()
+        .expect("a record");
     assert_eq!((got.status(), got.amount_paid_units), (PaymentStatus::Completed, 1_500));
     let list = v1::ListPaymentsRequest::default();
     let list = port.run(engine.payments().list_payments(with_key(&shop, list))).expect("listed").into_inner();
@@ -129,17 +132,17 @@ fn a_service_registers_creates_watches_and_lists() {
     let again = port
         .run(engine.payments().create_payment(with_key(&shop, mug())))
         .expect("created")
-        .carried()
+        .into_record()
         .expect("a record");
     let cancel = v1::CancelPaymentRequest { payment_id: again.id };
     let cancelled = port.run(engine.payments().cancel_payment(with_key(&shop, cancel))).expect("cancelled");
-    let asked = cancelled.carried().expect("a record").cancellation.expect("a request to cancel");
+    let asked = cancelled.into_record().expect("a record").cancellation.expect("a request to cancel");
     assert_eq!((asked.by(), asked.dropped_at), (v1::CancelledBy::Merchant, None));
     let rate = port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).expect("a rate").into_inner();
     assert_eq!(rate.fee_percent_ten_thousandths, 15_000);
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
     let endpoint = port.run(engine.webhook_endpoints().get_webhook_endpoint(with_key(&shop, endpoint)));
-    assert_eq!(endpoint.expect("read").carried().expect("a record").url, None);
+    assert_eq!(endpoint.expect("read").into_record().expect("a record").url, None);
 }
 
 fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
@@ -149,7 +152,7 @@ fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
     port.dev.ledger.transfer(&port.dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
     let mine = port.run(engine.billing().get_my_billing(with_key(&shop, v1::GetMyBillingRequest {})));
-    let mine = mine.expect("read").carried().expect("a record");
+    let mine = mine.expect("read").into_record().expect("a record");
     let current = mine.current.expect("a month");
     assert_eq!((current.total_volume_cents, current.transaction_count, current.invoice_amount_cents), (150, 1, 2));
     assert_eq!((current.status(), mine.fee_tiers[0].percent_ten_thousandths), (v1::BillingStatus::Open, Some(15_000)));
@@ -173,7 +176,7 @@ fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
     };
     let set =
         |request| port.run(engine.billing().set_fee_tiers(Caller::with_key(port.dev.admin_key()).request(request)));
-    assert_eq!(set(tiers(20_000)).expect("set").carried().expect("a record").version, 1);
+    assert_eq!(set(tiers(20_000)).expect("set").into_record().expect("a record").version, 1);
     refused(set(tiers(2_000_000)), Code::InvalidArgument, Reason::ValidationFailed, &["tiers[0].percentFee"]);
     let shops = with_key(&shop, tiers(0));
     refused(port.run(engine.billing().set_fee_tiers(shops)), Code::PermissionDenied, Reason::AdminRequired, &[]);
@@ -341,11 +344,11 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     let answer = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
     refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["limits.dailyCents"]);
     let standing = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
-    assert_eq!(standing.expect("set").carried().expect("a record").limits, Some(limits));
+    assert_eq!(standing.expect("set").into_record().expect("a record").limits, Some(limits));
     let standing = port
         .run(engine.compliance().get_compliance_status(admin.request(get)))
         .expect("read")
-        .carried()
+        .into_record()
         .expect("a record");
     assert!(standing.own_limits && standing.hold.is_none() && standing.limits == Some(limits), "{standing:?}");
     let clear = |merchant_id: &str, reason: &str| v1::ClearHoldRequest {
@@ -388,20 +391,20 @@ fn a_service_minds_a_merchants_webhooks() {
     let sent = port
         .run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test())))
         .expect("sent")
-        .carried()
+        .into_record()
         .expect("a record");
     assert_eq!(sent.trigger(), v1::WebhookTrigger::Test);
     receiver.hook(0);
     let named = v1::GetWebhookDeliveryRequest { merchant_id: shop.id.clone(), delivery_id: sent.id.clone() };
     let get = || port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&shop, named.clone())));
     let delivered = crate::harness::until("it is delivered", || {
-        let logged = get().expect("read").carried().expect("a record");
+        let logged = get().expect("read").into_record().expect("a record");
         (logged.state() == v1::WebhookDeliveryState::Delivered).then_some(logged)
     });
     assert_eq!((delivered.attempts, delivered.attempt_log.len(), delivered.last_http_status), (1, 1, Some(200)));
     let again = v1::RedeliverWebhookRequest { merchant_id: shop.id.clone(), delivery_id: sent.id.clone() };
     let again = port.run(engine.webhook_endpoints().redeliver_webhook(with_key(&shop, again)));
-    let again = again.expect("sent again").carried().expect("a record");
+    let again = again.expect("sent again").into_record().expect("a record");
     assert_eq!((again.trigger(), &again.event_id), (v1::WebhookTrigger::Manual, &sent.event_id));
     assert_ne!(again.id, sent.id);
     let list = |page_size, page_token: String| v1::ListWebhookDeliveriesRequest {
@@ -472,7 +475,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
     let asked = port
         .run(engine.merchants().update_merchant(with_key(&shop, update())))
         .expect("asked")
-        .carried()
+        .into_record()
         .expect("a record");
     assert_eq!(asked.pending_account.map(|pending| pending.hive_account), Some(new.name.clone()));
     let change = challenge(None, false);
@@ -488,11 +491,11 @@ fn a_service_proves_accounts_and_exchanges_them() {
     port.run(engine.merchants().update_merchant(with_key(&shop, update()))).expect("asked again");
     let word = v1::VerifyMerchantRequest { merchant_id: id(), hive_account: Some(new.name.clone()) };
     let vouched =
-        port.run(engine.account_proofs().verify_merchant(word)).expect("vouched").carried().expect("a record");
+        port.run(engine.account_proofs().verify_merchant(word)).expect("vouched").into_record().expect("a record");
     let pending = vouched.pending_account.expect("it waits a day all the same");
     assert!(pending.current_proven && pending.new_proven && vouched.hive_account == shop.account.name);
     let cancel = v1::CancelAccountChangeRequest { merchant_id: id() };
     let cancelled =
         port.run(engine.account_proofs().cancel_account_change(with_key(&shop, cancel))).expect("cancelled");
-    assert_eq!(cancelled.carried().expect("a record").pending_account, None);
+    assert_eq!(cancelled.into_record().expect("a record").pending_account, None);
 }

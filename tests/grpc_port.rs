@@ -2,7 +2,7 @@
 
 use http::uri::PathAndQuery;
 use proto::{
-    ApiError, Caller, Carried, Reason,
+    ApiError, Caller, IntoRecord, Reason,
     v1::{self, payment_service_client::PaymentServiceClient},
 };
 use tokio_stream::StreamExt;
@@ -143,7 +143,7 @@ fn compressed_requests_are_read() {
     let mut client = client.send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip);
     let made = port.run(client.create_payment(with_key(&shop, mug()))).expect("created");
     assert_eq!(made.metadata().get("grpc-encoding").map(|value| value.as_bytes()), Some(b"gzip".as_slice()));
-    assert_eq!(made.carried().expect("a payment").description, mug().description);
+    assert_eq!(made.into_record().expect("a payment").description, mug().description);
 }
 
 fn watches_leave_room_for_unary_calls() {
@@ -215,7 +215,7 @@ fn a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing() {
     let merchant_id = || shop.id.clone();
     let read = || {
         let request = with_key(&shop, v1::GetCurrentMerchantRequest {});
-        port.run(engine.merchants().get_current_merchant(request)).expect("read").carried().expect("a merchant")
+        port.run(engine.merchants().get_current_merchant(request)).expect("read").into_record().expect("a merchant")
     };
     let change = |icon_url| {
         let request = v1::UpdateMerchantRequest { merchant_id: merchant_id(), icon_url, ..Default::default() };
@@ -256,9 +256,9 @@ fn a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing() {
     assert_eq!((after.active, &after.icon_url), (true, &before.icon_url));
     let request = v1::GetComplianceStatusRequest { merchant_id: merchant_id() };
     let status = port.run(engine.compliance().get_compliance_status(admin.request(request))).expect("read");
-    assert!(!status.carried().expect("a status").own_limits);
+    assert!(!status.into_record().expect("a status").own_limits);
     let tiers = port.run(engine.billing().get_fee_tiers(admin.request(v1::GetFeeTiersRequest {}))).expect("read");
-    assert_eq!(tiers.carried().expect("tiers").version, 0);
+    assert_eq!(tiers.into_record().expect("tiers").version, 0);
 }
 
 fn an_idempotency_key_is_honoured_or_refused() {
@@ -268,7 +268,7 @@ fn an_idempotency_key_is_honoured_or_refused() {
     let caller = Caller { idempotency_key: Some(key), ..Caller::with_key(&shop.key) };
     let create = || {
         let made = port.run(engine.payments().create_payment(caller.request(mug()))).expect("created");
-        made.carried().expect("a payment").id
+        made.into_record().expect("a payment").id
     };
     let first = create();
     assert_eq!(create(), first, "done once");
@@ -283,13 +283,13 @@ fn an_idempotency_key_is_honoured_or_refused() {
     let id = first.clone();
     let request = v1::GetPaymentRequest { payment_id: first };
     let read = port.run(engine.payments().get_payment(caller.request(request))).expect("a read takes no notice of it");
-    assert_eq!(read.carried().expect("a payment").status(), v1::PaymentStatus::Pending, "nothing was cancelled");
+    assert_eq!(read.into_record().expect("a payment").status(), v1::PaymentStatus::Pending, "nothing was cancelled");
     let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, v1::ListApiKeysRequest { merchant_id })));
     assert_eq!(keys.expect("listed").into_inner().keys.len(), 1);
     shop.cancelled(&id);
     let again = port.run(engine.payments().create_payment(caller.request(mug()))).expect("repeated");
     assert_eq!(again.metadata().get("idempotent-replayed").map(|value| value.as_bytes()), Some(b"true".as_slice()));
-    assert_eq!(again.carried().expect("a payment").status(), v1::PaymentStatus::UserCancelled, "as it is now");
+    assert_eq!(again.into_record().expect("a payment").status(), v1::PaymentStatus::UserCancelled, "as it is now");
 }
 
 fn a_settlement_honours_a_key_for_a_seller_only() {
@@ -369,7 +369,7 @@ fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
     let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, request))).expect("listed").into_inner().keys;
     assert_eq!(keys.len(), 1, "no key was made");
     let read = port.run(engine.merchants().get_current_merchant(with_key(&shop, v1::GetCurrentMerchantRequest {})));
-    let merchant = read.expect("read").carried().expect("a merchant");
+    let merchant = read.expect("read").into_record().expect("a merchant");
     assert_eq!(merchant.webhook_events, [known], "as it was");
 }
 

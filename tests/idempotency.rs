@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, thread};
 
-use proto::{Caller, Carried};
+use proto::{Caller, IntoRecord};
 use serde_json::{Value, json};
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -150,7 +150,7 @@ fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
         port.run(engine.payments().create_payment(caller.request(mug())))
     };
     let first = create(&shop, CREATE, "order-1", &order()).ok(201);
-    let second = by_grpc("order-2").expect("created").carried().expect("a payment").id;
+    let second = by_grpc("order-2").expect("created").into_record().expect("a payment").id;
     create(&shop, CREATE, "order-3", &order()).ok(201);
     let refused = create(&shop, CREATE, "order-4", &order());
     refused.refused(429, "too_many_idempotency_keys");
@@ -164,7 +164,7 @@ fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
     assert_eq!(count(&shop), 3, "what is refused makes nothing");
     // Known keys are answered, and whoever sends none is not limited.
     assert_eq!(create(&shop, CREATE, "order-1", &order()).ok(201), first);
-    assert_eq!(by_grpc("order-2").expect("replayed").carried().expect("a payment").id, second);
+    assert_eq!(by_grpc("order-2").expect("replayed").into_record().expect("a payment").id, second);
     shop.post(CREATE, &order()).send().ok(201);
     create(&other, CREATE, "order-4", &order()).ok(201);
 }

@@ -1,6 +1,6 @@
 //! Test and live gateways can be told apart: by programs before they sell anything, and by people on every page.
 
-use proto::{Caller, Carried, v1};
+use proto::{Caller, IntoRecord, v1};
 use serde_json::Value;
 
 use crate::{dashboard::Visitor, grpc::Port, harness::shared};
@@ -35,7 +35,12 @@ fn a_service_reads_the_mode() {
         let health = health.expect("health").into_inner();
         assert_eq!((health.livemode, health.network()), (false, v1::LedgerNetwork::Development));
         let request = Caller::with_key(&shop.key).request(v1::GetCurrentMerchantRequest {});
-        let me = engine.merchants().get_current_merchant(request).await.and_then(Carried::carried).expect("a merchant");
+        let me = engine
+            .merchants()
+            .get_current_merchant(request)
+            .await
+            .and_then(IntoRecord::into_record)
+            .expect("a merchant");
         assert_eq!((me.livemode, me.network()), (false, v1::LedgerNetwork::Development));
     });
 }

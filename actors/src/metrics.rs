@@ -86,12 +86,12 @@ impl EncodeMetric for Seconds {
 impl Metrics {
     /// Notes a state that a payment has come to.
     pub(crate) fn reached(&self, state: State) {
-        self.transitions.get_or_create(&[("status", state.word())]).inc();
+        self.transitions.get_or_create(&[("status", state.as_str())]).inc();
     }
 
     /// Notes what the check of a day's books said.
     pub(crate) fn checked_books(&self, outcome: Outcome) {
-        self.books.get_or_create(&[("outcome", outcome.word())]).inc();
+        self.books.get_or_create(&[("outcome", outcome.as_str())]).inc();
     }
 
     /// Notes how an attempt to deliver a webhook ended.
@@ -177,10 +177,10 @@ impl Metrics {
         drop(self.unknown_operations.get_or_create(&[("kind", OTHER_KINDS.to_owned())]));
         // Every state is shown from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
-            drop(self.transitions.get_or_create(&[("status", state.word())]));
+            drop(self.transitions.get_or_create(&[("status", state.as_str())]));
         }
         for outcome in Outcome::ALL {
-            drop(self.books.get_or_create(&[("outcome", outcome.word())]));
+            drop(self.books.get_or_create(&[("outcome", outcome.as_str())]));
         }
         drop(self.webhooks.get_or_create(&[("outcome", "success")]));
         drop(self.webhook_seconds.get_or_create(&[("outcome", "success")]));

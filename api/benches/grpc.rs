@@ -18,7 +18,7 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, join_all};
-use proto::{Caller, Carried, Engine, Transport, v1};
+use proto::{Caller, Engine, IntoRecord, Transport, v1};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::Instant};
 use tokio_stream::StreamExt;
 use tonic::{Code, Response, Status, transport::Channel};
@@ -312,7 +312,7 @@ async fn crowd(gateway: &Gateway, classes: &[Class]) {
     let engine = gateway.engine().await;
     let by = Caller::with_key(&gateway.key);
     let watched = engine.payments().create_payment(by.request(order())).await.expect("created");
-    let payment_id = watched.carried().expect("a payment").id;
+    let payment_id = watched.into_record().expect("a payment").id;
     let watch = v1::WatchPaymentRequest { payment_id: payment_id.clone() };
     let mut watches = Vec::new();
     for _ in 0..WATCHES {

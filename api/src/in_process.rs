@@ -9,7 +9,7 @@ use futures_util::{
 };
 use http::{HeaderName, HeaderValue};
 use http_body_util::Full;
-use proto::{ApiError, Caller, Carried, Engine, v1};
+use proto::{ApiError, Caller, Engine, IntoRecord, v1};
 use simulations::front::{self, Boot, Call, Denied, Endpoint, Front, Method, Reply, Request, Shown};
 use tonic::{Status, body::Body};
 use tower::util::BoxCloneSyncService;
@@ -107,14 +107,15 @@ async fn call_grpc(mut client: PaymentClient, call: Call) -> Result<Vec<Shown>, 
                 expires_in_seconds,
                 ..v1::CreatePaymentRequest::default()
             };
-            client.create_payment(with_key(request, &key, idempotency_key.as_deref())).await?.carried()?
+            client.create_payment(with_key(request, &key, idempotency_key.as_deref())).await?.into_record()?
         }
         Method::Get(id) => {
-            client.get_payment(with_key(v1::GetPaymentRequest { payment_id: id }, &key, None)).await?.carried()?
+            client.get_payment(with_key(v1::GetPaymentRequest { payment_id: id }, &key, None)).await?.into_record()?
         }
-        Method::Cancel(id) => {
-            client.cancel_payment(with_key(v1::CancelPaymentRequest { payment_id: id }, &key, None)).await?.carried()?
-        }
+        Method::Cancel(id) => client
+            .cancel_payment(with_key(v1::CancelPaymentRequest { payment_id: id }, &key, None))
+            .await?
+            .into_record()?,
         Method::List => {
             let request = with_key(v1::ListPaymentsRequest::default(), &key, None);
             let page = client.list_payments(request).await?.into_inner();
@@ -145,5 +146,5 @@ fn show(payment: &v1::Payment) -> Shown {
 fn denied(status: Status) -> Denied {
     let code = format!("{:?}", status.code());
     let error = ApiError::from(status);
-    Denied { code, reason: error.row().word, retry_after: error.retry_after_seconds }
+    Denied { code, reason: error.row().name, retry_after: error.retry_after_seconds }
 }

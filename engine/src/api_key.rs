@@ -41,7 +41,7 @@ impl Scope {
 
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::PaymentsRead => "payments:read",
             Self::PaymentsWrite => "payments:write",
@@ -112,10 +112,10 @@ impl Scopes {
     /// # Errors
     /// A [`Violation`] of `scopes`.
     pub fn parse(words: &[String]) -> Result<Self, Violation> {
-        let of = |word: &String| Scope::ALL.into_iter().find(|scope| scope.word() == word);
+        let of = |word: &String| Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
         let bits = words.iter().try_fold(0, |bits, word| Some(bits | of(word)?.bit()));
         bits.and_then(Self::from_bits).ok_or_else(|| {
-            let known = Scope::ALL.map(Scope::word).join(", ");
+            let known = Scope::ALL.map(Scope::as_str).join(", ");
             Violation::new("scopes", format_args!("must be a list of at least one of {known}"))
         })
     }
@@ -124,7 +124,7 @@ impl Scopes {
 /// Writes them as a request would: separated by spaces.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<_> = self.iter().map(Scope::word).collect();
+        let words: Vec<_> = self.iter().map(Scope::as_str).collect();
         f.write_str(&words.join(" "))
     }
 }

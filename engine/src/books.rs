@@ -152,7 +152,7 @@ impl Outcome {
 
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Mismatch => "mismatch",

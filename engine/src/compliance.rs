@@ -92,7 +92,7 @@ impl Window {
 
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Single => "single",
             Self::Daily => "24h",
@@ -172,7 +172,7 @@ impl Noted {
             merchant: check.merchant,
             subject: Some(check.payment.to_string()),
             changes: vec![audit::Change {
-                field: crossing.window.word().to_owned(),
+                field: crossing.window.as_str().to_owned(),
                 before: Some(crossing.limit_cents.to_string()),
                 after: Some(crossing.usd_cents.to_string()),
             }],
@@ -335,12 +335,12 @@ mod tests {
     }
 
     fn windows(standing: &Standing) -> Vec<&'static str> {
-        standing.notices.iter().map(|notice| notice.window.word()).collect()
+        standing.notices.iter().map(|notice| notice.window.as_str()).collect()
     }
 
     fn refused(standing: &Standing, usd_cents: u64, at: Timestamp) -> Option<(&'static str, u64, u64)> {
         match standing.check(&check(usd_cents, at), &[]) {
-            Err(Refusal::Over(over)) => Some((over.window.word(), over.usd_cents, over.limit_cents)),
+            Err(Refusal::Over(over)) => Some((over.window.as_str(), over.usd_cents, over.limit_cents)),
             Err(Refusal::OnHold) => Some(("hold", 0, 0)),
             Ok(_) => None,
         }

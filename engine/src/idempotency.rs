@@ -127,7 +127,7 @@ pub fn redelivery_fingerprint(delivery: DeliveryId) -> [u8; 32] {
 pub fn test_fingerprint(kind: EventType, status: State) -> [u8; 32] {
     let mut hash = Sha256::new();
     add(&mut hash, kind.as_str());
-    add(&mut hash, status.word());
+    add(&mut hash, status.as_str());
     hash.finalize().into()
 }
 

@@ -5,19 +5,19 @@
 
 pub mod access;
 pub mod caller;
-mod carried;
 mod change;
+mod connection;
 pub mod details;
-pub mod direct;
-mod link;
+pub mod in_process;
+mod records;
+mod rest_names;
 pub mod status;
 pub mod time;
 pub mod transport;
-mod words;
 
 pub use caller::Caller;
-pub use carried::{Carried, Carries, carrying};
-pub use direct::Direct;
+pub use in_process::InProcessEngine;
+pub use records::{IntoRecord, RecordResponse, record_response};
 pub use status::{ApiError, Reason};
 pub use transport::{Engine, Local, Transport};
 

@@ -65,7 +65,7 @@ pub struct Row {
     /// The reason.
     pub reason: Reason,
     /// Its name in the REST body.
-    pub word: &'static str,
+    pub name: &'static str,
     /// Its gRPC code.
     pub grpc: Code,
     /// Its HTTP status.
@@ -74,8 +74,8 @@ pub struct Row {
     pub message: &'static str,
 }
 
-const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message: &'static str) -> Row {
-    Row { reason, word, grpc, http, message }
+const fn row(reason: Reason, name: &'static str, grpc: Code, http: u16, message: &'static str) -> Row {
+    Row { reason, name, grpc, http, message }
 }
 
 /// All reasons.
@@ -451,7 +451,7 @@ impl ApiError {
 
     /// Says where to go on in place of a refused cursor.
     #[must_use]
-    pub fn go_on(mut self, cursor: impl Into<String>) -> Self {
+    pub fn with_next_cursor(mut self, cursor: impl Into<String>) -> Self {
         self.next_cursor = Some(cursor.into());
         self
     }

@@ -13,8 +13,8 @@ use tonic::{Status, body::Body, server::NamedService, transport::Channel};
 use tower::Service;
 
 use crate::{
-    Direct,
-    link::LinkHealth,
+    InProcessEngine,
+    connection::ConnectionHealth,
     v1::{
         account_proof_service_client::AccountProofServiceClient, api_key_service_client::ApiKeyServiceClient,
         audit_log_service_client::AuditLogServiceClient, billing_service_client::BillingServiceClient,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, BoxError>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<http::Response<Body>, BoxError>> + Send>>;
 
 /// The engine as a caller holds it: one transport, a client for each service.
 #[derive(Clone)]
@@ -45,10 +45,10 @@ impl Engine {
     }
 
     /// Returns the engine itself where it stands in this process and takes calls by function.
-    pub(crate) fn direct(&self) -> Option<&dyn Direct> {
+    pub(crate) fn in_process(&self) -> Option<&dyn InProcessEngine> {
         match &self.transport.0 {
-            Way::Local(local) => local.direct.as_deref(),
-            Way::Remote { .. } => None,
+            Kind::Local(local) => local.in_process.as_deref(),
+            Kind::Remote { .. } => None,
         }
     }
 
@@ -158,19 +158,19 @@ impl Engine {
 
 /// Carries calls to the engine. Cheap to clone.
 #[derive(Clone)]
-pub struct Transport(Way);
+pub struct Transport(Kind);
 
 #[derive(Clone)]
-enum Way {
+enum Kind {
     Local(Arc<Local>),
-    Remote { channel: Channel, authorization: Option<HeaderValue>, health: Arc<LinkHealth> },
+    Remote { channel: Channel, authorization: Option<HeaderValue>, health: Arc<ConnectionHealth> },
 }
 
 impl Transport {
     /// Calls services of this process: no sockets, no tasks, the message is encoded and read back in place.
     #[must_use]
     pub fn local(services: Local) -> Self {
-        Self(Way::Local(Arc::new(services)))
+        Self(Kind::Local(Arc::new(services)))
     }
 
     /// Calls an engine behind a channel, with the bearer token its port asks for.
@@ -183,43 +183,43 @@ impl Transport {
             value.set_sensitive(true);
             value
         });
-        Ok(Self(Way::Remote { channel, authorization, health: Arc::default() }))
+        Ok(Self(Kind::Remote { channel, authorization, health: Arc::default() }))
     }
 }
 
 impl Service<http::Request<Body>> for Transport {
     type Response = http::Response<Body>;
     type Error = BoxError;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match &mut self.0 {
-            Way::Local(_) => Poll::Ready(Ok(())),
-            Way::Remote { channel, .. } => channel.poll_ready(cx).map_err(Into::into),
+            Kind::Local(_) => Poll::Ready(Ok(())),
+            Kind::Remote { channel, .. } => channel.poll_ready(cx).map_err(Into::into),
         }
     }
 
-    fn call(&mut self, mut request: http::Request<Body>) -> Answer {
+    fn call(&mut self, mut request: http::Request<Body>) -> ResponseFuture {
         match &mut self.0 {
-            Way::Local(services) => services.call(request),
-            Way::Remote { channel, authorization, health } => {
+            Kind::Local(services) => services.call(request),
+            Kind::Remote { channel, authorization, health } => {
                 if let Some(value) = authorization {
                     request.headers_mut().insert(AUTHORIZATION, value.clone());
                 }
-                let (answer, health) = (channel.call(request), Arc::clone(health));
-                Box::pin(async move { health.judge(answer.await) })
+                let (response, health) = (channel.call(request), Arc::clone(health));
+                Box::pin(async move { health.record(response.await) })
             }
         }
     }
 }
 
-type Call = Box<dyn Fn(http::Request<Body>) -> Answer + Send + Sync>;
+type Call = Box<dyn Fn(http::Request<Body>) -> ResponseFuture + Send + Sync>;
 
 /// The services of this process, by name.
 #[derive(Default)]
 pub struct Local {
     services: Vec<(&'static str, Call)>,
-    direct: Option<Box<dyn Direct>>,
+    in_process: Option<Box<dyn InProcessEngine>>,
 }
 
 impl Local {
@@ -236,8 +236,9 @@ impl Local {
         S::Future: Send + 'static,
     {
         let call = move |request| {
-            let answer = service.clone().call(request);
-            Box::pin(async move { answer.await.map_err(|never: Infallible| -> BoxError { match never {} }) }) as Answer
+            let response = service.clone().call(request);
+            Box::pin(async move { response.await.map_err(|never: Infallible| -> BoxError { match never {} }) })
+                as ResponseFuture
         };
         self.services.push((S::NAME, Box::new(call)));
         self
@@ -245,13 +246,13 @@ impl Local {
 
     /// Takes the calls that are made most by function instead of by message.
     #[must_use]
-    pub fn direct(mut self, engine: impl Direct + 'static) -> Self {
-        self.direct = Some(Box::new(engine));
+    pub fn in_process(mut self, engine: impl InProcessEngine + 'static) -> Self {
+        self.in_process = Some(Box::new(engine));
         self
     }
 
     // A handful of names: walking them is quicker than hashing one.
-    fn call(&self, request: http::Request<Body>) -> Answer {
+    fn call(&self, request: http::Request<Body>) -> ResponseFuture {
         let wanted = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/'));
         let found = wanted.and_then(|(name, _)| self.services.iter().find(|(service, _)| *service == name));
         match found {

@@ -396,7 +396,7 @@ async fn cancel(world: &Arc<World>, engine: &Engine, session: u32, by_merchant: 
         Ok(payment) => {
             world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
             world.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
-                format!("the {} of session {session} requests its cancellation", by.word())
+                format!("the {} of session {session} requests its cancellation", by.as_str())
             });
             Again::No
         }

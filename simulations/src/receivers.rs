@@ -154,7 +154,7 @@ pub(crate) fn name_of(session: Option<u32>) -> String {
 }
 
 fn describe(outcome: Outcome) -> String {
-    outcome.status().map_or_else(|| outcome.word().to_owned(), |status| status.to_string())
+    outcome.status().map_or_else(|| outcome.as_str().to_owned(), |status| status.to_string())
 }
 
 /// Returns where a merchant's webhooks go.

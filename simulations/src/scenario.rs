@@ -576,12 +576,12 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
     let session = names.find(name)?;
     for word in &raw.state {
         if engine::payment::State::parse(word).is_none() {
-            return Err(one_of("state", word, engine::payment::State::ALL.iter().map(|state| state.word())));
+            return Err(one_of("state", word, engine::payment::State::ALL.iter().map(|state| state.as_str())));
         }
     }
     for word in raw.exceptions.iter().flatten() {
-        if !Exception::ALL.iter().any(|exception| exception.word() == word) {
-            return Err(one_of("exceptions", word, Exception::ALL.iter().map(|exception| exception.word())));
+        if !Exception::ALL.iter().any(|exception| exception.as_str() == word) {
+            return Err(one_of("exceptions", word, Exception::ALL.iter().map(|exception| exception.as_str())));
         }
     }
     let credited_units = raw.credited.as_deref().map(|text| credited("credited", text)).transpose()?;

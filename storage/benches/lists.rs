@@ -136,7 +136,7 @@ async fn measure_logs(store: &EmbeddedStore, count: u64, pages: u64) -> Duration
         ("... failed ones", vec![DeliveryQuery { event: event(7), ..of(&[DeliveryState::Failed]) }]),
         ("deliveries, pending and failed", vec![of(&[DeliveryState::Pending, DeliveryState::Failed])]),
     ];
-    queries.extend(DeliveryState::ALL.map(|state| (state.word(), vec![of(&[state])])));
+    queries.extend(DeliveryState::ALL.map(|state| (state.as_str(), vec![of(&[state])])));
     let mut worst = Duration::ZERO;
     for (name, firsts) in queries {
         let mut times = Vec::new();

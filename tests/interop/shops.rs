@@ -343,12 +343,12 @@ impl Exceptional {
     #[track_caller]
     fn ends(&mut self, street: &Street, order: &str, exception: Exception, status: &str) {
         let is_sold = status == "completed";
-        let what = format!("{status} with {}", exception.word());
+        let what = format!("{status} with {}", exception.as_str());
         street.until(order, &what, |order| {
             let all = order["exceptions"].as_array();
             order["status"] == status
                 && (order["shipped"] == true) == is_sold
-                && all.is_some_and(|all| all.contains(&exception.word().into()))
+                && all.is_some_and(|all| all.contains(&exception.as_str().into()))
         });
         if is_sold { &mut self.sold } else { &mut self.unsold }.push(order.to_owned());
         self.seen.insert(exception);
@@ -392,9 +392,9 @@ fn agents(street: &Street, end: &mut Exceptional) {
 fn customers(street: &Street, end: &mut Exceptional) {
     let new = || street.new_order();
     let shows = |payment: &str, exception: Exception| {
-        let word = Value::from(exception.word());
+        let word = Value::from(exception.as_str());
         let found = |record: &Value| record["exceptions"].as_array().is_some_and(|all| all.contains(&word));
-        street.merchant.until(payment, exception.word(), found);
+        street.merchant.until(payment, exception.as_str(), found);
     };
     let (over, again, parts, wrong) = (new(), new(), new(), new());
     street.pay(&over.1, "2.000 HBD");

@@ -61,7 +61,7 @@ impl Merchants {
     }
 
     async fn hold(&self, merchant: MerchantId, crossing: Crossing) -> Result<(), EngineError> {
-        let window = crossing.window.word();
+        let window = crossing.window.as_str();
         let flag = audit::Change { field: "flag".to_owned(), before: None, after: Some(told(&crossing)) };
         let batch = Batch::of(Write::Standing { merchant, change: Change::Hold(crossing) })
             .and(self.access.audit_event("merchant_flagged", merchant, None, vec![flag]));
@@ -202,5 +202,5 @@ impl Decided {
 
 /// Returns a crossing in a word for the audit log.
 fn told(crossing: &Crossing) -> String {
-    format!("{}: {} of {} cents", crossing.window.word(), crossing.usd_cents, crossing.limit_cents)
+    format!("{}: {} of {} cents", crossing.window.as_str(), crossing.usd_cents, crossing.limit_cents)
 }

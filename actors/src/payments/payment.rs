@@ -364,7 +364,7 @@ impl PaymentActor {
 fn note_cancellation(before: &Payment, after: &Payment) {
     let id = after.id;
     if let Some(request) = after.cancellation.filter(|_| before.cancellation.is_none()) {
-        let (by, cutoff) = (request.by.word(), request.cutoff);
+        let (by, cutoff) = (request.by.as_str(), request.cutoff);
         tracing::info!(payment.id = %id, by, %cutoff, "cancellation of payment {id} requested, decided by the first block after {cutoff}");
     }
     if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {

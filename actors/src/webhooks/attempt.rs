@@ -52,10 +52,10 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
     let random = u16::from_be_bytes(context.env.entropy.bytes());
     let next = delivery.after(outcome, ended_at, random);
     let number = delivery.attempts + 1;
-    context.metrics.attempted(outcome.word(), wall_end.since(started_at));
+    context.metrics.attempted(outcome.as_str(), wall_end.since(started_at));
     tracing::info!(
-        delivery.id = %delivery.id, event.id = %delivery.event, attempt = number, outcome = outcome.word(), ?next,
-        "webhook for {}: attempt {number} {}", delivery.payment, outcome.word()
+        delivery.id = %delivery.id, event.id = %delivery.event, attempt = number, outcome = outcome.as_str(), ?next,
+        "webhook for {}: attempt {number} {}", delivery.payment, outcome.as_str()
     );
     if next == Next::DisableEndpoint {
         tracing::warn!(merchant.id = %merchant.id, "webhook endpoint of {} responded 410 Gone: disabled", merchant.id);

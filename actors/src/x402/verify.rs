@@ -8,7 +8,7 @@ use crate::x402::handle::{Caller, Settled, Target, X402, X402Error, X402Request}
 fn verdict_word<T>(verdict: &Result<T, X402Error>) -> &'static str {
     match verdict {
         Ok(_) => "success",
-        Err(X402Error::Refused(refused)) => refused.reason.word(),
+        Err(X402Error::Refused(refused)) => refused.reason.as_str(),
         Err(X402Error::Unavailable(_)) => "unavailable",
     }
 }

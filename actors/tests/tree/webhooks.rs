@@ -352,6 +352,6 @@ async fn a_webhook_is_tried_again_with_the_same_body_until_it_is_taken() {
     }
     assert_ne!(header(&received[3].1.headers, "X-Hivetill-Signature"), header(&first.headers, "X-Hivetill-Signature"));
     let event = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0);
-    let words: Vec<_> = world.env.store.attempts(event.id).await.unwrap().iter().map(|a| a.outcome.word()).collect();
+    let words: Vec<_> = world.env.store.attempts(event.id).await.unwrap().iter().map(|a| a.outcome.as_str()).collect();
     assert_eq!(words, ["connect", "http_error", "timeout", "success"]);
 }

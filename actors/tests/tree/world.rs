@@ -573,7 +573,7 @@ impl World {
 
     /// Waits, in virtual time, until the payment is in a state.
     pub(crate) async fn until_state(&self, id: PaymentId, state: State) {
-        self.until(state.word(), async || self.state(id).await == state).await;
+        self.until(state.as_str(), async || self.state(id).await == state).await;
     }
 
     /// Waits, in virtual time, until something holds; an hour is enough for everything here.

@@ -338,7 +338,7 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
         }
         Outcome::ConnectionReset | Outcome::Connect | Outcome::Timeout => findings.fail(
             what,
-            format!("{url} does not respond ({})", outcome.word()),
+            format!("{url} does not respond ({})", outcome.as_str()),
             "check the receiver, and the firewall for outgoing connections",
         ),
     }

@@ -48,7 +48,7 @@ fn page(payment: &v1::Payment, steps: &[Step]) -> String {
         "Payment {}, {} ({})\n  merchant  {} ({})\n  pays to   @{}, memo {}\n  amount    {}, received {}, missing {}\n",
         payment.id,
         timeline::status(payment),
-        payment.status_reason().word().unwrap_or("waiting"),
+        payment.status_reason().rest_name().unwrap_or("waiting"),
         payment.merchant_id,
         payment.merchant_name,
         payment.pay_to,

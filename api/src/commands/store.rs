@@ -322,7 +322,7 @@ fn tell(report: &Report, as_json: bool, done: &str) -> Result<(), Failure> {
                 "  {:>9} {:<4} {:<16} asked {:>20}  paid {:>20}\n",
                 line.payments,
                 currency.code(),
-                status.word(),
+                status.as_str(),
                 decimal(line.asked_units),
                 decimal(line.paid_units)
             ));
@@ -346,7 +346,7 @@ fn decimal(units: u128) -> String {
 fn report_json(report: &Report) -> Value {
     let lines = report.books.lines.iter().map(|((currency, status), line)| {
         json!({
-            "currency": currency.code(), "status": status.word(), "payments": line.payments,
+            "currency": currency.code(), "status": status.as_str(), "payments": line.payments,
             "askedUnits": line.asked_units.to_string(), "paidUnits": line.paid_units.to_string(),
             "receivedUnits": line.received_units.to_string(), "refundedUnits": line.refunded_units.to_string(),
         })

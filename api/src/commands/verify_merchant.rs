@@ -1,6 +1,6 @@
 //! `admin verify-merchant`: the operator vouches for a merchant's Hive account.
 
-use proto::{Caller, Carried, Engine, v1};
+use proto::{Caller, Engine, IntoRecord, v1};
 use serde_json::json;
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.target.load()?;
     let request = v1::VerifyMerchantRequest { merchant_id: args.merchant, hive_account: args.account };
     let verify = async |engine: Engine| {
-        Ok(engine.account_proofs().verify_merchant(Caller::default().request(request)).await?.carried()?)
+        Ok(engine.account_proofs().verify_merchant(Caller::default().request(request)).await?.into_record()?)
     };
     let merchant = ask(&config, false, verify).await?;
     if args.json {

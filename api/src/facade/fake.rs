@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
-    ApiError, Carries, Engine, Local, Reason, Transport, carrying,
+    ApiError, Engine, Local, Reason, RecordResponse, Transport, record_response,
     v1::{
         self, checkout_service_server, checkout_session::Session, fee_service_server, merchant_service_server,
         payment_service_server, system_service_server, x402_service_server,
@@ -101,7 +101,7 @@ impl Fake {
 
     fn cancelled<R>(&self, mut payment: v1::Payment) -> Result<Response<R>, Status>
     where
-        R: Carries<Record = v1::Payment>,
+        R: RecordResponse<Record = v1::Payment>,
     {
         if payment.status == v1::PaymentStatus::Completed as i32 {
             return Err(ApiError::new(Reason::PaymentNotPending).into());
@@ -109,7 +109,7 @@ impl Fake {
         payment.status = v1::PaymentStatus::UserCancelled.into();
         payment.cancellation = Some(v1::Cancellation::default());
         *self.payment.lock().expect("one test") = payment.clone();
-        Ok(carrying(payment))
+        Ok(record_response(payment))
     }
 }
 
@@ -175,7 +175,7 @@ impl payment_service_server::PaymentService for Fake {
             ..payment()
         };
         *self.payment.lock().expect("one test") = made.clone();
-        Ok(carrying(made))
+        Ok(record_response(made))
     }
 
     async fn get_payment(
@@ -183,7 +183,7 @@ impl payment_service_server::PaymentService for Fake {
         request: Request<v1::GetPaymentRequest>,
     ) -> Result<Response<v1::GetPaymentResponse>, Status> {
         self.keyed(&request)?;
-        self.known(&request.get_ref().payment_id).map(carrying)
+        self.known(&request.get_ref().payment_id).map(record_response)
     }
 
     async fn inspect_payment(
@@ -270,7 +270,7 @@ impl payment_service_server::PaymentService for Fake {
     ) -> Result<Response<Self::WatchPaymentStream>, Status> {
         self.keyed(&request)?;
         let payment = self.known(&request.get_ref().payment_id)?;
-        Ok(Response::new(Box::pin(stream::iter([Ok(Carries::of(payment))]))))
+        Ok(Response::new(Box::pin(stream::iter([Ok(RecordResponse::from_record(payment))]))))
     }
 }
 
@@ -281,7 +281,7 @@ impl checkout_service_server::CheckoutService for Fake {
         request: Request<v1::GetCheckoutRequest>,
     ) -> Result<Response<v1::GetCheckoutResponse>, Status> {
         self.open()?;
-        self.of_session(request.get_ref().session.as_ref()).map(carrying)
+        self.of_session(request.get_ref().session.as_ref()).map(record_response)
     }
 
     async fn cancel_checkout(
@@ -297,7 +297,7 @@ impl checkout_service_server::CheckoutService for Fake {
         request: Request<v1::ReportWalletRequest>,
     ) -> Result<Response<v1::ReportWalletResponse>, Status> {
         self.open()?;
-        self.of_session(request.get_ref().session.as_ref()).map(carrying)
+        self.of_session(request.get_ref().session.as_ref()).map(record_response)
     }
 
     type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
@@ -307,7 +307,7 @@ impl checkout_service_server::CheckoutService for Fake {
         request: Request<v1::WatchCheckoutRequest>,
     ) -> Result<Response<Self::WatchCheckoutStream>, Status> {
         let payment = self.of_session(request.get_ref().session.as_ref())?;
-        let first = stream::iter([Ok(Carries::of(payment))]);
+        let first = stream::iter([Ok(RecordResponse::from_record(payment))]);
         if self.stays_open.load(std::sync::atomic::Ordering::Relaxed) {
             return Ok(Response::new(Box::pin(first.chain(stream::pending()))));
         }
@@ -341,7 +341,7 @@ impl merchant_service_server::MerchantService for Fake {
         request: Request<v1::GetCurrentMerchantRequest>,
     ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
         self.keyed(&request)?;
-        Ok(carrying(merchant()))
+        Ok(record_response(merchant()))
     }
 
     async fn get_merchant(
@@ -350,7 +350,7 @@ impl merchant_service_server::MerchantService for Fake {
     ) -> Result<Response<v1::GetMerchantResponse>, Status> {
         self.keyed(&request)?;
         match request.get_ref().merchant_id.as_str() {
-            MERCHANT => Ok(carrying(merchant())),
+            MERCHANT => Ok(record_response(merchant())),
             _ => Err(ApiError::new(Reason::ForbiddenMerchant).into()),
         }
     }
@@ -361,7 +361,7 @@ impl merchant_service_server::MerchantService for Fake {
     ) -> Result<Response<v1::UpdateMerchantResponse>, Status> {
         self.keyed(&request)?;
         *self.last_update.lock().expect("one test") = Some(request.into_inner());
-        Ok(carrying(merchant()))
+        Ok(record_response(merchant()))
     }
 
     async fn rotate_webhook_secret(
@@ -392,7 +392,7 @@ impl merchant_service_server::MerchantService for Fake {
         request: Request<v1::SetMerchantActiveRequest>,
     ) -> Result<Response<v1::SetMerchantActiveResponse>, Status> {
         self.keyed(&request)?;
-        Ok(carrying(v1::Merchant { active: request.get_ref().active.unwrap_or_default(), ..merchant() }))
+        Ok(record_response(v1::Merchant { active: request.get_ref().active.unwrap_or_default(), ..merchant() }))
     }
 
     async fn reissue_api_key(

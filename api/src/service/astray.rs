@@ -13,7 +13,7 @@ use engine::{
     payment::{NOTE_MAX_CHARS, Resolution, shown_memo},
 };
 use proto::{
-    ApiError, Reason, carrying,
+    ApiError, Reason, record_response,
     v1::{self, UnmatchedStatus, unmatched_transfer_service_server::UnmatchedTransferService},
 };
 use storage::{Handling, Unmatched, UnmatchedReason};
@@ -83,7 +83,7 @@ impl UnmatchedTransferService for Service {
     ) -> Result<Response<v1::GetUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
-        Ok(carrying(transfer(self.engine.payments.unmatched_at(&merchant, place).await.map_err(error)?)))
+        Ok(record_response(transfer(self.engine.payments.unmatched_at(&merchant, place).await.map_err(error)?)))
     }
 
     async fn list_candidates(
@@ -113,7 +113,7 @@ impl UnmatchedTransferService for Service {
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
         let payment =
             asking.engine.payments.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
-        Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        Ok(record_response(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn ignore_unmatched(
@@ -127,7 +127,7 @@ impl UnmatchedTransferService for Service {
         let place = read_place(&asked.id)?;
         let ignored =
             asking.engine.payments.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
-        Ok(carrying(transfer(ignored)))
+        Ok(record_response(transfer(ignored)))
     }
 
     async fn resolve_payment(
@@ -148,7 +148,7 @@ impl UnmatchedTransferService for Service {
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
         let payment = asking.engine.payments.resolve(merchant, id, resolution).await.map_err(error)?;
-        Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        Ok(record_response(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn prepare_refund(

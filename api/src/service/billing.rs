@@ -7,7 +7,7 @@ use engine::{
     time::Timestamp,
 };
 use proto::{
-    ApiError, Carries, Reason, carrying,
+    ApiError, Reason, RecordResponse, record_response,
     v1::{self, billing_service_server::BillingService},
 };
 use tonic::{Request, Response, Status};
@@ -31,7 +31,7 @@ impl Service {
 
     async fn billing_of<R>(&self, id: MerchantId) -> Result<Response<R>, ApiError>
     where
-        R: Carries<Record = v1::BillingSummary>,
+        R: RecordResponse<Record = v1::BillingSummary>,
     {
         let summary = self.engine.operations.billing_summary(id).await.map_err(error)?;
         let now = self.engine.now();
@@ -44,7 +44,7 @@ impl Service {
         let sum = |periods: &[v1::BillingPeriod]| {
             periods.iter().fold(0u64, |sum, period| sum.saturating_add(period.invoice_amount_cents))
         };
-        Ok(carrying(v1::BillingSummary {
+        Ok(record_response(v1::BillingSummary {
             merchant_id: id.to_string(),
             merchant_name: summary.merchant.name.clone(),
             current: Some(self.period(&summary.current, &summary.merchant, &summary.tiers, now)),
@@ -121,7 +121,7 @@ impl BillingService for Service {
         request: Request<v1::GetFeeTiersRequest>,
     ) -> Result<Response<v1::GetFeeTiersResponse>, Status> {
         self.admin(&request).await?;
-        Ok(carrying(schedule(&self.engine.operations.fee_tiers().await.map_err(error)?)))
+        Ok(record_response(schedule(&self.engine.operations.fee_tiers().await.map_err(error)?)))
     }
 
     async fn set_fee_tiers(
@@ -132,7 +132,7 @@ impl BillingService for Service {
         let tiers = request.get_ref().tiers.iter().enumerate();
         let raw = tiers.map(|(place, tier)| read_tier(place, tier)).collect::<Result<Vec<RawTier>, _>>()?;
         let tiers = Tiers::check(&raw).map_err(convert::invalid)?;
-        Ok(carrying(schedule(&asking.engine.operations.set_fee_tiers(tiers).await.map_err(error)?)))
+        Ok(record_response(schedule(&asking.engine.operations.set_fee_tiers(tiers).await.map_err(error)?)))
     }
 
     async fn generate_invoices(

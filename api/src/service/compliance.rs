@@ -8,7 +8,7 @@ use engine::{
     payment::NOTE_MAX_CHARS,
 };
 use proto::{
-    ApiError, Reason, carrying,
+    ApiError, Reason, record_response,
     v1::{self, compliance_service_server::ComplianceService, set_merchant_limits_request::Change},
 };
 use tonic::{Request, Response, Status};
@@ -26,7 +26,7 @@ impl ComplianceService for Service {
     ) -> Result<Response<v1::GetComplianceStatusResponse>, Status> {
         self.admin(&request).await?;
         let id = merchant_id(&request.get_ref().merchant_id)?;
-        Ok(carrying(standing(id, self.engine.merchants.compliance(id).await.map_err(error)?)))
+        Ok(record_response(standing(id, self.engine.merchants.compliance(id).await.map_err(error)?)))
     }
 
     async fn clear_hold(
@@ -41,7 +41,7 @@ impl ComplianceService for Service {
         let by = admin.key.to_string();
         let limits = asked.limits.map(read_thresholds).transpose()?;
         let report = admin.engine.merchants.clear_compliance(id, by, reason, limits).await.map_err(error)?;
-        Ok(carrying(standing(id, report)))
+        Ok(record_response(standing(id, report)))
     }
 
     async fn set_merchant_limits(
@@ -57,7 +57,7 @@ impl ComplianceService for Service {
             None => return Err(ApiError::field("limits", "or remove must be given").into()),
         };
         let report = admin.engine.merchants.limit_compliance(id, limits).await.map_err(error)?;
-        Ok(carrying(standing(id, report)))
+        Ok(record_response(standing(id, report)))
     }
 }
 

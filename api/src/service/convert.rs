@@ -77,7 +77,8 @@ pub(super) fn error(error: EngineError) -> ApiError {
             ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
         }
         EngineError::Misplaced(misplaced @ Misplaced::OtherEpoch { go_on }) => {
-            ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string()).go_on(go_on.to_string())
+            ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string())
+                .with_next_cursor(go_on.to_string())
         }
         EngineError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         EngineError::Rejected(rejection) => rejected(&rejection),
@@ -501,7 +502,7 @@ mod tests {
         for known in State::ALL {
             let wire = state(known);
             assert_eq!(read_state(wire.into()).ok(), Some(known));
-            assert_eq!(wire.as_str_name().to_lowercase(), format!("payment_status_{}", known.word()));
+            assert_eq!(wire.as_str_name().to_lowercase(), format!("payment_status_{}", known.as_str()));
         }
         for unknown in [0, 7, -1] {
             assert!(read_state(unknown).is_err() && read_currency(unknown).is_err());
@@ -511,7 +512,7 @@ mod tests {
     #[test]
     fn exceptions_have_the_words_of_the_engine() {
         for known in Exception::ALL {
-            assert_eq!(exception(known).as_str_name().to_lowercase(), format!("payment_exception_{}", known.word()));
+            assert_eq!(exception(known).as_str_name().to_lowercase(), format!("payment_exception_{}", known.as_str()));
         }
     }
 

@@ -119,33 +119,33 @@ mod tests {
     #[test]
     fn the_words_of_rest_are_those_of_the_engine() {
         for each in Scope::ALL {
-            assert_eq!(scope(each).word(), Some(each.word()));
+            assert_eq!(scope(each).rest_name(), Some(each.as_str()));
         }
         for each in EventType::ALL {
-            assert_eq!(event_type(each).word(), Some(each.as_str()));
+            assert_eq!(event_type(each).rest_name(), Some(each.as_str()));
         }
         for each in Condition::ALL {
-            assert_eq!(condition(each).word(), Some(each.as_str()));
+            assert_eq!(condition(each).rest_name(), Some(each.as_str()));
         }
         for each in Window::ALL {
-            assert_eq!(window(each).word(), Some(each.word()));
+            assert_eq!(window(each).rest_name(), Some(each.as_str()));
         }
         for each in books::Outcome::ALL {
-            assert_eq!(reconciliation(each).word(), Some(each.word()));
+            assert_eq!(reconciliation(each).rest_name(), Some(each.as_str()));
         }
         for each in [RegistrationMode::Open, RegistrationMode::Approval, RegistrationMode::Closed] {
-            assert_eq!(registration(each).word(), Some(each.as_str()));
+            assert_eq!(registration(each).rest_name(), Some(each.as_str()));
         }
         for each in [DisableReason::Gone, DisableReason::Failing] {
-            assert_eq!(disabled(each).word(), Some(each.word()));
+            assert_eq!(disabled(each).rest_name(), Some(each.as_str()));
         }
         for each in [Warning::Failing24Hours, Warning::Failing72Hours] {
-            assert_eq!(warning(each).word(), Some(each.word()));
+            assert_eq!(warning(each).rest_name(), Some(each.as_str()));
         }
         let broken =
             [Outcome::ConnectionRefused, Outcome::ConnectionReset, Outcome::Connect, Outcome::Tls, Outcome::Dns];
         for each in broken.into_iter().chain([Outcome::Timeout, Outcome::Blocked]) {
-            assert_eq!(attempt(each).word(), Some(each.word()));
+            assert_eq!(attempt(each).rest_name(), Some(each.as_str()));
         }
     }
 }

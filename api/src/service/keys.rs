@@ -10,7 +10,7 @@ use engine::{
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
-    ApiError, Carries, Reason,
+    ApiError, Reason, RecordResponse,
     v1::{
         self, api_key_service_server::ApiKeyService, audit_log_service_server::AuditLogService,
         export_service_server::ExportService,
@@ -72,7 +72,7 @@ impl ApiKeyService for Service {
         let asked = request.get_ref();
         let (merchant, asking) = self.named(&request, &asked.merchant_id, Scope::MerchantWrite).await?;
         let (name, scopes) =
-            match (key_name(&asked.name), Scopes::parse(&enums::words_of(&asked.scopes, v1::ApiKeyScope::word))) {
+            match (key_name(&asked.name), Scopes::parse(&enums::words_of(&asked.scopes, v1::ApiKeyScope::rest_name))) {
                 (Ok(name), Ok(scopes)) => (name, scopes),
                 (name, scopes) => {
                     let wrong = [name.err(), scopes.err()].into_iter().flatten().collect();
@@ -187,7 +187,8 @@ impl ExportService for Service {
             let (engine, query) = (engine.clone(), MerchantQuery { at, ..query.clone() });
             async move { engine.merchants.list(query).await }
         });
-        let row = move |row: Result<_, Status>| Ok(Carries::of(convert::listed_merchant(&row?, network)));
+        let row =
+            move |row: Result<_, Status>| Ok(RecordResponse::from_record(convert::listed_merchant(&row?, network)));
         Ok(Response::new(merchants.map(row).boxed()))
     }
 
@@ -233,7 +234,8 @@ impl ExportService for Service {
             async move { engine.payments.list(query).await }
         });
         let engine = self.engine.clone();
-        let payments = payments.map(move |row| Ok(Carries::of(convert::payment(row?, &merchant, engine.now()))));
+        let payments =
+            payments.map(move |row| Ok(RecordResponse::from_record(convert::payment(row?, &merchant, engine.now()))));
         Ok(Response::new(payments.boxed()))
     }
 }

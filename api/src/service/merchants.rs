@@ -8,7 +8,7 @@ use engine::{
     merchant::{RawUpdate, Registration, Scope, Update},
 };
 use proto::{
-    ApiError, carrying,
+    ApiError, record_response,
     v1::{self, merchant_service_server::MerchantService, text_change::Change},
 };
 use storage::{MerchantQuery, PageAt};
@@ -81,7 +81,7 @@ impl MerchantService for Service {
         request: Request<v1::GetCurrentMerchantRequest>,
     ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
         let asking = self.asking(&request, None).await?;
-        Ok(carrying(convert::merchant(&asking.merchant, self.engine.network())))
+        Ok(record_response(convert::merchant(&asking.merchant, self.engine.network())))
     }
 
     async fn get_merchant(
@@ -91,10 +91,10 @@ impl MerchantService for Service {
         let asking = self.asking(&request, None).await?;
         let id = &request.get_ref().merchant_id;
         if *id == asking.merchant.id.to_string() {
-            return Ok(carrying(convert::merchant(&asking.merchant, self.engine.network())));
+            return Ok(record_response(convert::merchant(&asking.merchant, self.engine.network())));
         }
         let (merchant, _) = self.named(&request, id, Scope::Admin).await?;
-        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
+        Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn update_merchant(
@@ -123,14 +123,14 @@ impl MerchantService for Service {
             webhook_url: asked.webhook_url.map(|change| text_change("webhookUrl", change)).transpose()?,
             webhook_events: asked
                 .webhook_events
-                .map(|events| super::enums::words_of(&events.types, v1::EventType::word)),
+                .map(|events| super::enums::words_of(&events.types, v1::EventType::rest_name)),
             support_url: asked.support_url.map(|change| text_change("supportUrl", change)).transpose()?,
             x402_enabled: asked.x402_enabled,
         };
         let refused = |violations| convert::wrong_merchant(account.as_deref(), violations);
         let update = Update::check(raw, self.engine.webhooks.allows_insecure()).map_err(refused)?;
         let merchant = asking.engine.merchants.update(merchant.id, update).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
+        Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn rotate_webhook_secret(
@@ -188,7 +188,7 @@ impl MerchantService for Service {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
         let active = required("active", request.get_ref().active)?;
         let merchant = asking.engine.merchants.set_active(merchant.id, active).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
+        Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn reissue_api_key(

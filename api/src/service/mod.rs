@@ -100,7 +100,7 @@ impl Service {
 
     fn local(&self) -> Local {
         Local::default()
-            .direct(self.clone())
+            .in_process(self.clone())
             .with(Traced(PaymentServiceServer::new(self.clone())))
             .with(Traced(CheckoutServiceServer::new(self.clone())))
             .with(Traced(MerchantServiceServer::new(self.clone())))
@@ -128,7 +128,7 @@ impl Service {
         let text = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
         let (merchant, key) = self.engine.merchants.authenticate_key(text).await.map_err(convert::error)?;
         if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
-            let message = format!("this API key lacks the scope {}", needed.word());
+            let message = format!("this API key lacks the scope {}", needed.as_str());
             return Err(ApiError::with_message(Reason::InsufficientScope, message));
         }
         Ok((merchant, key))
@@ -196,7 +196,7 @@ impl Asking {
         if merchant != self.merchant.id || self.scopes.contains(needed) {
             return Ok(());
         }
-        let message = format!("this API key lacks the scope {}", needed.word());
+        let message = format!("this API key lacks the scope {}", needed.as_str());
         Err(ApiError::with_message(Reason::InsufficientScope, message))
     }
 }

@@ -9,7 +9,7 @@ use engine::{
     ownership::{Action, MAX_SIGNATURES, Nonce},
 };
 use proto::{
-    ApiError, Reason, carrying,
+    ApiError, Reason, record_response,
     v1::{self, account_proof_service_server::AccountProofService},
 };
 use tonic::{Request, Response, Status};
@@ -96,7 +96,7 @@ impl AccountProofService for Service {
     ) -> Result<Response<v1::CancelAccountChangeResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
         let merchant = asking.engine.merchants.cancel_account_change(merchant.id).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
+        Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn verify_merchant(
@@ -108,7 +108,7 @@ impl AccountProofService for Service {
         let id: MerchantId = asked.merchant_id.parse().map_err(|_| unknown())?;
         let account = asked.hive_account.as_deref().map(account).transpose()?;
         let merchant = self.engine.merchants.vouch_for(id, account).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
+        Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 }
 

@@ -11,9 +11,9 @@ use engine::{
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
-    ApiError, Carries, Reason,
+    ApiError, Reason, RecordResponse,
     caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
-    carrying,
+    record_response,
     v1::{
         self, checkout_service_server::CheckoutService, checkout_session::Session,
         payment_service_server::PaymentService,
@@ -49,9 +49,9 @@ type Snapshots<R> = BoxStream<'static, Result<R, Status>>;
 impl Service {
     fn record<R>(&self, payment: Arc<Payment>, merchant: &Merchant) -> Response<R>
     where
-        R: Carries<Record = v1::Payment>,
+        R: RecordResponse<Record = v1::Payment>,
     {
-        carrying(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.engine.now()))
+        record_response(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.engine.now()))
     }
 
     /// Returns a payment of the caller's, and the caller.
@@ -90,7 +90,7 @@ impl Service {
         key: Option<String>,
     ) -> Result<Response<Snapshots<R>>, ApiError>
     where
-        R: Carries<Record = v1::Payment> + Send + 'static,
+        R: RecordResponse<Record = v1::Payment> + Send + 'static,
     {
         let watch = self.engine.payments.watch(id).await.map_err(error)?;
         let engine = self.engine.clone();
@@ -114,7 +114,7 @@ impl Service {
                 }
                 let open = (!payment.state.is_terminal()).then_some((watch, closed));
                 let record = convert::payment(Arc::unwrap_or_clone(payment), &merchant, engine.now());
-                Some((Ok(R::of(record)), open))
+                Some((Ok(R::from_record(record)), open))
             }
         });
         Ok(Response::new(stream.boxed()))

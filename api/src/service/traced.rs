@@ -4,8 +4,8 @@ use std::task::{Context, Poll};
 
 use http::HeaderMap;
 use proto::{
-    Direct,
-    direct::Answer,
+    InProcessEngine,
+    in_process::ResponseFuture,
     v1::{self, payment_service_server::PaymentService, x402_service_server::X402Service},
 };
 
@@ -48,29 +48,38 @@ where
 }
 
 /// The same for calls that come by function.
-impl Direct for Engine {
-    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::CreatePaymentResponse> {
+impl InProcessEngine for Engine {
+    fn create_payment(
+        &self,
+        request: Request<v1::CreatePaymentRequest>,
+    ) -> ResponseFuture<'_, v1::CreatePaymentResponse> {
         let span = span_of("CreatePayment", request.metadata().as_ref());
         Box::pin(PaymentService::create_payment(self, request).instrument(span))
     }
 
-    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::GetPaymentResponse> {
+    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> ResponseFuture<'_, v1::GetPaymentResponse> {
         PaymentService::get_payment(self, request)
     }
 
     fn get_payment_status(
         &self,
         request: Request<v1::GetPaymentStatusRequest>,
-    ) -> Answer<'_, v1::GetPaymentStatusResponse> {
+    ) -> ResponseFuture<'_, v1::GetPaymentStatusResponse> {
         PaymentService::get_payment_status(self, request)
     }
 
-    fn verify_payment(&self, request: Request<v1::VerifyPaymentRequest>) -> Answer<'_, v1::VerifyPaymentResponse> {
+    fn verify_payment(
+        &self,
+        request: Request<v1::VerifyPaymentRequest>,
+    ) -> ResponseFuture<'_, v1::VerifyPaymentResponse> {
         let span = span_of("VerifyPayment", request.metadata().as_ref());
         Box::pin(X402Service::verify_payment(self, request).instrument(span))
     }
 
-    fn settle_payment(&self, request: Request<v1::SettlePaymentRequest>) -> Answer<'_, v1::SettlePaymentResponse> {
+    fn settle_payment(
+        &self,
+        request: Request<v1::SettlePaymentRequest>,
+    ) -> ResponseFuture<'_, v1::SettlePaymentResponse> {
         let span = span_of("SettlePayment", request.metadata().as_ref());
         Box::pin(X402Service::settle_payment(self, request).instrument(span))
     }

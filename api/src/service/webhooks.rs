@@ -12,9 +12,9 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 use proto::{
-    ApiError, Carries, Reason,
+    ApiError, Reason, RecordResponse,
     caller::IDEMPOTENT_REPLAYED,
-    carrying,
+    record_response,
     v1::{self, webhook_service_server::WebhookService},
 };
 use storage::DeliveryQuery;
@@ -43,7 +43,7 @@ impl WebhookService for Service {
     ) -> Result<Response<v1::GetWebhookEndpointResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let state = self.engine.webhooks.endpoint(merchant.id).await.map_err(error)?;
-        Ok(carrying(endpoint(state)))
+        Ok(record_response(endpoint(state)))
     }
 
     async fn enable_webhook_endpoint(
@@ -119,7 +119,7 @@ impl WebhookService for Service {
         let request_body = self.engine.webhooks.delivery_body(&logged.delivery).await.map_err(error)?;
         let request_body = request_body.map(Into::into);
         let attempt_log = attempts.into_iter().map(attempt).collect();
-        Ok(carrying(v1::WebhookDelivery { attempt_log, request_body, ..delivery(logged) }))
+        Ok(record_response(v1::WebhookDelivery { attempt_log, request_body, ..delivery(logged) }))
     }
 
     async fn redeliver_webhook(
@@ -140,7 +140,7 @@ fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiE
         || ApiError::field("type", format!("must be one of {}", EventType::ALL.map(EventType::as_str).join(", ")));
     let kind = match asked.r#type {
         None => EventType::StatusChanged,
-        Some(_) => asked.r#type().word().and_then(EventType::parse).ok_or_else(known)?,
+        Some(_) => asked.r#type().rest_name().and_then(EventType::parse).ok_or_else(known)?,
     };
     let status = match asked.status {
         None => return Ok((kind, State::Completed)),
@@ -159,8 +159,8 @@ fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiE
 }
 
 /// Answers with a delivery that was asked for, and a mark where it was asked for before.
-fn told<R: Carries<Record = v1::WebhookDelivery>>(sent: Sent) -> Response<R> {
-    let mut answer = carrying(delivery(sent.logged));
+fn told<R: RecordResponse<Record = v1::WebhookDelivery>>(sent: Sent) -> Response<R> {
+    let mut answer = record_response(delivery(sent.logged));
     if sent.is_replay {
         answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
     }
@@ -199,7 +199,12 @@ impl Service {
                 let Some(query) = query else { return Ok::<_, Status>(None) };
                 let page = engine.webhooks.deliveries(query.clone()).await.map_err(error)?;
                 let next = page.next.map(|last| DeliveryQuery { before: Some(DeliveryId::from_bits(last)), ..query });
-                Ok(Some((stream::iter(page.items.into_iter().map(|logged| Ok(Carries::of(delivery(logged))))), next)))
+                Ok(Some((
+                    stream::iter(
+                        page.items.into_iter().map(|logged| Ok(RecordResponse::from_record(delivery(logged)))),
+                    ),
+                    next,
+                )))
             }
         });
         Ok(chunks.try_flatten().boxed())
@@ -306,10 +311,10 @@ mod tests {
         for known in DeliveryState::ALL {
             let wire = state(known);
             assert_eq!(read_state(wire.into()).ok(), Some(known));
-            assert_eq!(wire.as_str_name().to_lowercase(), format!("webhook_delivery_state_{}", known.word()));
+            assert_eq!(wire.as_str_name().to_lowercase(), format!("webhook_delivery_state_{}", known.as_str()));
         }
         for known in Trigger::ALL {
-            assert_eq!(trigger(known).as_str_name().to_lowercase(), format!("webhook_trigger_{}", known.word()));
+            assert_eq!(trigger(known).as_str_name().to_lowercase(), format!("webhook_trigger_{}", known.as_str()));
         }
         assert!(read_state(0).is_err() && read_state(9).is_err());
     }

@@ -125,7 +125,7 @@ fn refusal(refused: Refused) -> v1::X402Refusal {
 }
 
 fn reason(reason: Reason) -> v1::X402Reason {
-    let name = format!("X402_REASON_{}", reason.word().to_uppercase());
+    let name = format!("X402_REASON_{}", reason.as_str().to_uppercase());
     v1::X402Reason::from_str_name(&name).unwrap_or(v1::X402Reason::Unspecified)
 }
 

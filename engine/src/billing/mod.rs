@@ -190,7 +190,7 @@ impl Status {
 
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Invoiced => "invoiced",
@@ -201,8 +201,8 @@ impl Status {
 
     /// Reads the word on the wire.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.word() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Canceller {
 impl Canceller {
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Customer => "customer",
             Self::Merchant => "merchant",

@@ -194,7 +194,7 @@ impl Case {
 
     fn is(self, state: State, exceptions: &[&str]) -> Self {
         assert_eq!(self.payment.state, state);
-        let words: Vec<_> = self.payment.exceptions().into_iter().map(Exception::word).collect();
+        let words: Vec<_> = self.payment.exceptions().into_iter().map(Exception::as_str).collect();
         assert_eq!(words, exceptions);
         self
     }

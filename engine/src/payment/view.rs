@@ -45,7 +45,7 @@ impl Exception {
 
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Underpaid => "underpaid",
             Self::Overpaid => "overpaid",

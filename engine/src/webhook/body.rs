@@ -29,8 +29,8 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             id: &id,
             payment_id: &id,
             merchant_id: payment.merchant.to_string(),
-            status: if mutant!("event-tells-the-old-state") { event.from } else { event.to }.word(),
-            previous_status: event.from.word(),
+            status: if mutant!("event-tells-the-old-state") { event.from } else { event.to }.as_str(),
+            previous_status: event.from.as_str(),
             provider_id: "hive",
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),
             sequence: event.sequence,
@@ -58,8 +58,8 @@ pub fn exception(payment: &Payment, ExceptionEvent { event, new }: &ExceptionEve
             id: &id,
             payment_id: &id,
             merchant_id: payment.merchant.to_string(),
-            status: payment.state.word(),
-            previous_status: previous.word(),
+            status: payment.state.as_str(),
+            previous_status: previous.as_str(),
             provider_id: "hive",
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),
             sequence: event.sequence,
@@ -145,7 +145,7 @@ pub fn account_change(id: EventId, change: &AccountChange, at: Timestamp) -> Vec
 }
 
 fn words(exceptions: &[Exception]) -> Vec<&'static str> {
-    exceptions.iter().map(|exception| exception.word()).collect()
+    exceptions.iter().map(|exception| exception.as_str()).collect()
 }
 
 fn metadata(payment: &Payment) -> BTreeMap<&str, Value<'_>> {
@@ -206,8 +206,8 @@ pub fn test_event(
             id: &payment,
             payment_id: &payment,
             merchant_id,
-            status: status.word(),
-            previous_status: if status == State::Failed { State::Processing } else { State::Pending }.word(),
+            status: status.as_str(),
+            previous_status: if status == State::Failed { State::Processing } else { State::Pending }.as_str(),
             provider_id: "hive",
             internal_id: None,
             sequence: 1,

@@ -44,7 +44,7 @@ impl Trigger {
 
     /// Returns the word in the delivery log.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Manual => "manual",
@@ -72,7 +72,7 @@ impl DeliveryState {
 
     /// Returns the word in the delivery log.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Held => "held",
@@ -225,7 +225,7 @@ impl Outcome {
 
     /// Returns the word for it in the delivery log.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accepted { .. } => "success",
             Self::Refused { .. } => "http_error",

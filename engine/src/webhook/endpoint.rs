@@ -48,7 +48,7 @@ pub enum DisableReason {
 impl DisableReason {
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gone => "gone",
             Self::Failing => "failing",
@@ -68,7 +68,7 @@ pub enum Warning {
 impl Warning {
     /// Returns the word on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Failing24Hours => "failing_24h",
             Self::Failing72Hours => "failing_72h",

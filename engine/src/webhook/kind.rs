@@ -32,8 +32,8 @@ impl EventType {
 
     /// Reads the word on the wire.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
     /// Says whether it tells of a payment.

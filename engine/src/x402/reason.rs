@@ -16,13 +16,13 @@ macro_rules! reasons {
 
             /// Reads a word of the list.
             #[must_use]
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|reason| reason.word() == word)
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
             }
 
             /// Returns the word on the wire.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
         }
@@ -100,7 +100,7 @@ reasons! {
 
 /// A refusal, with what is known of the payment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {message}", reason.word())]
+#[error("{}: {message}", reason.as_str())]
 pub struct Refused {
     /// The word.
     pub reason: Reason,
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_vocabulary_is_closed_and_has_no_word_twice() {
-        let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.word()).collect();
+        let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
         assert_eq!(words.len(), 33);
         words.sort_unstable();
         words.dedup();

@@ -11,7 +11,7 @@ fn every_reason_has_one_row_and_its_word_is_its_name() {
     for reason in known {
         assert_eq!(TABLE.iter().filter(|row| row.reason == reason).count(), 1, "{reason:?}");
         let name = reason.as_str_name().to_lowercase();
-        assert_eq!(name.strip_prefix("reason_"), Some(row_of(reason).word));
+        assert_eq!(name.strip_prefix("reason_"), Some(row_of(reason).name));
     }
 }
 
@@ -26,9 +26,9 @@ fn the_http_status_decides_the_rest_code() {
             429 => "RATE_LIMIT_ERROR",
             402 | 405 | 408 | 409 | 410 | 413 | 414 | 415 | 431 => "API_ERROR",
             500 | 501 | 503 => "SERVER_ERROR",
-            other => panic!("{}: {other} is no status of ours", row.word),
+            other => panic!("{}: {other} is no status of ours", row.name),
         };
-        assert_eq!(ApiError::new(row.reason).rest_code().as_str(), expected, "{}", row.word);
+        assert_eq!(ApiError::new(row.reason).rest_code().as_str(), expected, "{}", row.name);
         assert!(row.grpc != Code::Ok && !row.message.is_empty());
         assert!(row.http < 500 || !row.message.contains("API key"), "a 5xx never blames the caller's key");
     }

@@ -165,7 +165,7 @@ pub(super) async fn settle(world: &Arc<World>, engine: &Engine, session: u32, nu
             )),
         };
         if let Some((reason, _)) = refusal {
-            world.mark(reason.word());
+            world.mark(reason.as_str());
         }
         let told = refusal.map_or(0, |(reason, _)| reason as u64 + 1);
         let verdict = answer.map(drop);
@@ -182,7 +182,7 @@ pub(super) async fn settle(world: &Arc<World>, engine: &Engine, session: u32, nu
             Some((_, true)) => {}
             Some((reason, false)) => {
                 if world.is_plain(session, Plain::Settled) {
-                    world.refuse(format!("an honest agent is refused: {}", reason.word()), Some(target));
+                    world.refuse(format!("an honest agent is refused: {}", reason.as_str()), Some(target));
                 }
                 let is_own = !matches!(trick, Trick::Replay { .. });
                 if is_own && reason != Reason::DuplicateSettlement {
@@ -455,7 +455,7 @@ pub(super) async fn purchase(world: &Arc<World>, engine: &Engine, purchase: Purc
 fn said(verdict: &Result<(), X402Error>) -> String {
     match verdict {
         Ok(()) => "yes".to_owned(),
-        Err(X402Error::Refused(refused)) => refused.reason.word().to_owned(),
+        Err(X402Error::Refused(refused)) => refused.reason.as_str().to_owned(),
         Err(X402Error::Unavailable(error)) => error.to_string(),
     }
 }

@@ -134,7 +134,7 @@ impl Shown<'_> {
                 observer.passes("verdicts-are-right");
             } else {
                 let text =
-                    format!("{} is refused for {}, and its payer does {:?}", self.tx_id, reason.word(), self.trick);
+                    format!("{} is refused for {}, and its payer does {:?}", self.tx_id, reason.as_str(), self.trick);
                 observer.violate("verdicts-are-right", text, self.session);
             }
             if *reason == Reason::SettlementPending && self.session.is_some() {

@@ -127,7 +127,7 @@ impl Client<'_> {
     pub(super) fn hold_state(&self, id: PaymentId, before: Option<Standing>, told: &str) {
         let after = self.world.standing(id);
         let known = [before, after].into_iter().flatten().map(|standing| standing.state);
-        let mut passed: Vec<&str> = known.map(engine::payment::State::word).collect();
+        let mut passed: Vec<&str> = known.map(engine::payment::State::as_str).collect();
         // Between two states there may have been this one.
         if passed.first() == Some(&"pending")
             && passed.last().is_some_and(|last| ["completed", "failed"].contains(last))

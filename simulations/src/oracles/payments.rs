@@ -201,8 +201,8 @@ pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
     let Some(body) = Body::read(&event.body) else { return Err("the event's body does not read".to_owned()) };
     let right = body.id == event.id.to_string()
         && body.data.payment_id == write.after.id.to_string()
-        && body.data.status == write.after.state.word()
-        && body.data.previous_status == before.state.word()
+        && body.data.status == write.after.state.as_str()
+        && body.data.previous_status == before.state.as_str()
         && body.data.sequence == before.sequence + 1;
     hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))?;
     let wanted = whole_body(write.after, before.state, body.data.sequence, event);
@@ -217,7 +217,7 @@ fn says(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
 /// Writes an event as the interface describes it.
 fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRecord) -> serde_json::Value {
     let (id, at) = (payment.id.to_string(), event.at.to_string());
-    let exceptions: Vec<_> = payment.exceptions().into_iter().map(Exception::word).collect();
+    let exceptions: Vec<_> = payment.exceptions().into_iter().map(Exception::as_str).collect();
     let text = |value: &MetadataValue| match value {
         MetadataValue::Text(text) => serde_json::json!(text),
         MetadataValue::List(list) => serde_json::json!(list),
@@ -233,8 +233,8 @@ fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRe
             "id": id,
             "paymentId": id,
             "merchantId": payment.merchant.to_string(),
-            "status": payment.state.word(),
-            "previousStatus": previous.word(),
+            "status": payment.state.as_str(),
+            "previousStatus": previous.as_str(),
             "providerId": "hive",
             "sequence": sequence,
             "exceptions": exceptions,
@@ -274,7 +274,7 @@ fn first_of_a_kind(write: &PaymentWrite<'_>) -> Option<&'static str> {
 
 pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
-    let words = |payment: &Payment| payment.exceptions().into_iter().map(Exception::word).collect::<Vec<_>>();
+    let words = |payment: &Payment| payment.exceptions().into_iter().map(Exception::as_str).collect::<Vec<_>>();
     if let Some(word) = first_of_a_kind(write) {
         let told = write.exception.and_then(|event| serde_json::from_slice::<serde_json::Value>(&event.body).ok());
         let new = told.as_ref().and_then(|told| told["data"]["newExceptions"].as_array());

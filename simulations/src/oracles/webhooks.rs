@@ -12,7 +12,7 @@ pub(super) fn heard_is_durable(heard: &Heard<'_>) -> Verdict {
     let payment = &known.payment;
     let is_past = payment.sequence >= heard.sequence && heard.observer.events.contains_key(&heard.event);
     hold(is_past, || format!("the merchant hears {:?} and only {} is durable", heard.status, payment.state))?;
-    let same = payment.sequence > heard.sequence || payment.state.word() == heard.status;
+    let same = payment.sequence > heard.sequence || payment.state.as_str() == heard.status;
     hold(same, || format!("the merchant hears {:?} and durable is {}", heard.status, payment.state))
 }
 
@@ -147,7 +147,7 @@ pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
             Outcome::Accepted { .. } | Outcome::Refused { status: 410, .. } => true,
             _ => attempted.before.is_manual || number as usize >= SCHEDULE.len(),
         };
-        return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.word()));
+        return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.as_str()));
     };
     hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
     hold(!attempted.before.is_manual, || "what somebody asked for is tried again".to_owned())?;

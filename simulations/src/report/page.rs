@@ -269,7 +269,7 @@ fn bands(out: &mut String, script: &Script, shown: &[Told<'_>], axis: &Axis, out
 
 fn state_in(text: &str) -> Option<&'static str> {
     let word = text.split(" is ").nth(1)?.split(' ').next()?;
-    engine::payment::State::parse(word).map(engine::payment::State::word)
+    engine::payment::State::parse(word).map(engine::payment::State::as_str)
 }
 
 fn story_table(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcome) {

@@ -317,7 +317,7 @@ impl World {
                     observer.violate("expected", format!("session {} was never opened", expect.session), None);
                     return;
                 };
-                let state = payment.state.word();
+                let state = payment.state.as_str();
                 let mut wrong = Vec::new();
                 if !expect.states.is_empty() && !expect.states.iter().any(|word| word == state) {
                     wrong.push(format!("it is {state}, expected {}", expect.states.join(" or ")));
@@ -330,7 +330,7 @@ impl World {
                     wrong.push(format!("{} units are credited, expected {units}", payment.paid_units()));
                 }
                 let exceptions: BTreeSet<_> =
-                    payment.exceptions().into_iter().map(engine::payment::Exception::word).collect();
+                    payment.exceptions().into_iter().map(engine::payment::Exception::as_str).collect();
                 let is_other =
                     |wanted: &&Vec<String>| !wanted.iter().map(String::as_str).eq(exceptions.iter().copied());
                 let wanted = expect.exceptions.clone().map(|mut wanted| {
@@ -376,7 +376,7 @@ impl World {
             ..Outcome::default()
         };
         for known in observer.payments.values() {
-            *outcome.states.entry(known.payment.state.word()).or_default() += 1;
+            *outcome.states.entry(known.payment.state.as_str()).or_default() += 1;
             outcome.lifecycles += u64::from(known.payment.state.is_terminal());
         }
         outcome

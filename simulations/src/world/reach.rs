@@ -235,7 +235,7 @@ impl World {
                         || {
                             let next =
                                 attempt.next_attempt_at.map_or("the last".to_owned(), |at| format!("next at {at}"));
-                            format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.word())
+                            format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.as_str())
                         },
                     );
                 }
@@ -244,7 +244,7 @@ impl World {
                         format!(
                             "the books of the day to {} are {}: {} accounts with {} operations, {} untold",
                             day.to,
-                            day.outcome().word(),
+                            day.outcome().as_str(),
                             day.accounts,
                             day.operations,
                             day.unchecked

@@ -140,7 +140,7 @@ pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
         Fate::Open => (OPEN, "", ""),
         Fate::Settled { told: false, .. } => (SETTLED, "", ""),
         Fate::Settled { told: true, .. } => (TOLD, "", ""),
-        Fate::Refused { reason, message } => (REFUSED, reason.word(), message.as_str()),
+        Fate::Refused { reason, message } => (REFUSED, reason.as_str(), message.as_str()),
         Fate::Buried => (BURIED, "", ""),
     };
     let block_num = match &claimed.fate {

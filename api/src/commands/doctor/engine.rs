@@ -153,7 +153,7 @@ pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Fi
         Ok(described) => {
             findings.well(what, format!("version {} of commit {}", described.version, described.commit));
             sealed(described.sealed_secrets, described.plain_secrets, findings);
-            let mode = described.registration().word().unwrap_or("unknown");
+            let mode = described.registration().rest_name().unwrap_or("unknown");
             registration(mode, config, findings);
             Some(mode.to_owned())
         }

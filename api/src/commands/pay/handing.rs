@@ -212,7 +212,7 @@ fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8],
         200..=299 if receipt.is_some_and(|receipt| receipt["success"] == false) => Heard::Refused { reason, message },
         200..=299 if is_foreign => Heard::Foreign,
         200..=299 => Heard::Paid { response: shown(body) },
-        402 if reason == Reason::SettlementPending.word() => Heard::NotYet { reason, wait },
+        402 if reason == Reason::SettlementPending.as_str() => Heard::NotYet { reason, wait },
         // Somebody pays this session at this moment; only the end tells whether it was us.
         409 if is_under_way(body) => Heard::NotYet { reason, wait },
         408 | 425 | 429 | 500..=599 => Heard::NotYet { reason, wait },

@@ -37,7 +37,7 @@ pub(crate) fn body(error: &ApiError, request_id: &str) -> Vec<u8> {
         status_code: error.http(),
         status_message: &error.message,
         code: error.rest_code().as_str(),
-        reason: error.row().word,
+        reason: error.row().name,
         request_id,
         details,
         next_cursor: error.next_cursor.as_deref(),

@@ -19,8 +19,8 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
 /// Writes the page.
 fn page() -> String {
     let places: BTreeMap<&str, usize> = rows().enumerate().map(|(place, (word, _, _))| (word, place)).collect();
-    let mut known: Vec<_> = TABLE.iter().filter(|row| places.contains_key(row.word)).collect();
-    known.sort_by_key(|row| (row.http, places[row.word]));
+    let mut known: Vec<_> = TABLE.iter().filter(|row| places.contains_key(row.name)).collect();
+    known.sort_by_key(|row| (row.http, places[row.name]));
     let words: BTreeMap<_, _> = rows().map(|(word, cause, fix)| (word, (cause, fix))).collect();
     let mut page = String::from(
         "# Errors\n\n\
@@ -50,8 +50,8 @@ fn page() -> String {
          | status | reason | cause | fix |\n|---|---|---|---|\n",
     );
     for row in known {
-        let (cause, fix) = words[row.word];
-        let _ = writeln!(page, "| {} | `{}` | {cause} | {fix} |", row.http, row.word);
+        let (cause, fix) = words[row.name];
+        let _ = writeln!(page, "| {} | `{}` | {cause} | {fix} |", row.http, row.name);
     }
     page
 }
@@ -61,7 +61,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/error
 
 #[test]
 fn every_reason_has_a_cause_and_a_fix() {
-    let wanted: Vec<&str> = TABLE.iter().map(|row| row.word).filter(|word| *word != "unspecified").collect();
+    let wanted: Vec<&str> = TABLE.iter().map(|row| row.name).filter(|word| *word != "unspecified").collect();
     let written: Vec<&str> = rows().map(|(word, _, _)| word).collect();
     let missing: Vec<_> = wanted.iter().filter(|word| !written.contains(word)).collect();
     assert!(missing.is_empty(), "add a row to openapi/words/errors.txt for each of {missing:?}");

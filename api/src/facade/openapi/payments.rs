@@ -113,7 +113,7 @@ fn exceptions() -> Value {
 }
 
 fn status_reason() -> Value {
-    let every: Vec<&str> = v1::PaymentStatusReason::ALL.iter().filter_map(|reason| reason.word()).collect();
+    let every: Vec<&str> = v1::PaymentStatusReason::ALL.iter().filter_map(|reason| reason.rest_name()).collect();
     words(&every)
 }
 

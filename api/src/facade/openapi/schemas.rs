@@ -76,8 +76,8 @@ fn error() -> Value {
 
 /// Why a request is refused: the reasons of the interface, and those of x402.
 fn reason() -> Value {
-    let ours = proto::status::TABLE.iter().map(|row| row.word).filter(|word| *word != "unspecified");
-    let all: BTreeSet<&str> = ours.chain(engine::x402::Reason::ALL.iter().map(|reason| reason.word())).collect();
+    let ours = proto::status::TABLE.iter().map(|row| row.name).filter(|word| *word != "unspecified");
+    let all: BTreeSet<&str> = ours.chain(engine::x402::Reason::ALL.iter().map(|reason| reason.as_str())).collect();
     let all: Vec<&str> = all.into_iter().collect();
     described(
         words(&all),

@@ -97,7 +97,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Replayed", object(&replayed));
     add("EnableWebhook", optional(&[("replaySince", nullable(time()))]));
     let types = EventType::ALL.map(EventType::as_str);
-    let statuses = State::ALL.map(State::word);
+    let statuses = State::ALL.map(State::as_str);
     add("TestWebhook", optional(&[("type", words(&types)), ("status", words(&statuses))]));
     add("ReplayWebhooks", object(&[("since", time())]));
     add("Delivery", object(&delivery()));

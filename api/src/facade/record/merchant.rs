@@ -56,7 +56,7 @@ impl<'a> Merchant<'a> {
             hive_account: &merchant.hive_account,
             icon_url: merchant.icon_url.as_deref(),
             webhook_url: merchant.webhook_url.as_deref(),
-            webhook_events: merchant.webhook_events().filter_map(v1::EventType::word).collect(),
+            webhook_events: merchant.webhook_events().filter_map(v1::EventType::rest_name).collect(),
             support_url: merchant.support_url.as_deref(),
             is_active: merchant.active,
             created_at: Text(instant(merchant.created_at)),

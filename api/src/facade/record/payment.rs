@@ -228,7 +228,7 @@ impl<'a> Payment<'a> {
             tx_id,
             tx_hint: payment.tx_hint.as_deref(),
             previous_status: (payment.previous_status != 0).then(|| status_word(payment.previous_status)),
-            status_reason: payment.status_reason().word(),
+            status_reason: payment.status_reason().rest_name(),
             cancel_requested: request.is_some(),
             cancel_requested_at: request.map(|request| Text(instant(request.requested_at))),
             cancelled_by: request.map(|request| cancelled_by_word(request.by)),

@@ -63,7 +63,7 @@ pub(crate) fn of(payment: &v1::Payment) -> Vec<Step> {
     if status == "pending" {
         add(payment.expires_at, "expires".to_owned());
     } else {
-        let reason = payment.status_reason().word().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let reason = payment.status_reason().rest_name().map(|reason| format!(" ({reason})")).unwrap_or_default();
         add(payment.completed_at.or(payment.updated_at), format!("{status}{reason}"));
     }
     // Blocks have their time to the second: nothing comes before the creation.

@@ -1,7 +1,7 @@
 //! What admins do: list merchants, switch them on and off, issue a new key.
 
 use http::StatusCode;
-use proto::{Carried, v1};
+use proto::{IntoRecord, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -58,7 +58,7 @@ pub(crate) async fn change_status(facade: &Facade, mut call: Call) -> Result<Res
 
 async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<Response, Refusal> {
     let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active: Some(active) };
-    let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.carried()?;
+    let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 

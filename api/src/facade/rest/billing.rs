@@ -3,7 +3,7 @@
 use engine::{money::FeePercent, time::Timestamp};
 use http::StatusCode;
 use proto::{
-    Carried,
+    IntoRecord,
     v1::{self, BillingStatus},
 };
 use serde::Serialize;
@@ -174,14 +174,14 @@ impl<'a, P> Summary<'a, P> {
 /// Answers with what the merchant of the key used and owes.
 pub(crate) async fn mine(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMyBillingRequest {});
-    let summary = facade.engine.billing().get_my_billing(request).await?.carried()?;
+    let summary = facade.engine.billing().get_my_billing(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| Period::of(facade, period))))
 }
 
 /// Answers with what a merchant used and owes.
 pub(crate) async fn of_merchant(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantBillingRequest { merchant_id: id.to_owned() });
-    let summary = facade.engine.billing().get_merchant_billing(request).await?.carried()?;
+    let summary = facade.engine.billing().get_merchant_billing(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| AdminPeriod::of(facade, period))))
 }
 
@@ -309,7 +309,7 @@ fn shown(schedule: &v1::FeeSchedule) -> Response {
 /// Answers with the fee tiers.
 pub(crate) async fn get_tiers(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetFeeTiersRequest {});
-    Ok(shown(&facade.engine.billing().get_fee_tiers(request).await?.carried()?))
+    Ok(shown(&facade.engine.billing().get_fee_tiers(request).await?.into_record()?))
 }
 
 /// Replaces the fee tiers: `{"tiers": [{"minVolumeCents", "maxVolumeCents", "percentFee"}]}`.
@@ -319,7 +319,7 @@ pub(crate) async fn set_tiers(facade: &Facade, mut call: Call) -> Result<Respons
     let tiers = read_tiers(&mut body);
     body.finish()?;
     let request = call.caller.request(v1::SetFeeTiersRequest { tiers });
-    Ok(shown(&facade.engine.billing().set_fee_tiers(request).await?.carried()?))
+    Ok(shown(&facade.engine.billing().set_fee_tiers(request).await?.into_record()?))
 }
 
 fn read_tiers(body: &mut Body) -> Vec<v1::FeeTier> {

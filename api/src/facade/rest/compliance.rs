@@ -3,7 +3,7 @@
 use engine::time::Timestamp;
 use http::StatusCode;
 use proto::{
-    Carried,
+    IntoRecord,
     v1::{self, set_merchant_limits_request::Change},
 };
 use serde::Serialize;
@@ -45,7 +45,7 @@ impl Crossing {
     fn of(wire: &v1::Crossing) -> Self {
         let at = Text(instant(wire.at));
         Self {
-            window: wire.window().word().unwrap_or_default(),
+            window: wire.window().rest_name().unwrap_or_default(),
             usd_cents: wire.usd_cents,
             limit_cents: wire.limit_cents,
             at,
@@ -99,7 +99,7 @@ fn shown(standing: &v1::ComplianceStatus) -> Response {
 /// Answers with where a merchant stands.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
-    Ok(shown(&facade.engine.compliance().get_compliance_status(request).await?.carried()?))
+    Ok(shown(&facade.engine.compliance().get_compliance_status(request).await?.into_record()?))
 }
 
 /// Ends a hold: `{"reason", "limits"?}`.
@@ -114,7 +114,7 @@ pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
     });
     body.finish()?;
     let request = v1::ClearHoldRequest { merchant_id: id.to_owned(), reason, limits };
-    Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.carried()?))
+    Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.into_record()?))
 }
 
 /// Gives a merchant hard limits of its own, or with `{"limits": null}` takes them away.
@@ -124,7 +124,7 @@ pub(crate) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Res
     let change = if body.takes_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
     body.finish()?;
     let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), change: Some(change) };
-    Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.carried()?))
+    Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.into_record()?))
 }
 
 /// Reads three limits; each must be said, 0 for none.

@@ -77,6 +77,8 @@ fn told(update: v1::WatchEventsResponse) -> sse::Event {
     let told = sse::Event::default().id(update.next_page_token);
     match update.event {
         None => told.event("ready").retry(RETRY).data("{}"),
-        Some(event) => told.event(event.r#type().word().unwrap_or_default()).data(String::from_utf8_lossy(&event.body)),
+        Some(event) => {
+            told.event(event.r#type().rest_name().unwrap_or_default()).data(String::from_utf8_lossy(&event.body))
+        }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use engine::money::Money;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderValue, header};
-use proto::{ApiError, Carries, v1};
+use proto::{ApiError, RecordResponse, v1};
 use tonic::Status;
 use warp::reply::{Reply, Response};
 
@@ -151,8 +151,10 @@ pub(crate) async fn sales(facade: &Facade, mut call: Call) -> Result<Response, R
 }
 
 /// Takes the rows out of their messages.
-fn records<M: Carries>(rows: impl Stream<Item = Result<M, Status>>) -> impl Stream<Item = Result<M::Record, Status>> {
-    rows.map(|row| row.and_then(|row| row.record().ok_or_else(|| Status::internal("a row without its record"))))
+fn records<M: RecordResponse>(
+    rows: impl Stream<Item = Result<M, Status>>,
+) -> impl Stream<Item = Result<M::Record, Status>> {
+    rows.map(|row| row.and_then(|row| row.into_option().ok_or_else(|| Status::internal("a row without its record"))))
 }
 
 fn file<R: Row>(
@@ -356,7 +358,7 @@ impl Row for v1::WebhookDelivery {
             self.attempts.to_string(),
             time(self.created_at),
             self.next_attempt_at.map(time).unwrap_or_default(),
-            self.last_outcome().word().unwrap_or_default().to_owned(),
+            self.last_outcome().rest_name().unwrap_or_default().to_owned(),
             self.last_http_status.map(|status| status.to_string()).unwrap_or_default(),
             self.last_attempt_at.map(time).unwrap_or_default(),
         ]

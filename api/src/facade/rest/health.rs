@@ -96,7 +96,7 @@ pub(crate) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
             .iter()
             .map(|node| NodeCondition {
                 name: &node.name,
-                condition: node.condition().word().unwrap_or_default(),
+                condition: node.condition().rest_name().unwrap_or_default(),
                 head_block: node.head_block,
             })
             .collect(),
@@ -127,7 +127,7 @@ impl<'a> Node<'a> {
         let at = |time: Option<proto::time::Timestamp>| time.map(|time| Text(record::instant(time)));
         Self {
             name: &node.name,
-            condition: node.condition().word().unwrap_or_default(),
+            condition: node.condition().rest_name().unwrap_or_default(),
             head_block: node.head_block,
             failures: node.failures,
             answered_at: at(node.answered_at),

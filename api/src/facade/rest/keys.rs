@@ -34,7 +34,7 @@ impl<'a> Key<'a> {
             name: &key.name,
             prefix: &key.prefix,
             last4: &key.last4,
-            scopes: key.scopes().filter_map(v1::ApiKeyScope::word).collect(),
+            scopes: key.scopes().filter_map(v1::ApiKeyScope::rest_name).collect(),
             created_at: Text(record::instant(key.created_at)),
             last_used_at: key.last_used_at.map(|at| Text(record::instant(at))),
             expires_at: key.expires_at.map(|at| Text(record::instant(at))),
@@ -79,7 +79,7 @@ pub(crate) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<
         scopes: body
             .texts("scopes")
             .iter()
-            .map(|word| v1::ApiKeyScope::of_word(word).unwrap_or_default())
+            .map(|word| v1::ApiKeyScope::from_rest_name(word).unwrap_or_default())
             .map(i32::from)
             .collect(),
     };

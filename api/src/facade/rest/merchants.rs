@@ -1,7 +1,7 @@
 //! Merchants: registration and their own record.
 
 use http::StatusCode;
-use proto::{Carried, v1};
+use proto::{IntoRecord, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -48,14 +48,14 @@ pub(crate) async fn register(facade: &Facade, mut call: Call) -> Result<Response
 /// Answers with the merchant that owns the key.
 pub(crate) async fn me(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetCurrentMerchantRequest {});
-    let merchant = facade.engine.merchants().get_current_merchant(request).await?.carried()?;
+    let merchant = facade.engine.merchants().get_current_merchant(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
 /// Answers with a merchant: oneself, or any for an admin.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
-    let merchant = facade.engine.merchants().get_merchant(request).await?.carried()?;
+    let merchant = facade.engine.merchants().get_merchant(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
@@ -73,11 +73,11 @@ pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
         support_url: change(body.change("supportUrl")),
         x402_enabled: body.maybe_bool("x402Enabled"),
         webhook_events: body.maybe_texts("webhookEvents").map(|words| v1::WebhookEvents {
-            types: words.iter().map(|word| v1::EventType::of_word(word).unwrap_or_default().into()).collect(),
+            types: words.iter().map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()).collect(),
         }),
     };
     body.finish()?;
-    let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.carried()?;
+    let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 

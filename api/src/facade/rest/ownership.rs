@@ -2,7 +2,7 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::{Carried, v1};
+use proto::{IntoRecord, v1};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use warp::reply::Response;
@@ -103,6 +103,6 @@ pub(crate) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<R
 /// Cancels a pending change of the account.
 pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::CancelAccountChangeRequest { merchant_id: id.to_owned() });
-    let merchant = facade.engine.account_proofs().cancel_account_change(request).await?.carried()?;
+    let merchant = facade.engine.account_proofs().cancel_account_change(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }

@@ -1,7 +1,7 @@
 //! Payments: create, read, list, cancel, and the fee rate.
 
 use http::{HeaderValue, StatusCode, header::LOCATION};
-use proto::{Carried, caller::IDEMPOTENT_REPLAYED, v1};
+use proto::{IntoRecord, caller::IDEMPOTENT_REPLAYED, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -45,7 +45,7 @@ async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<H
     body.finish()?;
     let payment = facade.engine.create_payment(call.caller.request(request)).await?;
     let replayed = payment.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
-    Ok((payment.carried()?, replayed))
+    Ok((payment.into_record()?, replayed))
 }
 
 fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>, response: &mut Response) {
@@ -61,7 +61,7 @@ fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>,
 /// Answers with the whole record.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.get_payment(request).await?.carried()?;
+    let payment = facade.engine.get_payment(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
 }
 
@@ -168,21 +168,21 @@ pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<
     call.with_key()?;
     call.no_body().await?;
     let request = call.caller.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.payments().cancel_payment(request).await?.carried()?;
+    let payment = facade.engine.payments().cancel_payment(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
 }
 
 /// Deletes a payment's metadata and answers with what is left.
 pub(crate) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.payments().delete_payment_metadata(request).await?.carried()?;
+    let payment = facade.engine.payments().delete_payment_metadata(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
 }
 
 /// Deletes the note of the decision about a payment and answers with what is left.
 pub(crate) async fn delete_note(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.payments().delete_payment_note(request).await?.carried()?;
+    let payment = facade.engine.payments().delete_payment_note(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
 }
 

@@ -57,7 +57,7 @@ impl<'a> Day<'a> {
             from: Text(instant(day.period_start)),
             to: Text(instant(day.period_end)),
             checked_at: Text(instant(day.checked_at)),
-            outcome: day.outcome().word().unwrap_or_default(),
+            outcome: day.outcome().rest_name().unwrap_or_default(),
             accounts: day.accounts,
             unchecked: day.unchecked,
             obstacle: day.obstacle.as_deref(),

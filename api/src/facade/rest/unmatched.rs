@@ -3,7 +3,7 @@
 use engine::{money::Currency, time::Timestamp};
 use http::StatusCode;
 use proto::{
-    Carried,
+    IntoRecord,
     v1::{self, ResolutionKind},
 };
 use serde::Serialize;
@@ -87,7 +87,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
 /// Answers with one of them.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
-    let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.carried()?;
+    let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<
     body.finish()?;
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
     let payment =
-        facade.engine.unmatched_transfers().assign_unmatched(call.caller.request(request)).await?.carried()?;
+        facade.engine.unmatched_transfers().assign_unmatched(call.caller.request(request)).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)))
 }
 
@@ -138,7 +138,7 @@ pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<
     body.finish()?;
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
     let transfer =
-        facade.engine.unmatched_transfers().ignore_unmatched(call.caller.request(request)).await?.carried()?;
+        facade.engine.unmatched_transfers().ignore_unmatched(call.caller.request(request)).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
 }
 
@@ -161,7 +161,8 @@ pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
     let tx_id = body.optional_text("txId");
     body.finish()?;
     let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
-    let payment = facade.engine.unmatched_transfers().resolve_payment(call.caller.request(request)).await?.carried()?;
+    let payment =
+        facade.engine.unmatched_transfers().resolve_payment(call.caller.request(request)).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)))
 }
 

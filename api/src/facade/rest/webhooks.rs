@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use engine::{payment::State, time::Timestamp, webhook::EventType};
 use http::StatusCode;
 use proto::{
-    Carried, Carries,
+    IntoRecord, RecordResponse,
     caller::IDEMPOTENT_REPLAYED,
     v1::{self, WebhookDeliveryState, WebhookTrigger},
 };
@@ -69,11 +69,11 @@ impl<'a> Endpoint<'a> {
             url: endpoint.url.as_deref(),
             enabled: endpoint.enabled,
             status,
-            disabled_reason: endpoint.disabled_reason().word(),
+            disabled_reason: endpoint.disabled_reason().rest_name(),
             disabled_at: instant(endpoint.disabled_at),
             failing_since: instant(endpoint.failing_since),
             failed_attempts: endpoint.failed_attempts,
-            warning: endpoint.warning().word(),
+            warning: endpoint.warning().rest_name(),
             breaker_open: endpoint.breaker_open,
             last_success_at: instant(endpoint.last_success_at),
             last_failure_at: instant(endpoint.last_failure_at),
@@ -130,7 +130,7 @@ impl<'a> Delivery<'a> {
             attempts: delivery.attempts,
             created_at: Text(record::instant(delivery.created_at)),
             next_attempt_at: instant(delivery.next_attempt_at),
-            last_outcome: delivery.last_outcome().word(),
+            last_outcome: delivery.last_outcome().rest_name(),
             last_http_status: delivery.last_http_status,
             last_attempt_at: instant(delivery.last_attempt_at),
             attempt_log: None,
@@ -167,7 +167,7 @@ impl<'a> Attempt<'a> {
             started_at: Text(record::instant(attempt.started_at)),
             ended_at: Text(record::instant(attempt.ended_at)),
             duration_ms: attempt.duration_ms,
-            outcome: attempt.outcome().word().unwrap_or_default(),
+            outcome: attempt.outcome().rest_name().unwrap_or_default(),
             http_status: attempt.http_status,
             response_snippet: &attempt.response_snippet,
             next_attempt_at: instant(attempt.next_attempt_at),
@@ -202,7 +202,7 @@ struct List<'a> {
 /// Answers with how the endpoint is.
 pub(crate) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
-    let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.carried()?;
+    let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &Endpoint::of(&endpoint)))
 }
 
@@ -257,7 +257,7 @@ pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
     let mut body = call.optional_json().await?;
     let kind = body.optional_text("type");
     let kind = kind.and_then(|word| {
-        let kind = v1::EventType::of_word(&word);
+        let kind = v1::EventType::from_rest_name(&word);
         if kind.is_none() {
             body.wrong::<()>("type", one_of(&word, &EventType::ALL.map(EventType::as_str)));
         }
@@ -266,7 +266,7 @@ pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
     let status = body.optional_text("status").and_then(|word| {
         let status = record::status_of_word(&word);
         if status.is_none() {
-            body.wrong::<()>("status", one_of(&word, &State::ALL.map(State::word)));
+            body.wrong::<()>("status", one_of(&word, &State::ALL.map(State::as_str)));
         }
         status.map(i32::from)
     });
@@ -314,7 +314,7 @@ fn states(query: &mut Query) -> Vec<i32> {
 /// Answers with a delivery and its attempts.
 pub(crate) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
     let request = named(&mut call, id, delivery)?;
-    let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.carried()?;
+    let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.into_record()?;
     let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
     let request_body = delivery.request_body.as_deref().map(shown);
     Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
@@ -338,10 +338,10 @@ pub(crate) async fn redeliver(facade: &Facade, mut call: Call, id: &str, deliver
 /// Answers with a delivery that was asked for, and a mark where it was asked for before under the same key.
 fn told<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
 where
-    R: Carries<Record = v1::WebhookDelivery>,
+    R: RecordResponse<Record = v1::WebhookDelivery>,
 {
     let replayed = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
-    let mut response = answer::json(StatusCode::OK, &Delivery::of(&sent.carried()?));
+    let mut response = answer::json(StatusCode::OK, &Delivery::of(&sent.into_record()?));
     if let Some(replayed) = replayed {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
     }

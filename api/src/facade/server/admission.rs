@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, Method};
-use proto::{ApiError, Carried, Reason, v1};
+use proto::{ApiError, IntoRecord, Reason, v1};
 
 use crate::facade::{
     http::{auth, call::Call, state::Facade},
@@ -54,7 +54,7 @@ impl Facade {
         caller.api_key = Some(key.clone());
         let request = caller.request(v1::GetCurrentMerchantRequest {});
         let merchant = self.engine.merchants().get_current_merchant(request).await;
-        match merchant.and_then(Carried::carried).map_err(ApiError::from) {
+        match merchant.and_then(IntoRecord::into_record).map_err(ApiError::from) {
             Ok(merchant) => Ok(Some(self.accepted_keys.insert(key.as_bytes(), &merchant.id))),
             Err(error) => Err(Limited { error, standings: Vec::new() }),
         }

@@ -146,8 +146,8 @@ async fn every_reason_of_the_engine_reaches_the_caller() {
         let error = ApiError::new(row.reason).retry_after(3);
         *site.fake.refuse.lock().expect("one test") = Some(error);
         let answer = site.post("/api/public/payments", GOOD).await;
-        assert_eq!(answer.error(), (row.http, row.word.to_owned(), Vec::new()));
-        assert_eq!(answer.header("retry-after"), Some("3"), "{}", row.word);
+        assert_eq!(answer.error(), (row.http, row.name.to_owned(), Vec::new()));
+        assert_eq!(answer.header("retry-after"), Some("3"), "{}", row.name);
     }
     let fields = ApiError::field("redirectUrl", "must be https").and_field("metadata.x", "too long");
     *site.fake.refuse.lock().expect("one test") = Some(fields);

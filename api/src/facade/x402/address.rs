@@ -6,7 +6,7 @@
 use engine::x402::{NETWORK, PaymentPayload, Reason};
 use http::{Method, StatusCode};
 use proto::{
-    ApiError, Carried,
+    ApiError, IntoRecord,
     v1::{self, PaymentStatus, checkout_session::Session, x402_payment::Target},
 };
 use warp::reply::Response;
@@ -92,7 +92,7 @@ pub(crate) async fn visit(
 impl Visit<'_> {
     async fn find(&self) -> Result<v1::Payment, ApiError> {
         let request = self.call.caller.request(v1::GetCheckoutRequest { session: self.session.clone() });
-        Ok(self.facade.engine.checkout().get_checkout(request).await?.carried()?)
+        Ok(self.facade.engine.checkout().get_checkout(request).await?.into_record()?)
     }
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
@@ -107,7 +107,7 @@ impl Visit<'_> {
             Err(error) if error.reason == proto::Reason::PaymentIdentifierReused => {
                 let message = error.message.to_string();
                 let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
-                let own = closed(payment, error.row().word, None);
+                let own = closed(payment, error.row().name, None);
                 let mut response = answer::failure(&error, self.request_id, &own);
                 answer::insert_denial(response.headers_mut(), &denial);
                 Ok(response)
@@ -139,7 +139,7 @@ impl Visit<'_> {
     }
 
     fn conflict(&self, payment: &v1::Payment, denial: &Denial) -> Response {
-        let mut response = self.busy(payment, denial.reason.word(), &denial.message, denial.tx_id.as_deref());
+        let mut response = self.busy(payment, denial.reason.as_str(), &denial.message, denial.tx_id.as_deref());
         answer::insert_denial(response.headers_mut(), denial);
         response
     }
@@ -159,23 +159,23 @@ impl Visit<'_> {
         let (status, word, message) = match stand {
             Stand::Completed => {
                 let row = proto::status::row_of(proto::Reason::SessionCompleted);
-                (StatusCode::CONFLICT, row.word, row.message)
+                (StatusCode::CONFLICT, row.name, row.message)
             }
             Stand::Gone(Reason::SessionCancelling) => {
-                (StatusCode::GONE, Reason::SessionCancelling.word(), "the session is being cancelled")
+                (StatusCode::GONE, Reason::SessionCancelling.as_str(), "the session is being cancelled")
             }
-            Stand::Gone(reason) => (StatusCode::GONE, reason.word(), "the session takes no payment any more"),
+            Stand::Gone(reason) => (StatusCode::GONE, reason.as_str(), "the session takes no payment any more"),
             Stand::Inactive => {
-                (StatusCode::FORBIDDEN, Reason::MerchantInactive.word(), "the merchant account is inactive")
+                (StatusCode::FORBIDDEN, Reason::MerchantInactive.as_str(), "the merchant account is inactive")
             }
-            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.word(), "the merchant does not take x402"),
+            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not take x402"),
             Stand::Busy | Stand::Open => {
                 let reason = match payment.claim_tx_id {
                     Some(_) => proto::Reason::PaymentInFlight,
                     None => proto::Reason::PaymentDetected,
                 };
                 let row = proto::status::row_of(reason);
-                return self.busy(payment, row.word, row.message, own_tx_id);
+                return self.busy(payment, row.name, row.message, own_tx_id);
             }
         };
         let own = closed(payment, word, own_tx_id);
@@ -201,13 +201,19 @@ impl Visit<'_> {
         }
         let own = Malformed { error: why, success: false, transaction: "", network: NETWORK };
         let message = "the payment header is not base64 of one JSON object";
-        answer::refusal(StatusCode::BAD_REQUEST, Reason::InvalidPayload.word(), message, self.request_id, to_json(&own))
+        answer::refusal(
+            StatusCode::BAD_REQUEST,
+            Reason::InvalidPayload.as_str(),
+            message,
+            self.request_id,
+            to_json(&own),
+        )
     }
 
     /// Answers when nothing is known: the fault is ours or a node's, and the same payment may be shown again.
     fn unknown(&self, error: &ApiError) -> Response {
         let reason = Reason::UnexpectedSettleError;
-        let mut response = self.failed(error, reason.word());
+        let mut response = self.failed(error, reason.as_str());
         let message = "no verdict was reached; show the same payment again".to_owned();
         answer::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
         if error.retry_after_seconds.is_none() {

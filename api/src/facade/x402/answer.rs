@@ -120,7 +120,7 @@ pub(crate) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
         headers,
         &Receipt {
             success: false,
-            error_reason: Some(denial.reason.word()),
+            error_reason: Some(denial.reason.as_str()),
             error_message: Some(&denial.message),
             transaction: denial.tx_id.as_deref().unwrap_or_default(),
             network: NETWORK,
@@ -189,10 +189,10 @@ pub(crate) fn required(
 ) -> Response {
     let now = record::instant(read_at);
     let (reason, message) = match denied {
-        Some(denial) => (denial.reason.word(), denial.message.as_str()),
+        Some(denial) => (denial.reason.as_str(), denial.message.as_str()),
         None => {
             let row = proto::status::row_of(proto::Reason::PaymentRequired);
-            (row.word, row.message)
+            (row.name, row.message)
         }
     };
     let requirements = body_v1(offer, reason, now);
@@ -235,7 +235,7 @@ pub(crate) struct Closed<'a> {
 
 /// Answers a payment whose outcome is open. No requirements: who sees fresh ones signs again and pays twice.
 pub(crate) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) -> Response {
-    let word = Reason::SettlementPending.word();
+    let word = Reason::SettlementPending.as_str();
     let own = Closed {
         success: false,
         error: word,

@@ -43,7 +43,7 @@ impl<'a> Verified<'a> {
         Self {
             is_valid: false,
             payer: denial.payer.as_deref(),
-            invalid_reason: Some(denial.reason.word()),
+            invalid_reason: Some(denial.reason.as_str()),
             invalid_message: Some(&denial.message),
             transaction: denial.tx_id.as_deref(),
         }
@@ -83,7 +83,7 @@ impl<'a> Outcome<'a> {
             transaction: tx_id,
             network: NETWORK,
             payer: denial.payer.as_deref(),
-            error_reason: Some(denial.reason.word()),
+            error_reason: Some(denial.reason.as_str()),
             error_message: Some(&denial.message),
             block_num: None,
             amount: None,

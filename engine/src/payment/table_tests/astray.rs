@@ -98,7 +98,7 @@ fn a_resolution_ends_the_attention_and_changes_no_state() {
         let case = late();
         assert!(case.payment.needs_attention());
         let case = case.then(resolve(kind), EXPIRES + 60).is(State::SystemCancelled, &["paid_late"]);
-        assert!(!case.payment.needs_attention(), "{}", kind.word());
+        assert!(!case.payment.needs_attention(), "{}", kind.as_str());
         let case = case.then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
         assert!(case.payment.needs_attention(), "it was not decided about money that came later");
     }

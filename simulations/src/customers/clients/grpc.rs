@@ -128,7 +128,7 @@ impl Client<'_> {
             });
             let standing = self.world.standing(known.id);
             let is_over = shown.status != "pending" && shown.status != "processing";
-            let is_now = standing.is_some_and(|standing| standing.state.word() == shown.status);
+            let is_now = standing.is_some_and(|standing| standing.state.as_str() == shown.status);
             self.hold("states-are-told-as-they-are", known.id, is_now || !is_over, || {
                 format!("who watches {} hears that it is {}, and it is {standing:?}", known.id, shown.status)
             });

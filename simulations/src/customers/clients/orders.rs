@@ -153,7 +153,7 @@ impl Client<'_> {
                     world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
                 }
                 world.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
-                    format!("the {} of session {session} requests its cancellation", by.word())
+                    format!("the {} of session {session} requests its cancellation", by.as_str())
                 });
                 Again::No
             }

@@ -53,7 +53,7 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
         "endpoints" => record::endpoint_from_bytes(bytes).map(|endpoint| {
             json!({
                 "record": "endpoint", "merchant": MerchantId::from_bits(u128::from_bytes(key)).to_string(),
-                "disabled": endpoint.disabled.map(|(reason, _)| reason.word()),
+                "disabled": endpoint.disabled.map(|(reason, _)| reason.as_str()),
                 "disabledAt": endpoint.disabled.map(|(_, at)| at.to_string()),
             })
         }),
@@ -185,14 +185,14 @@ fn payment_json(payment: &Payment) -> Value {
     });
     let resolution = payment.resolution.as_ref().map(|resolution| {
         json!({
-            "kind": resolution.kind.word(), "by": resolution.by, "at": resolution.at.to_string(), "note": resolution.note,
+            "kind": resolution.kind.as_str(), "by": resolution.by, "at": resolution.at.to_string(), "note": resolution.note,
             "txId": resolution.tx_id.map(|id| id.to_string()),
         })
     });
     json!({
         "record": "payment", "id": payment.id.to_string(), "merchant": payment.merchant.to_string(),
-        "version": payment.version, "status": payment.state.word(),
-        "previousStatus": payment.previous_state.map(|state| state.word()), "sequence": payment.sequence,
+        "version": payment.version, "status": payment.state.as_str(),
+        "previousStatus": payment.previous_state.map(|state| state.as_str()), "sequence": payment.sequence,
         "amount": money(payment.amount), "feeUnits": payment.quote.fee_units.to_string(),
         "usdCents": payment.quote.usd_cents, "payTo": payment.pay_to.as_str(), "description": payment.description,
         "metadata": metadata.collect::<serde_json::Map<_, _>>(), "redirectUrl": payment.redirect_url,
@@ -213,7 +213,7 @@ fn credit_json(credit: &Credit) -> Value {
         "block": credit.block.map(|block| block.place.block_num), "from": credit.from.as_str(),
         "to": credit.to.as_str(), "money": money(credit.money), "memo": credit.memo,
         "finality": format!("{:?}", credit.finality).to_lowercase(),
-        "disposition": credit.disposition.word(), "route": format!("{:?}", credit.route).to_lowercase(),
+        "disposition": credit.disposition.as_str(), "route": format!("{:?}", credit.route).to_lowercase(),
     })
 }
 
@@ -232,9 +232,9 @@ fn delivery_json(logged: &Logged) -> Value {
     json!({
         "record": "delivery", "id": delivery.id.to_string(), "merchant": delivery.merchant.to_string(),
         "event": delivery.event.to_string(), "payment": delivery.payment.to_string(),
-        "trigger": delivery.trigger.word(), "state": logged.state.word(), "attempts": delivery.attempts,
+        "trigger": delivery.trigger.as_str(), "state": logged.state.as_str(), "attempts": delivery.attempts,
         "dueAt": delivery.due_at.to_string(), "lastAt": when(logged.last.map(|(_, at)| at)),
-        "lastOutcome": logged.last.map(|(outcome, _)| outcome.word()),
+        "lastOutcome": logged.last.map(|(outcome, _)| outcome.as_str()),
     })
 }
 
@@ -243,9 +243,9 @@ fn attempt_json(attempt: Attempt) -> Value {
     json!({
         "record": "attempt", "event": EventId::to_string(&attempt.event),
         "delivery": DeliveryId::to_string(&attempt.delivery), "merchant": attempt.merchant.to_string(),
-        "number": attempt.number, "trigger": attempt.trigger.word(), "endpoint": attempt.endpoint,
+        "number": attempt.number, "trigger": attempt.trigger.as_str(), "endpoint": attempt.endpoint,
         "startedAt": attempt.started_at.to_string(), "durationMs": attempt.duration_ms,
-        "outcome": attempt.outcome.word(), "status": status, "nextAttemptAt": when(attempt.next_attempt_at),
+        "outcome": attempt.outcome.as_str(), "status": status, "nextAttemptAt": when(attempt.next_attempt_at),
     })
 }
 
@@ -263,7 +263,7 @@ fn claim_json(claimed: &Claimed) -> Value {
     let fate = match &claimed.fate {
         Fate::Open => "open",
         Fate::Settled { .. } => "settled",
-        Fate::Refused { reason, .. } => reason.word(),
+        Fate::Refused { reason, .. } => reason.as_str(),
         Fate::Buried => "buried",
     };
     json!({

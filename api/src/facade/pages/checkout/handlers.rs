@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderValue, StatusCode, header};
 use proto::{
-    ApiError, Carried, Reason,
+    ApiError, IntoRecord, Reason,
     v1::{self, PaymentStatus, checkout_session::Session},
 };
 use sha2::Sha256;
@@ -119,7 +119,7 @@ async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment,
         .checkout()
         .get_checkout(call.caller.request(v1::GetCheckoutRequest { session: way.session() }))
         .await?;
-    Ok(found.carried()?)
+    Ok(found.into_record()?)
 }
 
 /// A program, not a browser: it shows a payment, or does not ask for a page.
@@ -241,14 +241,14 @@ pub(crate) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> R
 /// Notes that the page opened a wallet or knows a transaction id.
 pub(crate) async fn report_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
     let request = call.caller.request(v1::ReportWalletRequest { session: Way::Slug(slug).session() });
-    let payment = facade.engine.checkout().report_wallet(request).await?.carried()?;
+    let payment = facade.engine.checkout().report_wallet(request).await?.into_record()?;
     Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
 }
 
 async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let request = call.caller.request(v1::CancelCheckoutRequest { session: way.session() });
     let cancelled = facade.engine.checkout().cancel_checkout(request).await;
-    let cancelled = cancelled.and_then(Carried::carried).map_err(ApiError::from);
+    let cancelled = cancelled.and_then(IntoRecord::into_record).map_err(ApiError::from);
     if is_program(&call) {
         return Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
     }

@@ -2,7 +2,7 @@
 
 use engine::mutant;
 use http::Method;
-use proto::{ApiError, Carried, Reason, v1};
+use proto::{ApiError, IntoRecord, Reason, v1};
 use warp::reply::Response;
 
 use super::{
@@ -38,7 +38,7 @@ pub(super) async fn enter(
     let form = admit(facade, desk, &mut call, (&token, &session), rates).await?;
     let request = call.caller.request(v1::GetCurrentMerchantRequest {});
     let found = facade.engine.merchants().get_current_merchant(request).await;
-    let merchant = match found.and_then(Carried::carried).map_err(ApiError::from) {
+    let merchant = match found.and_then(IntoRecord::into_record).map_err(ApiError::from) {
         Ok(merchant) => merchant,
         // The key has been replaced: who holds only the old one is a stranger.
         Err(refused) if refused.reason == Reason::InvalidApiKey => {

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use http::{HeaderValue, StatusCode, header};
-use proto::{ApiError, Carried, Reason, v1};
+use proto::{ApiError, IntoRecord, Reason, v1};
 use warp::reply::Response;
 
 use crate::facade::{
@@ -122,7 +122,7 @@ pub(super) async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Resu
             call.caller.api_key = Some(key.clone());
             let request = call.caller.request(v1::GetCurrentMerchantRequest {});
             let found = facade.engine.merchants().get_current_merchant(request).await;
-            found.and_then(Carried::carried).map_err(ApiError::from).map(|merchant| (key, merchant))
+            found.and_then(IntoRecord::into_record).map_err(ApiError::from).map(|merchant| (key, merchant))
         }
     };
     match found {

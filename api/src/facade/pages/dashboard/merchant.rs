@@ -3,7 +3,7 @@
 use askama::Template;
 use http::StatusCode;
 use proto::{
-    ApiError, Carried,
+    ApiError, IntoRecord,
     v1::{self, set_merchant_limits_request::Change},
 };
 use warp::reply::Response;
@@ -45,7 +45,7 @@ struct Cleared {
 }
 
 fn crossing(crossing: &v1::Crossing) -> String {
-    let what = match crossing.window().word().unwrap_or_default() {
+    let what = match crossing.window().rest_name().unwrap_or_default() {
         "single" => "one payment",
         "24h" => "payments of 24 hours",
         "30d" => "payments of 30 days",
@@ -59,9 +59,9 @@ fn crossing(crossing: &v1::Crossing) -> String {
 pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>) -> Result<Response, Refusal> {
     let engine = &visit.facade.engine;
     let request = visit.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
-    let merchant = engine.merchants().get_merchant(request).await?.carried()?;
+    let merchant = engine.merchants().get_merchant(request).await?.into_record()?;
     let request = visit.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
-    let standing = engine.compliance().get_compliance_status(request).await?.carried()?;
+    let standing = engine.compliance().get_compliance_status(request).await?.into_record()?;
     let typed = |name: &str, cents: u64| match visit.form.get(name) {
         Some(typed) if refused.is_some() => typed.to_owned(),
         _ if cents == 0 => String::new(),

@@ -39,14 +39,14 @@ struct Row {
 
 impl Row {
     fn of(node: &v1::LedgerNode) -> Self {
-        let shade = match node.condition().word().unwrap_or_default() {
+        let shade = match node.condition().rest_name().unwrap_or_default() {
             "ok" => "completed",
             "unknown" => "",
             _ => "bad",
         };
         Self {
             name: node.name.clone(),
-            word: node.condition().word().unwrap_or_default().replace('_', " "),
+            word: node.condition().rest_name().unwrap_or_default().replace('_', " "),
             shade,
             head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 use http::StatusCode;
 use proto::{
-    Carried,
+    IntoRecord,
     v1::{self, Health},
 };
 use warp::reply::Response;
@@ -78,7 +78,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let attention =
         engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total_size.unwrap_or_default();
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: visit.merchant.id.clone() };
-    let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.carried()?;
+    let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.into_record()?;
     let volume = engine.payments().get_volume(visit.request(v1::GetVolumeRequest { days: DAYS })).await?.into_inner();
     let page = OverviewPage {
         frame: visit.frame("overview", Vec::new()),

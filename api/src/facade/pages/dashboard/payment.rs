@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use engine::money::{Currency, Money};
 use http::StatusCode;
-use proto::{ApiError, Carried, Reason, v1};
+use proto::{ApiError, IntoRecord, Reason, v1};
 use warp::reply::Response;
 
 use crate::facade::{
@@ -65,7 +65,7 @@ struct Sent {
 
 async fn find(visit: &Visit<'_>, id: &str) -> Result<v1::Payment, ApiError> {
     let request = visit.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    Ok(visit.facade.engine.payments().get_payment(request).await?.carried()?)
+    Ok(visit.facade.engine.payments().get_payment(request).await?.into_record()?)
 }
 
 /// Answers with a payment of the merchant's.
@@ -262,7 +262,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Response, Refusal> {
         Err(wrong) => Ok(form(visit, StatusCode::BAD_REQUEST, problems(&wrong))),
         Ok(request) => {
             let made = visit.facade.engine.payments().create_payment(visit.request(request)).await;
-            match made.and_then(Carried::carried).map_err(ApiError::from) {
+            match made.and_then(IntoRecord::into_record).map_err(ApiError::from) {
                 Ok(payment) => Ok(html::see_other(&format!("/dashboard/payments/{}", payment.id))),
                 Err(refused) if refused.http() < 500 => {
                     let page = form(visit, error::status(&refused), problems(&refused));

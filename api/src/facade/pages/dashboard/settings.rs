@@ -78,7 +78,7 @@ impl Key {
             id: key.id.clone(),
             name: key.name.clone(),
             shape: format!("{}…{}", key.prefix, key.last4),
-            scopes: key.scopes().filter_map(v1::ApiKeyScope::word).collect::<Vec<_>>().join(", "),
+            scopes: key.scopes().filter_map(v1::ApiKeyScope::rest_name).collect::<Vec<_>>().join(", "),
             created: minute(key.created_at),
             used: key.last_used_at.map(minute).unwrap_or_default(),
             expires: key.expires_at.map(minute).unwrap_or_default(),
@@ -127,7 +127,7 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         _ if is_sent => String::new(),
         _ => stored.to_owned(),
     };
-    let is_stored = |kind: EventType| merchant.webhook_events().any(|stored| stored.word() == Some(kind.as_str()));
+    let is_stored = |kind: EventType| merchant.webhook_events().any(|stored| stored.rest_name() == Some(kind.as_str()));
     let is_chosen = |kind| if is_sent { is_ticked(visit, kind) } else { is_stored(kind) };
     let page = SettingsPage {
         name: field("name", &merchant.name),
@@ -189,7 +189,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let text = |name: &str| visit.form.get(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let change = |name: &str| Some(v1::TextChange::from(text(name)));
     let events = EventType::ALL.into_iter().filter(|kind| is_ticked(visit, *kind));
-    let events = events.map(|kind| v1::EventType::of_word(kind.as_str()).unwrap_or_default().into());
+    let events = events.map(|kind| v1::EventType::from_rest_name(kind.as_str()).unwrap_or_default().into());
     let request = v1::UpdateMerchantRequest {
         merchant_id: visit.merchant.id.clone(),
         name: Some(text("name").unwrap_or_default()),

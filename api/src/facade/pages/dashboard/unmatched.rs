@@ -4,7 +4,7 @@ use askama::Template;
 use engine::money::{Currency, Money};
 use http::StatusCode;
 use proto::{
-    ApiError, Carried,
+    ApiError, IntoRecord,
     v1::{self, ResolutionKind},
 };
 use warp::reply::Response;
@@ -143,11 +143,11 @@ impl Candidate {
 pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
     let service = visit.facade.engine.unmatched_transfers();
     let request = visit.request(v1::GetUnmatchedRequest { id: id.to_owned() });
-    let transfer = match service.clone().get_unmatched(request).await.and_then(Carried::carried).map_err(ApiError::from)
-    {
-        Ok(transfer) => transfer,
-        Err(refused) => return account::instead(visit, refused),
-    };
+    let transfer =
+        match service.clone().get_unmatched(request).await.and_then(IntoRecord::into_record).map_err(ApiError::from) {
+            Ok(transfer) => transfer,
+            Err(refused) => return account::instead(visit, refused),
+        };
     let row = Row::of(&transfer);
     let request = visit.request(v1::ListCandidatesRequest { id: id.to_owned() });
     let candidates = match row.is_open() {
@@ -165,7 +165,7 @@ pub(super) async fn assign(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
     let payment_id = visit.form.get("paymentId").unwrap_or_default().trim().to_owned();
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
     let made = visit.facade.engine.unmatched_transfers().assign_unmatched(visit.request(request)).await;
-    match made.and_then(Carried::carried).map_err(ApiError::from) {
+    match made.and_then(IntoRecord::into_record).map_err(ApiError::from) {
         Ok(payment) => Ok(html::see_other(&format!("/dashboard/payments/{}?done=assigned", payment.id))),
         Err(refused) if refused.http() < 500 => one(visit, id, problems(&refused)).await,
         Err(refused) => Err(refused.into()),

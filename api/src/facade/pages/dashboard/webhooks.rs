@@ -4,7 +4,7 @@ use askama::Template;
 use engine::{payment::State, time::Timestamp, webhook::EventType};
 use http::StatusCode;
 use proto::{
-    ApiError, Carried,
+    ApiError, IntoRecord,
     v1::{self, WebhookDeliveryState, WebhookTrigger},
 };
 use warp::reply::Response;
@@ -58,7 +58,7 @@ impl TestForm {
         let sent = |name| visit.form.get(name).unwrap_or_default().to_owned();
         Self {
             types: EventType::ALL.map(EventType::as_str),
-            statuses: State::ALL.map(State::word),
+            statuses: State::ALL.map(State::as_str),
             kind: sent("type"),
             status: sent("status"),
         }
@@ -88,7 +88,7 @@ impl Row {
             state,
             trigger: trigger(delivery.trigger()),
             attempts: delivery.attempts,
-            last: delivery.last_outcome().word().map(|word| format!("{word}{code}")).unwrap_or_default(),
+            last: delivery.last_outcome().rest_name().map(|word| format!("{word}{code}")).unwrap_or_default(),
             next: delivery.next_attempt_at.map(minute).unwrap_or_default(),
         }
     }
@@ -119,7 +119,7 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
     let service = visit.facade.engine.webhook_endpoints();
     let merchant_id = visit.merchant.id.clone();
     let asked = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
-    let endpoint = service.clone().get_webhook_endpoint(visit.request(asked)).await?.carried()?;
+    let endpoint = service.clone().get_webhook_endpoint(visit.request(asked)).await?.into_record()?;
     let query = visit.call.query();
     let filter = query.get("state").unwrap_or_default().to_owned();
     let request = v1::ListWebhookDeliveriesRequest {
@@ -142,7 +142,7 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
         _ => "active",
     };
     let facts = [
-        ("Disabled because", endpoint.disabled_reason().word().map(str::to_owned)),
+        ("Disabled because", endpoint.disabled_reason().rest_name().map(str::to_owned)),
         ("Disabled at", endpoint.disabled_at.map(minute)),
         ("Failing since", endpoint.failing_since.map(minute)),
         ("Last taken", endpoint.last_success_at.map(minute)),
@@ -192,12 +192,12 @@ struct Attempt {
 pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
     let found =
-        visit.facade.engine.webhook_endpoints().get_webhook_delivery(visit.request(request)).await?.carried()?;
+        visit.facade.engine.webhook_endpoints().get_webhook_delivery(visit.request(request)).await?.into_record()?;
     let attempt = |attempt: &v1::WebhookAttempt| Attempt {
         number: attempt.number,
         at: minute(attempt.started_at),
         duration: format!("{} ms", attempt.duration_ms),
-        outcome: match (attempt.outcome().word().unwrap_or_default(), attempt.http_status) {
+        outcome: match (attempt.outcome().rest_name().unwrap_or_default(), attempt.http_status) {
             (word, Some(code)) => format!("{word} {code}"),
             (word, None) => word.to_owned(),
         },
@@ -229,7 +229,7 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
     // A word that is none of ours is refused by the engine, by its field.
     let request = v1::SendTestWebhookRequest {
         merchant_id: visit.merchant.id.clone(),
-        r#type: chosen("type").map(|word| v1::EventType::of_word(word).unwrap_or_default().into()),
+        r#type: chosen("type").map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()),
         status: chosen("status").map(|word| record::status_of_word(word).unwrap_or_default().into()),
     };
     let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
@@ -240,7 +240,7 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
 pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
     let asked = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
-    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.carried()?;
+    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.into_record()?;
     // What it last took is where its silence began.
     let earliest = hours_ago(visit, REPLAY_MAX_HOURS);
     let since = endpoint.last_success_at.map_or(earliest, |taken| record::instant(taken).max(earliest));

@@ -158,17 +158,17 @@ async fn a_refused_payment_is_told_why_and_what_would_do() {
         site.leads_to(refused(*reason, Some("agent"), None));
         let answer = site.agent(&slug(), &x_payment()).await;
         if *reason == Reason::DuplicateSettlement {
-            assert_eq!(answer.error(), (409, reason.word().to_owned(), Vec::new()));
+            assert_eq!(answer.error(), (409, reason.as_str().to_owned(), Vec::new()));
             continue;
         }
-        assert_eq!(answer.error(), (402, reason.word().to_owned(), Vec::new()));
+        assert_eq!(answer.error(), (402, reason.as_str().to_owned(), Vec::new()));
         assert!(answer.has_requirements());
         let body = answer.json();
-        assert_eq!((&body["success"], &body["error"]), (&json!(false), &json!(reason.word())));
-        assert_eq!((&body["errorReason"], &body["errorMessage"]), (&json!(reason.word()), &json!("because")));
+        assert_eq!((&body["success"], &body["error"]), (&json!(false), &json!(reason.as_str())));
+        assert_eq!((&body["errorReason"], &body["errorMessage"]), (&json!(reason.as_str()), &json!("because")));
         assert_eq!(
             answer.receipt(),
-            json!({"success": false, "errorReason": reason.word(), "errorMessage": "because", "transaction": "",
+            json!({"success": false, "errorReason": reason.as_str(), "errorMessage": "because", "transaction": "",
                 "network": "hive:mainnet", "payer": "agent"})
         );
     }
@@ -354,7 +354,7 @@ async fn attack_30_a_fault_of_ours_is_never_the_payers() {
         assert!(answer.header("retry-after").is_some() && !answer.has_requirements());
         let body = answer.json();
         assert_eq!((&body["success"], &body["error"]), (&json!(false), &json!("unexpected_settle_error")));
-        assert_eq!(answer.error().1, proto::status::row_of(reason).word);
+        assert_eq!(answer.error().1, proto::status::row_of(reason).name);
         assert_eq!(answer.receipt()["errorReason"], "unexpected_settle_error");
     }
     *site.fake.refuse_x402.lock().unwrap() = None;

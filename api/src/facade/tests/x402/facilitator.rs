@@ -118,7 +118,7 @@ async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
             (verified.status, verified.json()),
             (
                 200,
-                json!({"isValid": false, "payer": "agent", "invalidReason": reason.word(), "invalidMessage": "because"})
+                json!({"isValid": false, "payer": "agent", "invalidReason": reason.as_str(), "invalidMessage": "because"})
             )
         );
         let settled = site.ask(PATHS[1], &by_session(&v1_payload())).await;
@@ -127,7 +127,7 @@ async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
             (
                 200,
                 json!({"success": false, "txId": "", "transaction": "", "network": "hive:mainnet",
-                "payer": "agent", "errorReason": reason.word(), "errorMessage": "because"})
+                "payer": "agent", "errorReason": reason.as_str(), "errorMessage": "because"})
             )
         );
     }
@@ -215,9 +215,9 @@ async fn what_is_wrong_inside_a_body_is_a_verdict() {
         (json!({ "paymentRequirements": {}, "paymentPayload": v1_payload() }), Reason::InvalidPaymentRequirements),
     ] {
         let verified = site.ask(PATHS[0], &body).await;
-        assert_eq!((verified.status, &verified.json()["invalidReason"]), (200, &json!(reason.word())), "{body}");
+        assert_eq!((verified.status, &verified.json()["invalidReason"]), (200, &json!(reason.as_str())), "{body}");
         let settled = site.ask(PATHS[1], &body).await;
-        assert_eq!((settled.status, &settled.json()["errorReason"]), (200, &json!(reason.word())), "{body}");
+        assert_eq!((settled.status, &settled.json()["errorReason"]), (200, &json!(reason.as_str())), "{body}");
     }
     assert!(site.shown().is_empty(), "the engine is not asked about what cannot be read");
 }

@@ -49,7 +49,7 @@ fn decode(value: &str) -> Value {
 }
 
 fn refused(reason: Reason, payer: Option<&str>, tx_id: Option<&str>) -> Outcome {
-    let name = format!("X402_REASON_{}", reason.word().to_uppercase());
+    let name = format!("X402_REASON_{}", reason.as_str().to_uppercase());
     Outcome::Refused(v1::X402Refusal {
         reason: v1::X402Reason::from_str_name(&name).expect("a reason").into(),
         message: "because".to_owned(),

@@ -14,20 +14,20 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// What the last call found wrong with the way to the engine.
 #[derive(Debug, Default)]
-pub(crate) struct LinkHealth {
+pub(crate) struct ConnectionHealth {
     failure: Mutex<Option<String>>,
 }
 
-impl LinkHealth {
+impl ConnectionHealth {
     /// Looks at how a call went. A way that fails is answered with `UNAVAILABLE`, whatever failed: it is never the
     /// caller's fault, nor a defect of ours.
-    pub(crate) fn judge(
+    pub(crate) fn record(
         &self,
         outcome: Result<http::Response<Body>, tonic::transport::Error>,
     ) -> Result<http::Response<Body>, BoxError> {
         match outcome {
             Ok(response) => {
-                self.note(is_denied(&response).then(|| {
+                self.set(is_denied(&response).then(|| {
                     "it refused our token; set the same grpc.token (HIVETILL_GRPC_TOKEN) for the engine and here"
                         .to_owned()
                 }));
@@ -36,13 +36,13 @@ impl LinkHealth {
             // Our own end gave up waiting: the way may be well.
             Err(error) if causes(&error).any(|cause| cause.is::<TimeoutExpired>()) => Err(error.into()),
             Err(error) => {
-                self.note(Some(told(&error)));
+                self.set(Some(describe(&error)));
                 Ok(Status::unavailable("the engine cannot be reached").into_http())
             }
         }
     }
 
-    fn note(&self, failure: Option<String>) {
+    fn set(&self, failure: Option<String>) {
         let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if *last == failure {
             return;
@@ -66,7 +66,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 }
 
 /// Writes an error with all its causes, and what to look at.
-fn told(error: &tonic::transport::Error) -> String {
+fn describe(error: &tonic::transport::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in causes(error) {
         let text = cause.to_string();

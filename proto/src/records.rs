@@ -5,49 +5,49 @@ use tonic::{Response, Status};
 use crate::v1;
 
 /// A response message around one record.
-pub trait Carries: Sized {
+pub trait RecordResponse: Sized {
     /// What it carries.
     type Record;
 
     /// Wraps a record.
-    fn of(record: Self::Record) -> Self;
+    fn from_record(record: Self::Record) -> Self;
 
     /// Returns the record; `None` where the sender left it out.
-    fn record(self) -> Option<Self::Record>;
+    fn into_option(self) -> Option<Self::Record>;
 }
 
 /// A response out of which the record can be taken.
-pub trait Carried<T> {
+pub trait IntoRecord<T> {
     /// Returns the record.
     ///
     /// # Errors
     /// `INTERNAL` where the sender left it out.
-    fn carried(self) -> Result<T, Status>;
+    fn into_record(self) -> Result<T, Status>;
 }
 
-impl<R: Carries> Carried<R::Record> for Response<R> {
-    fn carried(self) -> Result<R::Record, Status> {
-        self.into_inner().record().ok_or_else(|| Status::internal("the response lacks its record"))
+impl<R: RecordResponse> IntoRecord<R::Record> for Response<R> {
+    fn into_record(self) -> Result<R::Record, Status> {
+        self.into_inner().into_option().ok_or_else(|| Status::internal("the response lacks its record"))
     }
 }
 
 /// Returns the response around a record.
 #[must_use]
-pub fn carrying<R: Carries>(record: R::Record) -> Response<R> {
-    Response::new(R::of(record))
+pub fn record_response<R: RecordResponse>(record: R::Record) -> Response<R> {
+    Response::new(R::from_record(record))
 }
 
-macro_rules! carries {
+macro_rules! record_responses {
     ($($Record:ident as $field:ident: $($Message:ident)+;)+) => {
         $($(
-            impl Carries for v1::$Message {
+            impl RecordResponse for v1::$Message {
                 type Record = v1::$Record;
 
-                fn of(record: v1::$Record) -> Self {
+                fn from_record(record: v1::$Record) -> Self {
                     Self { $field: Some(record) }
                 }
 
-                fn record(self) -> Option<v1::$Record> {
+                fn into_option(self) -> Option<v1::$Record> {
                     self.$field
                 }
             }
@@ -55,7 +55,7 @@ macro_rules! carries {
     };
 }
 
-carries! {
+record_responses! {
     Payment as payment: CreatePaymentResponse GetPaymentResponse CancelPaymentResponse WatchPaymentResponse
         DeletePaymentMetadataResponse DeletePaymentNoteResponse
         GetCheckoutResponse CancelCheckoutResponse ReportWalletResponse WatchCheckoutResponse

@@ -5,31 +5,31 @@ use crate::v1::{
     RegistrationMode, WebhookDisabledReason, WebhookOutcome, WebhookWarning,
 };
 
-macro_rules! words {
-    ($($kind:ident { $($value:ident = $word:literal),+ $(,)? })+) => {$(
+macro_rules! rest_names {
+    ($($kind:ident { $($value:ident = $name:literal),+ $(,)? })+) => {$(
         impl $kind {
             /// Every value that is set.
             pub const ALL: &[Self] = &[$(Self::$value),+];
 
             /// Finds the value of a word of the REST interface.
             #[must_use]
-            pub fn of_word(word: &str) -> Option<Self> {
-                Self::ALL.iter().find(|value| value.word() == Some(word)).copied()
+            pub fn from_rest_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().find(|value| value.rest_name() == Some(name)).copied()
             }
 
             /// Returns the word of the REST interface; none where nothing is set.
             #[must_use]
-            pub const fn word(self) -> Option<&'static str> {
+            pub const fn rest_name(self) -> Option<&'static str> {
                 match self {
                     Self::Unspecified => None,
-                    $(Self::$value => Some($word)),+
+                    $(Self::$value => Some($name)),+
                 }
             }
         }
     )+};
 }
 
-words! {
+rest_names! {
     ApiKeyScope {
         PaymentsRead = "payments:read",
         PaymentsWrite = "payments:write",
@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn a_word_reads_back() {
         for kind in EventType::ALL {
-            assert_eq!(kind.word().and_then(EventType::of_word), Some(*kind));
+            assert_eq!(kind.rest_name().and_then(EventType::from_rest_name), Some(*kind));
         }
-        assert_eq!((EventType::of_word("payment.created"), EventType::of_word("")), (None, None));
+        assert_eq!((EventType::from_rest_name("payment.created"), EventType::from_rest_name("")), (None, None));
     }
 }

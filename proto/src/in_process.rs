@@ -7,23 +7,32 @@ use tonic::{Request, Response, Status};
 use crate::{Engine, v1};
 
 /// What the engine answers.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send + 'a>>;
+pub type ResponseFuture<'a, T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send + 'a>>;
 
 /// The engine as a value of this process: the same methods as its generated servers have, called by function.
-pub trait Direct: Send + Sync {
+pub trait InProcessEngine: Send + Sync {
     /// Opens a payment.
-    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::CreatePaymentResponse>;
+    fn create_payment(
+        &self,
+        request: Request<v1::CreatePaymentRequest>,
+    ) -> ResponseFuture<'_, v1::CreatePaymentResponse>;
     /// Reads a payment.
-    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::GetPaymentResponse>;
+    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> ResponseFuture<'_, v1::GetPaymentResponse>;
     /// Reads a payment's state alone.
     fn get_payment_status(
         &self,
         request: Request<v1::GetPaymentStatusRequest>,
-    ) -> Answer<'_, v1::GetPaymentStatusResponse>;
+    ) -> ResponseFuture<'_, v1::GetPaymentStatusResponse>;
     /// Judges a signed payment.
-    fn verify_payment(&self, request: Request<v1::VerifyPaymentRequest>) -> Answer<'_, v1::VerifyPaymentResponse>;
+    fn verify_payment(
+        &self,
+        request: Request<v1::VerifyPaymentRequest>,
+    ) -> ResponseFuture<'_, v1::VerifyPaymentResponse>;
     /// Hands a signed payment in.
-    fn settle_payment(&self, request: Request<v1::SettlePaymentRequest>) -> Answer<'_, v1::SettlePaymentResponse>;
+    fn settle_payment(
+        &self,
+        request: Request<v1::SettlePaymentRequest>,
+    ) -> ResponseFuture<'_, v1::SettlePaymentResponse>;
 }
 
 /// Calls by function where that is possible, and by message elsewhere.
@@ -31,12 +40,12 @@ macro_rules! calls {
     ($($method:ident($client:ident, $Request:ident) -> $Response:ident;)+) => {
         impl Engine {
             $(
-                #[doc = concat!("Makes the call [`Direct::", stringify!($method), "`], wherever the engine is.")]
+                #[doc = concat!("Makes the call [`InProcessEngine::", stringify!($method), "`], wherever the engine is.")]
                 ///
                 /// # Errors
                 /// The engine's own, and that of the way there.
                 pub async fn $method(&self, request: Request<v1::$Request>) -> Result<Response<v1::$Response>, Status> {
-                    match self.direct() {
+                    match self.in_process() {
                         Some(engine) => engine.$method(request).await,
                         None => self.$client().$method(request).await,
                     }
