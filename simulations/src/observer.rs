@@ -25,8 +25,9 @@ use engine::{
     payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType, Outcome},
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
-use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, Write};
+use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
 
 pub use crate::customers::answers::Sold;
 use crate::{
@@ -73,7 +74,7 @@ pub struct Observer {
     /// Deliveries.
     pub deliveries: Index<DeliveryId, Carried>,
     /// Claims.
-    pub claims: Index<TxId, Claimed>,
+    pub claims: Index<TxId, ClaimRecord>,
     /// Nonces of claims.
     pub nonces: Index<(AccountName, String), TxId>,
     /// The scanner's cursor.
@@ -154,7 +155,7 @@ pub struct Observer {
     pub told: IndexSet<TxId>,
     /// The account that collects fees.
     pub fee_account: Option<AccountName>,
-    /// Batches whose fate is unknown.
+    /// Batches whose outcome is unknown.
     pub maybe: Vec<Batch>,
     /// What each receiver said to the attempt under way.
     pub answered: BTreeMap<(DeliveryId, u32), Outcome>,
@@ -291,15 +292,15 @@ impl Observer {
                     self.claims.insert(claimed.tx_id, claimed.clone());
                     self.nonces.insert(name, claimed.tx_id);
                 }
-                Write::Fate { tx_id, fate, .. } => {
-                    self.marks.push(match fate {
-                        Fate::Open => "a claim is open again",
-                        Fate::Settled { .. } => "a claim is settled",
-                        Fate::Refused { .. } => "a claim is refused",
-                        Fate::Buried => "a claim is buried",
+                Write::ClaimOutcome { tx_id, outcome, .. } => {
+                    self.marks.push(match outcome {
+                        ClaimOutcome::Open => "a claim is open again",
+                        ClaimOutcome::Settled { .. } => "a claim is settled",
+                        ClaimOutcome::Refused { .. } => "a claim is refused",
+                        ClaimOutcome::Expired => "a claim is buried",
                     });
                     if let Some(claimed) = self.claims.get_mut(tx_id) {
-                        claimed.fate = fate.clone();
+                        claimed.outcome = outcome.clone();
                     }
                 }
                 Write::Attempt { delivery, attempt } => self.attempt_written(delivery, attempt),
@@ -536,7 +537,7 @@ impl Observer {
     }
 }
 
-fn session_of(claimed: &Claimed) -> Option<PaymentId> {
+fn session_of(claimed: &ClaimRecord) -> Option<PaymentId> {
     let Purpose::Session(id) = claimed.purpose else { return None };
     Some(id)
 }

@@ -21,11 +21,12 @@ use engine::{
     },
     time::Timestamp,
     webhook::{Outcome, SCHEDULE, Secret},
+    x402::{ClaimOutcome, Purpose},
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;
 use sha2::Sha256;
-use storage::{Fate, Handling, Purpose, Unmatched};
+use storage::{Handling, Unmatched};
 
 use crate::observer::{Answer, Attempted, BooksWrite, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
 
@@ -250,8 +251,10 @@ fn settled_is_paid(observer: &Observer, answer: &Answer<'_>) -> Verdict {
 fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {
     let Answer::Facilitated { tx_id } = answer else { return Ok(()) };
     hold(!observer.told.contains(tx_id), || format!("{tx_id} was called a success twice"))?;
-    let settled =
-        observer.claims.get(tx_id).is_some_and(|claimed| matches!(claimed.fate, Fate::Settled { told: true, .. }));
+    let settled = observer
+        .claims
+        .get(tx_id)
+        .is_some_and(|claimed| matches!(claimed.outcome, ClaimOutcome::Settled { is_reported: true, .. }));
     hold(settled, || format!("{tx_id} is called a success and is not durably settled"))
 }
 
@@ -278,10 +281,11 @@ fn let_go_is_not_taken(end: &End<'_>) -> FinalVerdict {
         return Err((format!("the claim on {tx_id} was let go of and it is on the chain"), observer.target(*tx_id)));
     }
     for claimed in observer.claims.values() {
-        let is_over = matches!(claimed.fate, Fate::Refused { .. } | Fate::Buried);
+        let is_over = matches!(claimed.outcome, ClaimOutcome::Refused { .. } | ClaimOutcome::Expired);
         let is_there = observer.true_ids.contains(&claimed.tx_id);
         if is_over && is_there && !may_be(&claimed.tx_id) {
-            let text = format!("{} is on the chain for good and its fate is kept as {:?}", claimed.tx_id, claimed.fate);
+            let text =
+                format!("{} is on the chain for good and its fate is kept as {:?}", claimed.tx_id, claimed.outcome);
             return Err((text, None));
         }
     }
@@ -331,7 +335,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
     }
     for claimed in end.observer.claims.values() {
         if let Purpose::Facilitated(facilitation) = &claimed.purpose
-            && claimed.fate == Fate::Open
+            && claimed.outcome == ClaimOutcome::Open
             && end.observer.final_time > facilitation.expiration + Duration::from_secs(120)
         {
             return Err((format!("the fate of {} is open for good", claimed.tx_id), None));

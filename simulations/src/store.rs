@@ -106,7 +106,7 @@ fn watch(world: &World, batch: &Batch, outcome: &Result<(), CommitError>) {
             world.observe(|observer| observer.committed(batch));
         }
         Err(CommitError::Unknown(why)) => {
-            world.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's fate is unknown: {why}"));
+            world.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
             world.observe(|observer| observer.maybe.push(batch.clone()));
         }
         Err(refused) => {
@@ -154,7 +154,7 @@ impl Store for SimStore {
     }
 }
 
-/// Says whether a batch whose fate is unknown is in the store after all.
+/// Says whether a batch whose outcome is unknown is in the store after all.
 ///
 /// # Errors
 /// The store's.
@@ -172,7 +172,9 @@ pub(crate) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
                 store.merchant(merchant.id).await?.is_some_and(|stored| *stored == **merchant)
             }
             Write::Claim(claimed) => store.claim(claimed.tx_id).await?.is_some(),
-            Write::Fate { tx_id, fate, .. } => store.claim(*tx_id).await?.is_some_and(|stored| stored.fate == *fate),
+            Write::ClaimOutcome { tx_id, outcome, .. } => {
+                store.claim(*tx_id).await?.is_some_and(|stored| stored.outcome == *outcome)
+            }
             Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
             Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
             Write::BeginEpoch(epoch) => store.epoch().await? == *epoch,

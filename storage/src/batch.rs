@@ -12,12 +12,11 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::Merchant,
-    money::Money,
-    payment::{ClaimFinality, Credit, Payment, Rate},
+    payment::{Credit, Payment, Rate},
     quota::{Quota, Reached},
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType},
-    x402::{Proof, Reason},
+    x402::{ClaimOutcome, ClaimRecord},
 };
 
 /// Writes that become durable together.
@@ -86,15 +85,15 @@ pub enum Write {
     /// id and its delivery's are never used for another.
     Event(EventRecord),
     /// The transaction of a claim, its nonce and its identifier; refused if any of them was ever claimed before.
-    Claim(Claimed),
-    /// The fate of a claim; refused unless the stored one is `expected`.
-    Fate {
+    Claim(ClaimRecord),
+    /// The outcome of a claim; refused unless the stored one is `expected`.
+    ClaimOutcome {
         /// The claimed transaction.
         tx_id: TxId,
         /// What it replaces.
-        expected: Fate,
+        expected: ClaimOutcome,
         /// What became of it.
-        fate: Fate,
+        outcome: ClaimOutcome,
     },
     /// An attempt that was made: the delivery moves to its next due time, or leaves the outbox.
     Attempt {
@@ -231,80 +230,6 @@ pub struct EventRecord {
     pub is_test: bool,
 }
 
-/// A transaction that was claimed. Claims are kept for ever, but for those that [`Claimed::is_forgettable`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimed {
-    /// The transaction.
-    pub tx_id: TxId,
-    /// Who is paid. Nonces and identifiers are unique for each.
-    pub pay_to: AccountName,
-    /// The payer's nonce.
-    pub nonce: String,
-    /// The payer's own name for the payment, where it has one.
-    pub identifier: Option<String>,
-    /// What its payer is recognized by when it shows the payment again.
-    pub proof: Proof,
-    /// What it pays for.
-    pub purpose: Purpose,
-    /// What became of it; for a session that was paid, the payment tells.
-    pub fate: Fate,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// What a claimed transaction pays for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Purpose {
-    /// A session of ours.
-    Session(PaymentId),
-    /// Something of somebody else's, which we only bring onto the chain.
-    Facilitated(Box<Facilitation>),
-}
-
-/// A payment for somebody else's server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facilitation {
-    /// Who pays.
-    pub payer: AccountName,
-    /// The merchant whose API key the request carried.
-    pub seller: Option<MerchantId>,
-    /// The digest of the seller's idempotency key; the success is reported under this key and no other.
-    pub request_key: Option<[u8; 32]>,
-    /// How much.
-    pub amount: Money,
-    /// What for, in its server's words.
-    pub resource: String,
-    /// The signed transaction, ready to be broadcast again.
-    pub signed_json: String,
-    /// The chain takes it until then.
-    pub expiration: Timestamp,
-    /// What counts as settled.
-    pub finality: ClaimFinality,
-}
-
-/// What became of a claimed transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
-    /// It is on its way, or its session tells.
-    Open,
-    /// It happened.
-    Settled {
-        /// Whether somebody was told of the success; nobody is told twice.
-        told: bool,
-        /// The block it was seen in; none where a node's word was enough.
-        block_num: Option<u32>,
-    },
-    /// The chain refused it before it was ever accepted.
-    Refused {
-        /// The reason.
-        reason: Reason,
-        /// The same for people.
-        message: String,
-    },
-    /// It expired without happening.
-    Buried,
-}
-
 /// How far the chain has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
@@ -403,7 +328,7 @@ pub enum CommitError {
     },
     /// The transaction, nonce or identifier of a claim is taken. Nothing was written.
     #[error("{} is claimed already", .0.tx_id)]
-    Claimed(Box<Claimed>),
+    Claimed(Box<ClaimRecord>),
     /// A transfer of a claim's transaction was assigned to a session. Nothing was written.
     #[error("a transfer of the transaction is assigned to {0}")]
     Assigned(PaymentId),
@@ -425,25 +350,6 @@ pub enum CommitError {
     /// The disk failed. It may have been written or not: only a restart can tell. The process must stop.
     #[error("the outcome of a write is unknown: {0}")]
     Unknown(String),
-}
-
-impl Claimed {
-    /// Says whether the claim may be forgotten once its transaction has expired for good: it is decided, and no merchant
-    /// asked for it.
-    #[must_use]
-    pub fn is_forgettable(&self) -> bool {
-        let is_nobodys = matches!(&self.purpose, Purpose::Facilitated(facilitation) if facilitation.seller.is_none());
-        is_nobodys && self.fate != Fate::Open
-    }
-
-    /// Returns what the transaction pays for somebody else's server, unless it is certain that it never did.
-    #[must_use]
-    pub fn sale(&self) -> Option<&Facilitation> {
-        match (&self.purpose, &self.fate) {
-            (Purpose::Facilitated(facilitation), Fate::Open | Fate::Settled { .. }) => Some(facilitation),
-            _ => None,
-        }
-    }
 }
 
 impl Unmatched {

@@ -8,10 +8,7 @@ mod embedded;
 mod record;
 mod store;
 
-pub use batch::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Invoicing, Purpose, Unmatched,
-    UnmatchedReason, Write,
-};
+pub use batch::{Batch, CommitError, Cursor, EventRecord, Handling, Invoicing, Unmatched, UnmatchedReason, Write};
 pub use embedded::{
     commit::committer::CommitMode,
     maintenance::{

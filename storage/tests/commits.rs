@@ -10,10 +10,11 @@ use engine::{
     payment::{Claim, ClaimFinality, Credit, Disposition, Finality, Payment, Rate, Route, State},
     time::Timestamp,
     webhook::DeliveryState,
+    x402::{ClaimOutcome, ClaimRecord},
 };
 use storage::{
-    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EmbeddedStore, EventRecord, Fate, Handling, Passed,
-    PaymentQuery, Unmatched, UnmatchedReason, Vicinity, Write, prelude::*,
+    Batch, CommitError, DeliveryQuery, DueWork, EmbeddedStore, EventRecord, Handling, Passed, PaymentQuery, Unmatched,
+    UnmatchedReason, Vicinity, Write, prelude::*,
 };
 
 use crate::samples::*;
@@ -417,7 +418,7 @@ async fn a_nonce_and_an_identifier_are_unique_for_each_payee() {
     let store = in_memory();
     let named = |number, payee: &str, nonce: &str, identifier: Option<&str>| {
         let identifier = identifier.map(str::to_owned);
-        Claimed { pay_to: account(payee), identifier, ..claimed(number, nonce) }
+        ClaimRecord { pay_to: account(payee), identifier, ..claimed(number, nonce) }
     };
     let claim = |claimed| store.commit(Batch::of(Write::Claim(claimed)));
     let first = named(1, "shop", "n", Some("i"));
@@ -439,21 +440,21 @@ async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
     let claim = facilitated(1, "a nonce");
     store.commit(Batch::of(Write::Claim(claim.clone()))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), std::slice::from_ref(&claim));
-    let decide = |expected, fate| Batch::of(Write::Fate { tx_id: claim.tx_id, expected, fate });
-    let settled = |told| Fate::Settled { told, block_num: Some(7) };
+    let decide = |expected, outcome| Batch::of(Write::ClaimOutcome { tx_id: claim.tx_id, expected, outcome });
+    let settled = |is_reported| ClaimOutcome::Settled { is_reported, block_num: Some(7) };
     assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
-    store.commit(decide(Fate::Open, settled(false))).await.unwrap();
+    store.commit(decide(ClaimOutcome::Open, settled(false))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), []);
     store.commit(decide(settled(false), settled(true))).await.unwrap();
     assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
-    assert_eq!(store.claim(claim.tx_id).await.unwrap().unwrap().fate, settled(true));
-    store.commit(decide(settled(true), Fate::Open)).await.unwrap();
+    assert_eq!(store.claim(claim.tx_id).await.unwrap().unwrap().outcome, settled(true));
+    store.commit(decide(settled(true), ClaimOutcome::Open)).await.unwrap();
     assert_eq!(
         store.open_facilitations().await.unwrap(),
         std::slice::from_ref(&claim),
         "who is undecided is asked for"
     );
-    store.commit(decide(Fate::Open, settled(true))).await.unwrap();
+    store.commit(decide(ClaimOutcome::Open, settled(true))).await.unwrap();
     let session = claimed(2, "another");
     store.commit(Batch::of(Write::Claim(session))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), [], "a session of ours follows its own");

@@ -17,11 +17,12 @@ use engine::{
     payment::{Credit, Payment, Rate, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EmbeddedStore, EventRecord, Fate, Handling, Invoicing,
-    MerchantQuery, PaymentQuery, Purpose, Unmatched, Write, prelude::*,
+    Batch, CommitError, Cursor, DeliveryQuery, EmbeddedStore, EventRecord, Handling, Invoicing, MerchantQuery,
+    PaymentQuery, Unmatched, Write, prelude::*,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -40,7 +41,7 @@ struct Model {
     deliveries: BTreeMap<(MerchantId, DeliveryId), Logged>,
     endpoints: BTreeMap<MerchantId, Endpoint>,
     attempts: BTreeMap<EventId, Vec<Attempt>>,
-    claims: Vec<Claimed>,
+    claims: Vec<ClaimRecord>,
     remembered: Vec<Remembered>,
     cursor: Option<Cursor>,
     unmatched: Vec<Unmatched>,
@@ -175,10 +176,10 @@ impl Model {
                 }
                 self.claims.push(claimed.clone());
             }
-            Write::Fate { tx_id, expected, fate } => {
-                let claimed = self.claims.iter_mut().find(|c| c.tx_id == *tx_id && c.fate == *expected);
+            Write::ClaimOutcome { tx_id, expected, outcome } => {
+                let claimed = self.claims.iter_mut().find(|c| c.tx_id == *tx_id && c.outcome == *expected);
                 let Some(claimed) = claimed else { return Err(conflict()) };
-                claimed.fate = fate.clone();
+                claimed.outcome = outcome.clone();
             }
             Write::Remember { remembered: new, .. } => {
                 let stored = self.remembered.iter_mut().find(|r| (r.merchant, r.key) == (new.merchant, new.key));
@@ -349,7 +350,7 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
     assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
     let in_flight: Vec<_> = model.payments.values().filter(|p| p.is_undecided()).map(|p| p.id).collect();
     assert_eq!(store.in_flight().await.unwrap(), in_flight);
-    let is_open = |c: &&Claimed| matches!(c.purpose, Purpose::Facilitated(_)) && c.fate == Fate::Open;
+    let is_open = |c: &&ClaimRecord| matches!(c.purpose, Purpose::Facilitated(_)) && c.outcome == ClaimOutcome::Open;
     let mut facilitations: Vec<_> = model.claims.iter().filter(is_open).cloned().collect();
     facilitations.sort_by_key(|c| c.tx_id);
     assert_eq!(store.open_facilitations().await.unwrap(), facilitations);

@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use engine::{ids::MerchantId, ledger::TxId, time::Timestamp};
-use storage::{Batch, Claimed, CommitError, Facilitation, Fate, Handling, Purpose, Write, prelude::*};
+use engine::{
+    ids::MerchantId,
+    ledger::TxId,
+    time::Timestamp,
+    x402::{ClaimOutcome, ClaimRecord, Facilitation, Purpose},
+};
+use storage::{Batch, CommitError, Handling, Write, prelude::*};
 
 use crate::samples::*;
 
@@ -36,20 +41,21 @@ async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
     assert_eq!(both, taken);
     assert_eq!(store.claim(tx_id(3)).await.unwrap(), None, "nothing of it is written");
     // What settled stays a sale; what never happened may be assigned when it is found all the same.
-    let settled = Fate::Settled { told: true, block_num: Some(1) };
-    let fate = |expected: Fate, fate| Batch::of(Write::Fate { tx_id: tx_id(1), expected, fate });
-    store.commit(fate(Fate::Open, settled.clone())).await.unwrap();
+    let settled = ClaimOutcome::Settled { is_reported: true, block_num: Some(1) };
+    let outcome =
+        |expected: ClaimOutcome, outcome| Batch::of(Write::ClaimOutcome { tx_id: tx_id(1), expected, outcome });
+    store.commit(outcome(ClaimOutcome::Open, settled.clone())).await.unwrap();
     assert!(matches!(store.commit(assign(1)).await, Err(CommitError::Claimed(_))));
-    store.commit(fate(settled, Fate::Buried)).await.unwrap();
+    store.commit(outcome(settled, ClaimOutcome::Expired)).await.unwrap();
     store.commit(assign(1)).await.unwrap();
 }
 
 /// A claim for somebody else's server that is decided.
-fn decided(number: u8, nonce: &str, seller: Option<MerchantId>) -> Claimed {
+fn decided(number: u8, nonce: &str, seller: Option<MerchantId>) -> ClaimRecord {
     let claimed = facilitated(number, nonce);
     let Purpose::Facilitated(facilitation) = claimed.purpose else { panic!() };
     let purpose = Purpose::Facilitated(Box::new(Facilitation { seller, ..*facilitation }));
-    Claimed { purpose, fate: Fate::Settled { told: true, block_num: Some(1) }, ..claimed }
+    ClaimRecord { purpose, outcome: ClaimOutcome::Settled { is_reported: true, block_num: Some(1) }, ..claimed }
 }
 
 #[tokio::test]
@@ -57,11 +63,12 @@ async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
     let store = in_memory();
     let kept = [
         facilitated(1, "open"),
-        Claimed { fate: Fate::Buried, ..claimed(2, "session") },
+        ClaimRecord { outcome: ClaimOutcome::Expired, ..claimed(2, "session") },
         decided(3, "seller", Some(merchant_id(1))),
     ];
-    let named = Claimed { identifier: Some("0123456789abcdef".to_owned()), ..decided(5, "named", None) };
-    let gone = [decided(4, "gone", None), named, Claimed { fate: Fate::Buried, ..decided(6, "buried", None) }];
+    let named = ClaimRecord { identifier: Some("0123456789abcdef".to_owned()), ..decided(5, "named", None) };
+    let gone =
+        [decided(4, "gone", None), named, ClaimRecord { outcome: ClaimOutcome::Expired, ..decided(6, "buried", None) }];
     for claimed in kept.iter().chain(&gone) {
         store.commit(Batch::of(Write::Claim(claimed.clone()))).await.unwrap();
     }
@@ -84,8 +91,9 @@ async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
     }
     let ids: Vec<TxId> = gone.iter().map(|claimed| claimed.tx_id).collect();
     // A claim is not decided anew after it was forgotten, in the same commit neither.
-    let fate = Write::Fate { tx_id: ids[0], expected: gone[0].fate.clone(), fate: Fate::Buried };
-    let both = store.commit(Batch::of(Write::ForgetClaims(ids.clone())).and(fate)).await;
+    let outcome =
+        Write::ClaimOutcome { tx_id: ids[0], expected: gone[0].outcome.clone(), outcome: ClaimOutcome::Expired };
+    let both = store.commit(Batch::of(Write::ForgetClaims(ids.clone())).and(outcome)).await;
     assert!(matches!(both, Err(CommitError::Conflict { .. })), "{both:?}");
     store.commit(Batch::of(Write::ForgetClaims(ids.clone()))).await.unwrap();
     let twice = store.commit(Batch::of(Write::ForgetClaims(ids))).await;

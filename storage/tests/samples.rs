@@ -13,11 +13,10 @@ use engine::{
     payment::{ClaimFinality, Command, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, State, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType, Outcome, Secret},
-    x402::Proof,
+    x402::{ClaimOutcome, ClaimRecord, Facilitation, Proof, Purpose},
 };
 use storage::{
-    Batch, Claimed, CommitMode, Cursor, EmbeddedStore, EventRecord, Facilitation, Fate, Options, Purpose, Unmatched,
-    UnmatchedReason, Vault, Write,
+    Batch, CommitMode, Cursor, EmbeddedStore, EventRecord, Options, Unmatched, UnmatchedReason, Vault, Write,
 };
 
 /// The moment everything starts at.
@@ -158,16 +157,16 @@ pub(crate) fn tx_id(number: u8) -> TxId {
     TxId([number; 20])
 }
 
-pub(crate) fn claimed(number: u8, nonce: &str) -> Claimed {
+pub(crate) fn claimed(number: u8, nonce: &str) -> ClaimRecord {
     let purpose = Purpose::Session(payment_id(u64::from(number)));
-    Claimed {
+    ClaimRecord {
         tx_id: tx_id(number),
         pay_to: account("shop"),
         nonce: nonce.to_owned(),
         identifier: None,
         proof: proof(number),
         purpose,
-        fate: Fate::Open,
+        outcome: ClaimOutcome::Open,
         at: START,
     }
 }
@@ -178,7 +177,7 @@ pub(crate) fn proof(number: u8) -> Proof {
 }
 
 /// A claim for somebody else's server.
-pub(crate) fn facilitated(number: u8, nonce: &str) -> Claimed {
+pub(crate) fn facilitated(number: u8, nonce: &str) -> ClaimRecord {
     let facilitation = Facilitation {
         payer: AccountName::parse("agent").unwrap(),
         seller: None,
@@ -189,7 +188,7 @@ pub(crate) fn facilitated(number: u8, nonce: &str) -> Claimed {
         expiration: at(60),
         finality: ClaimFinality::InBlock,
     };
-    Claimed { purpose: Purpose::Facilitated(Box::new(facilitation)), ..claimed(number, nonce) }
+    ClaimRecord { purpose: Purpose::Facilitated(Box::new(facilitation)), ..claimed(number, nonce) }
 }
 
 pub(crate) fn cursor(number: u32) -> Cursor {

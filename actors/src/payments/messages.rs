@@ -6,8 +6,9 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     payment::{Command, Payment, Rejection},
+    x402::ClaimRecord,
 };
-use storage::{Claimed, ReadError};
+use storage::ReadError;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
@@ -29,7 +30,7 @@ pub enum SessionError {
     },
     /// The transaction or nonce is claimed for a session.
     #[error("{} is claimed already", .0.tx_id)]
-    Claimed(Box<Claimed>),
+    Claimed(Box<ClaimRecord>),
     /// A transfer of the transaction was assigned to a session.
     #[error("a transfer of the transaction is assigned to {0}")]
     Assigned(PaymentId),

@@ -11,9 +11,10 @@ use engine::{
     mutant,
     payment::{self, Command, Credit, Effect, Event, ExceptionEvent, Payment, Rejection, Transition},
     webhook::{self, EventType},
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, Claimed, CommitError, EventRecord, Fate, Handling, Purpose, Write};
+use storage::{Batch, CommitError, EventRecord, Handling, Write};
 use tracing::Instrument as _;
 
 use crate::{
@@ -268,14 +269,14 @@ impl PaymentActor {
             }));
         }
         match command {
-            Command::Claim(claim) => batch.and(Write::Claim(Claimed {
+            Command::Claim(claim) => batch.and(Write::Claim(ClaimRecord {
                 tx_id: claim.tx_id,
                 pay_to: payment.pay_to,
                 nonce: claim.nonce.clone(),
                 identifier: claim.identifier.clone(),
                 proof: claim.proof.clone(),
                 purpose: Purpose::Session(payment.id),
-                fate: Fate::Open,
+                outcome: ClaimOutcome::Open,
                 at: claim.claimed_at,
             })),
             Command::Attach(attachment) => batch.and(Write::Handle {
@@ -283,10 +284,10 @@ impl PaymentActor {
                 place: attachment.transfer.place,
                 handling: Handling::Assigned { payment: payment.id, by: attachment.by.clone(), at: payment.updated_at },
             }),
-            Command::Refuse { tx_id, reason, message } => batch.and(Write::Fate {
+            Command::Refuse { tx_id, reason, message } => batch.and(Write::ClaimOutcome {
                 tx_id: *tx_id,
-                expected: Fate::Open,
-                fate: Fate::Refused { reason: *reason, message: message.clone() },
+                expected: ClaimOutcome::Open,
+                outcome: ClaimOutcome::Refused { reason: *reason, message: message.clone() },
             }),
             _ => batch,
         }

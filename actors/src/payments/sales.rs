@@ -1,7 +1,9 @@
 //! Sales: transfers that were settled by x402 for somebody's resource. They pay no session and are nobody's to assign.
 
-use engine::{ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp};
-use storage::{Facilitation, Unmatched};
+use engine::{
+    ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp, x402::Facilitation,
+};
+use storage::Unmatched;
 
 use crate::{context::Context, error::EngineError, payments::handle::Payments, webhooks::announcements::MAX_OWNERS};
 

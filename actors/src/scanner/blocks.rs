@@ -15,9 +15,10 @@ use engine::{
     ownership::proof_of,
     payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
+    x402::{ClaimRecord, Purpose},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, Claimed, CommitError, Cursor, Purpose, ReadError, Unmatched, UnmatchedReason, Write};
+use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -500,7 +501,7 @@ impl Scanner {
             // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
             let claimed = self.context.sound(self.context.env.store.claim(transfer.tx_id).await)?.flatten();
             match claimed {
-                Some(Claimed { purpose: Purpose::Session(id), .. }) => return Ok(Concern::Session(id, false)),
+                Some(ClaimRecord { purpose: Purpose::Session(id), .. }) => return Ok(Concern::Session(id, false)),
                 Some(claimed) if claimed.sale().is_some() => return Ok(Concern::Sale),
                 _ => {}
             }

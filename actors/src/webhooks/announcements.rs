@@ -5,8 +5,9 @@ use engine::{
     merchant::Merchant,
     time::Timestamp,
     webhook::{self, AccountChange, EventType, SettledSale},
+    x402::ClaimRecord,
 };
-use storage::{Claimed, EventRecord, ReadError, Write};
+use storage::{EventRecord, ReadError, Write};
 
 use crate::context::Context;
 
@@ -17,7 +18,7 @@ pub(crate) const MAX_OWNERS: usize = 20;
 /// unless it has proven the account those of the merchants that have.
 pub(crate) async fn sale_events(
     context: &Context,
-    claimed: &Claimed,
+    claimed: &ClaimRecord,
     block_num: Option<u32>,
     at: Timestamp,
 ) -> Result<Vec<(MerchantId, Write)>, ReadError> {

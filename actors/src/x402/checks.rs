@@ -11,11 +11,10 @@ use engine::{
     hive::Authorized,
     mutant,
     x402::{
-        Expected, PaymentPayload, Presented, Proof, Reason, Refused, Requirements, authorize, candidate_ids,
-        check_balance,
+        ClaimRecord, Expected, PaymentPayload, Presented, Proof, Purpose, Reason, Refused, Requirements, authorize,
+        candidate_ids, check_balance,
     },
 };
-use storage::{Claimed, Purpose};
 
 use crate::{
     environment::{Account, TxStatus},
@@ -59,7 +58,7 @@ impl X402 {
     }
 
     /// Says who shows a payment of which something is claimed.
-    pub(crate) fn seen_as(&self, claimed: Claimed, payload: &PaymentPayload) -> Seen {
+    pub(crate) fn seen_as(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> Seen {
         let is_shown = claimed.proof.is_shown_by(&claimed.nonce, payload, self.access.context.settings.chain_id);
         if is_shown || mutant!("anybody-shows-a-payment") {
             return Seen::ByItsPayer(Box::new(claimed));
@@ -161,7 +160,7 @@ pub(crate) enum Seen {
     /// Nothing of it was ever claimed.
     Never,
     /// Its payer shows the claimed payment again: same nonce, same bytes, signed by the same keys.
-    ByItsPayer(Box<Claimed>),
+    ByItsPayer(Box<ClaimRecord>),
     /// Another payment was claimed under the payer's own name for it.
     UnderItsIdentifier,
     /// The transaction or the nonce is claimed, and nothing proves that this is the payer.
@@ -179,7 +178,7 @@ pub(crate) fn duplicate(seen: &Seen, target: &Target) -> X402Error {
     }
 }
 
-pub(crate) fn is_target(claimed: &Claimed, target: &Target) -> bool {
+pub(crate) fn is_target(claimed: &ClaimRecord, target: &Target) -> bool {
     match target {
         Target::Session(id) => claimed.purpose == Purpose::Session(*id),
         Target::Requirements(requirements) => is_for(claimed, requirements),
@@ -187,7 +186,7 @@ pub(crate) fn is_target(claimed: &Claimed, target: &Target) -> bool {
 }
 
 /// Says whether a claim was made for these requirements.
-pub(crate) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
+pub(crate) fn is_for(claimed: &ClaimRecord, requirements: &Requirements) -> bool {
     match &claimed.purpose {
         Purpose::Facilitated(facilitation) => {
             claimed.pay_to == requirements.pay_to

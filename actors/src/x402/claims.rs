@@ -1,7 +1,11 @@
 //! Claims of transactions for other servers: stored before the broadcast, decided once, and reported once.
 
-use engine::{idempotency::Remembered, ledger::TxId};
-use storage::{Batch, Claimed, CommitError, Fate, Write};
+use engine::{
+    idempotency::Remembered,
+    ledger::TxId,
+    x402::{ClaimOutcome, ClaimRecord},
+};
+use storage::{Batch, CommitError, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -13,7 +17,7 @@ use crate::{
 /// What others tell the facilitator.
 pub(crate) enum FacilitatorMsg {
     /// Bring a claimed transaction onto the chain, and report when its outcome is stored.
-    Follow(Box<Claimed>, oneshot::Sender<()>),
+    Follow(Box<ClaimRecord>, oneshot::Sender<()>),
     /// The outcome of a transaction is stored.
     Decided(TxId),
 }
@@ -21,7 +25,7 @@ pub(crate) enum FacilitatorMsg {
 /// Stores a claim before anything is broadcast, and with it the key it was asked for under.
 pub(crate) async fn claim(
     context: &Context,
-    claimed: &Claimed,
+    claimed: &ClaimRecord,
     remembered: Option<Remembered>,
 ) -> Result<(), ClaimError> {
     let batch = Batch::of(Write::Claim(claimed.clone()));
@@ -50,7 +54,7 @@ pub(crate) async fn tell(
     tx_id: TxId,
     block_num: Option<u32>,
 ) -> Result<(), SessionError> {
-    let settled = |told| Fate::Settled { told, block_num };
+    let settled = |is_reported| ClaimOutcome::Settled { is_reported, block_num };
     decide(context, notifier, tx_id, settled(false), settled(true)).await
 }
 
@@ -59,19 +63,19 @@ pub(crate) async fn decide(
     context: &Context,
     notifier: &Notifier,
     tx_id: TxId,
-    expected: Fate,
-    fate: Fate,
+    expected: ClaimOutcome,
+    outcome: ClaimOutcome,
 ) -> Result<(), SessionError> {
     let mut told = Vec::new();
     // A settlement is announced with the commit that makes it one.
-    if let (Fate::Open, Fate::Settled { block_num, .. }) = (&expected, &fate) {
+    if let (ClaimOutcome::Open, ClaimOutcome::Settled { block_num, .. }) = (&expected, &outcome) {
         let failed = |error: storage::ReadError| read_failed(context, &error);
         let claimed = context.sound(context.env.store.claim(tx_id).await).map_err(failed)?.flatten();
         if let Some(claimed) = claimed {
             told = sale_events(context, &claimed, *block_num, context.now()).await.map_err(failed)?;
         }
     }
-    let mut batch = Batch::of(Write::Fate { tx_id, expected, fate });
+    let mut batch = Batch::of(Write::ClaimOutcome { tx_id, expected, outcome });
     let (merchants, events): (Vec<_>, Vec<_>) = told.into_iter().unzip();
     batch.writes.extend(events);
     context.env.store.commit(batch).await.map_err(|error| failed(context, error))?;

@@ -2,9 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use engine::{ledger::TxId, payment::ClaimFinality, time::Timestamp};
+use engine::{
+    ledger::TxId,
+    payment::ClaimFinality,
+    time::Timestamp,
+    x402::{ClaimOutcome, ClaimRecord, Facilitation, Purpose},
+};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Claimed, Facilitation, Fate, Purpose};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -66,7 +70,7 @@ impl Actor for Facilitator {
             FacilitatorMsg::Follow(claimed, waiting) => {
                 let tx_id = claimed.tx_id;
                 let stored = self.context.sound(self.context.env.store.claim(tx_id).await)?.flatten();
-                if stored.is_some_and(|stored| stored.fate == Fate::Open) {
+                if stored.is_some_and(|stored| stored.outcome == ClaimOutcome::Open) {
                     if !open.followed.contains_key(&tx_id) {
                         self.follow(&myself, open, *claimed, false);
                     }
@@ -83,7 +87,7 @@ impl Actor for Facilitator {
 }
 
 impl Facilitator {
-    fn follow(&self, myself: &ActorRef<FacilitatorMsg>, open: &mut Open, claimed: Claimed, may_be_out: bool) {
+    fn follow(&self, myself: &ActorRef<FacilitatorMsg>, open: &mut Open, claimed: ClaimRecord, may_be_out: bool) {
         let tx_id = claimed.tx_id;
         let Purpose::Facilitated(facilitation) = claimed.purpose else { return };
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
@@ -95,7 +99,7 @@ impl Facilitator {
                 // A crash may have come after the broadcast.
                 let may_be_out = may_be_out || begun > 0;
                 let outcome = bring_in(&context, &ledger, tx_id, &facilitation, claimed.at, may_be_out).await;
-                while let Err(error) = decide(&context, &notifier, tx_id, Fate::Open, outcome.clone()).await {
+                while let Err(error) = decide(&context, &notifier, tx_id, ClaimOutcome::Open, outcome.clone()).await {
                     tracing::warn!(%tx_id, %error, "cannot store the settlement outcome of {tx_id}: {error}");
                     if error != SessionError::Overloaded {
                         break;
@@ -117,31 +121,31 @@ async fn bring_in(
     facilitation: &Facilitation,
     since: Timestamp,
     mut may_be_out: bool,
-) -> Fate {
+) -> ClaimOutcome {
     let expiration = facilitation.expiration;
     loop {
         let irreversible_time = ledger.view.irreversible_time();
         if context.now() < expiration {
             match submit(context, ledger, tx_id, &facilitation.signed_json, expiration, &mut may_be_out).await {
                 Submitted::Accepted if facilitation.finality == ClaimFinality::Accepted => {
-                    return Fate::Settled { told: false, block_num: None };
+                    return ClaimOutcome::Settled { is_reported: false, block_num: None };
                 }
                 Submitted::Accepted => may_be_out = true,
                 Submitted::Refused(refused) => {
-                    return Fate::Refused { reason: refused.reason, message: refused.message };
+                    return ClaimOutcome::Refused { reason: refused.reason, message: refused.message };
                 }
                 Submitted::Unknown => {}
             }
         }
         match ledger.nodes.find_transaction(tx_id, expiration).await {
             Ok(TxStatus::InIrreversibleBlock(block_num)) => {
-                return Fate::Settled { told: false, block_num: Some(block_num) };
+                return ClaimOutcome::Settled { is_reported: false, block_num: Some(block_num) };
             }
             Ok(TxStatus::InReversibleBlock(block_num)) if facilitation.finality == ClaimFinality::InBlock => {
-                return Fate::Settled { told: false, block_num: Some(block_num) };
+                return ClaimOutcome::Settled { is_reported: false, block_num: Some(block_num) };
             }
-            Ok(TxStatus::ExpiredIrreversible) => return Fate::Buried,
-            Ok(TxStatus::Unknown) if irreversible_time > expiration => return Fate::Buried,
+            Ok(TxStatus::ExpiredIrreversible) => return ClaimOutcome::Expired,
+            Ok(TxStatus::Unknown) if irreversible_time > expiration => return ClaimOutcome::Expired,
             _ => {}
         }
         let wait = if context.now().since(since) < EARLY_UNTIL { EARLY } else { LATER };

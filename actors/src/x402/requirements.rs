@@ -5,9 +5,11 @@ use engine::{
     ids::MerchantId,
     money::usd_cents,
     mutant,
-    x402::{Expected, MemoRule, PaymentPayload, Reason, Refused, Requirements},
+    x402::{
+        ClaimOutcome, ClaimRecord, Expected, Facilitation, MemoRule, PaymentPayload, Purpose, Reason, Refused,
+        Requirements,
+    },
 };
-use storage::{Claimed, Facilitation, Fate, Purpose};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -78,14 +80,14 @@ impl X402 {
             expiration: payload.transaction.expiration,
             finality: self.access.context.settings.x402.finality_of(worth_cents),
         };
-        let claimed = Claimed {
+        let claimed = ClaimRecord {
             tx_id: checked.authorized.tx_id,
             pay_to: requirements.pay_to,
             nonce: payload.nonce.clone(),
             identifier: payload.identifier.clone(),
             proof: self.proof(payload, &checked),
             purpose: Purpose::Facilitated(Box::new(facilitation)),
-            fate: Fate::Open,
+            outcome: ClaimOutcome::Open,
             at: self.access.now(),
         };
         let remembered = caller.request_key().map(|(merchant, key)| Remembered {
@@ -141,7 +143,7 @@ impl X402 {
         caller: &Caller,
         requirements: &Requirements,
         payload: &PaymentPayload,
-    ) -> Result<Option<Claimed>, X402Error> {
+    ) -> Result<Option<ClaimRecord>, X402Error> {
         let Some((merchant, key)) = caller.request_key() else { return Ok(None) };
         let found = self.access.context.env.store.remembered(merchant, key).await;
         match found
@@ -160,7 +162,7 @@ impl X402 {
         caller: &Caller,
         requirements: &Requirements,
         payload: &PaymentPayload,
-        claimed: &Claimed,
+        claimed: &ClaimRecord,
     ) -> Result<Telling, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Telling::Never) };
         let key = caller.request_key().map(|(_, key)| key);
@@ -182,7 +184,7 @@ impl X402 {
         earlier: &Remembered,
         requirements: &Requirements,
         payload: &PaymentPayload,
-    ) -> Result<Claimed, X402Error> {
+    ) -> Result<ClaimRecord, X402Error> {
         let Made::Settlement(tx_id) = earlier.made else { return Err(EngineError::KeyReused.into()) };
         if earlier.fingerprint != settlement_fingerprint(requirements) {
             return Err(EngineError::KeyReused.into());
@@ -216,7 +218,7 @@ impl X402 {
         Ok(checked)
     }
 
-    async fn await_facilitation(&self, claimed: Claimed, telling: Telling) -> Result<Settled, X402Error> {
+    async fn await_facilitation(&self, claimed: ClaimRecord, telling: Telling) -> Result<Settled, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else {
             return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
         };
@@ -240,16 +242,18 @@ impl X402 {
         };
         let stored =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
-        match stored.map_or(Fate::Open, |claimed| claimed.fate) {
-            Fate::Open => {
+        match stored.map_or(ClaimOutcome::Open, |claimed| claimed.outcome) {
+            ClaimOutcome::Open => {
                 let message = "the transaction is on its way; ask again with the same payment";
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
-            Fate::Settled { told: true, block_num } if telling == Telling::Again || mutant!("told-twice") => {
+            ClaimOutcome::Settled { is_reported: true, block_num }
+                if telling == Telling::Again || mutant!("told-twice") =>
+            {
                 settled(block_num, true)
             }
-            Fate::Settled { told: true, .. } => Err(told_before().into()),
-            Fate::Settled { told: false, block_num } => {
+            ClaimOutcome::Settled { is_reported: true, .. } => Err(told_before().into()),
+            ClaimOutcome::Settled { is_reported: false, block_num } => {
                 match claims::tell(&self.access.context, &self.notifier, tx_id, block_num).await {
                     Ok(()) => settled(block_num, false),
                     Err(SessionError::Contended) if telling == Telling::Again => settled(block_num, true),
@@ -258,8 +262,8 @@ impl X402 {
                     Err(error) => Err(EngineError::from(error).into()),
                 }
             }
-            Fate::Refused { reason, message } => Err(refused(reason, &message).into()),
-            Fate::Buried => {
+            ClaimOutcome::Refused { reason, message } => Err(refused(reason, &message).into()),
+            ClaimOutcome::Expired => {
                 Err(refused(Reason::InvalidTransactionState, "the transaction did not happen before it expired").into())
             }
         }

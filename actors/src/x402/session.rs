@@ -9,9 +9,10 @@ use engine::{
     merchant::Merchant,
     mutant,
     payment::{Claim, Command, Payment, Rejection, State},
-    x402::{Expected, PaymentPayload, Reason, Refused, Requirements, candidate_ids},
+    x402::{
+        ClaimOutcome, ClaimRecord, Expected, PaymentPayload, Purpose, Reason, Refused, Requirements, candidate_ids,
+    },
 };
-use storage::{Claimed, Fate, Purpose};
 
 use crate::{
     chain::submission::HOLD,
@@ -59,14 +60,14 @@ impl X402 {
             finality: self.access.context.settings.x402.finality_of(payment.quote.usd_cents),
         };
         let (payer, tx_id) = (claim.payer, claim.tx_id);
-        let claimed = Claimed {
+        let claimed = ClaimRecord {
             tx_id,
             pay_to: payment.pay_to,
             nonce: claim.nonce.clone(),
             identifier: claim.identifier.clone(),
             proof: claim.proof.clone(),
             purpose: Purpose::Session(id),
-            fate: Fate::Open,
+            outcome: ClaimOutcome::Open,
             at: now,
         };
         if mutant!("broadcast-before-claim") {
@@ -94,7 +95,7 @@ impl X402 {
     }
 
     /// Looks up whether this payer claimed this very payment for this session.
-    async fn claimed_for(&self, payment: &Payment, payload: &PaymentPayload) -> Result<Option<Claimed>, X402Error> {
+    async fn claimed_for(&self, payment: &Payment, payload: &PaymentPayload) -> Result<Option<ClaimRecord>, X402Error> {
         Ok(match self.seen(payment.pay_to, payload).await? {
             Seen::ByItsPayer(claimed) if claimed.purpose == Purpose::Session(payment.id) => Some(*claimed),
             _ => None,
@@ -180,7 +181,7 @@ impl X402 {
     async fn follow_session(
         &self,
         id: PaymentId,
-        claimed: &Claimed,
+        claimed: &ClaimRecord,
         payload: &PaymentPayload,
         is_replay: bool,
     ) -> Result<Settled, X402Error> {
@@ -195,7 +196,7 @@ impl X402 {
     }
 
     /// Waits, for as long as a payer should, until the outcome of the claimed transaction is known.
-    async fn await_session(&self, id: PaymentId, claimed: &Claimed) -> Result<Settled, X402Error> {
+    async fn await_session(&self, id: PaymentId, claimed: &ClaimRecord) -> Result<Settled, X402Error> {
         let left = (claimed.at + HOLD).since(self.access.now()).max(LEAST_WAIT);
         let mut watch = self.payments.watch(id).await?;
         let decided = tokio::time::timeout(left, async {
@@ -241,8 +242,8 @@ impl X402 {
         }
         let claimed =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
-        Err(match claimed.map(|claimed| claimed.fate) {
-            Some(Fate::Refused { reason, message }) => Refused::new(reason, message),
+        Err(match claimed.map(|claimed| claimed.outcome) {
+            Some(ClaimOutcome::Refused { reason, message }) => Refused::new(reason, message),
             _ => Refused::new(Reason::InvalidTransactionState, "the transaction did not happen before it expired"),
         }
         .into())

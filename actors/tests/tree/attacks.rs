@@ -20,9 +20,9 @@ use engine::{
     merchant::{RawUpdate, Update},
     money::{HbdPrice, HivePrice},
     payment::{ClaimFinality, Draft, State},
-    x402::Reason,
+    x402::{ClaimOutcome, Reason},
 };
-use storage::{Fate, Store};
+use storage::Store;
 use tokio::sync::oneshot;
 
 use crate::{
@@ -96,7 +96,10 @@ impl Node for Noting {
         Box::pin(async move {
             let tx_id = Transaction::parse(signed_json.as_bytes()).unwrap().id(Pack::Legacy);
             let claimed = self.store.claim(tx_id).await.unwrap();
-            self.claimed_before.lock().unwrap().push(claimed.is_some_and(|claimed| claimed.fate == Fate::Open));
+            self.claimed_before
+                .lock()
+                .unwrap()
+                .push(claimed.is_some_and(|claimed| claimed.outcome == ClaimOutcome::Open));
             self.node.broadcast(signed_json).await
         })
     }

@@ -11,9 +11,9 @@ use engine::{
     merchant::Merchant,
     payment::State,
     webhook::EventType,
-    x402::{Reason, Requirements},
+    x402::{ClaimOutcome, Purpose, Reason, Requirements},
 };
-use storage::{Batch, Fate, Purpose, Write};
+use storage::{Batch, Write};
 
 use crate::{
     facilitated::requirements,
@@ -145,12 +145,12 @@ async fn a_claim_that_is_younger_than_its_transfers_row_makes_it_a_sale_until_it
     // As if the claim had waited for its commit while the chain went on.
     let claimed = world.env.store.claim(id_of(&template)).await.unwrap().unwrap();
     let Purpose::Facilitated(_) = &claimed.purpose else { panic!() };
-    let late = storage::Claimed { tx_id, nonce: "n-2".to_owned(), fate: Fate::Open, ..claimed };
+    let late = engine::x402::ClaimRecord { tx_id, nonce: "n-2".to_owned(), outcome: ClaimOutcome::Open, ..claimed };
     world.env.store.commit(Batch::of(Write::Claim(late))).await.unwrap();
     assert_eq!(unmatched(&world, &merchant).await, []);
     let assign = async || world.engine().payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
     assert_eq!(assign().await.err(), Some(EngineError::TransferSettled("/a".to_owned())));
-    let write = Write::Fate { tx_id, expected: Fate::Open, fate: Fate::Buried };
+    let write = Write::ClaimOutcome { tx_id, expected: ClaimOutcome::Open, outcome: ClaimOutcome::Expired };
     world.env.store.commit(Batch::of(write)).await.unwrap();
     assert_eq!(unmatched(&world, &merchant).await, [tx_id], "its seller was told that it did not happen");
     assert_eq!(assign().await.unwrap().state, State::Completed);

@@ -4,6 +4,7 @@
 
 mod body;
 mod checks;
+mod claim_record;
 mod offer;
 mod payload;
 mod proof;
@@ -13,6 +14,7 @@ mod tests;
 
 pub use body::{Asked, AskedFor, BodyError};
 pub use checks::{Expected, MemoRule, Presented, authorize, candidate_ids, check_balance, is_bound};
+pub use claim_record::{ClaimOutcome, ClaimRecord, Facilitation, Purpose};
 pub use offer::{Offer, OfferFee, body_v1, requirements_v2};
 pub use payload::{
     Accepted, HeaderError, MAX_HEADER_BYTES, PaymentPayload, Requirements, Version, decode_header, encode_header,

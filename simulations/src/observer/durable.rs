@@ -37,7 +37,7 @@ durable! {
     events: Index<EventId, EventRecord>,
     event_seqs: BTreeMap<MerchantId, u64>,
     deliveries: Index<DeliveryId, Carried>,
-    claims: Index<TxId, Claimed>,
+    claims: Index<TxId, ClaimRecord>,
     nonces: Index<(AccountName, String), TxId>,
     cursor: Option<Cursor>,
     first_cursor: Option<Cursor>,

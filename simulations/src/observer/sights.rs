@@ -56,7 +56,7 @@ pub struct PaymentWrite<'a> {
     /// The event of the same batch that announces new exceptions.
     pub exception: Option<&'a EventRecord>,
     /// The claim of the same batch.
-    pub claim: Option<&'a Claimed>,
+    pub claim: Option<&'a ClaimRecord>,
     /// All transfers of the payment, those of the same batch included, as the store keeps them.
     pub rows: &'a Rows,
     /// The transfers of the same batch.

@@ -183,7 +183,9 @@ impl World {
             let claims =
                 observer.payments.values().filter_map(|known| known.payment.claim.as_ref()).map(|c| c.expiration);
             let elsewhere = observer.claims.values().filter_map(|claimed| match &claimed.purpose {
-                storage::Purpose::Facilitated(facilitation) if claimed.fate == storage::Fate::Open => {
+                engine::x402::Purpose::Facilitated(facilitation)
+                    if claimed.outcome == engine::x402::ClaimOutcome::Open =>
+                {
                     Some(facilitation.expiration)
                 }
                 _ => None,

@@ -43,7 +43,7 @@ impl Health {
         self.failing.notify_waiters();
     }
 
-    /// Returns what a commit is told whose fate nobody knows.
+    /// Returns what a commit is told whose outcome nobody knows.
     pub(crate) fn unknown(&self) -> CommitError {
         CommitError::Unknown(self.failure().unwrap_or("the committer is gone").to_owned())
     }

@@ -179,9 +179,9 @@ macro_rules! with_tables {
             ENDPOINTS, endpoints: u128 => &'static [u8];
             /// Attempts made.
             ATTEMPTS, attempts: (u128, u128, u32) => &'static [u8];
-            /// Claimed transactions.
+            /// ClaimRecord transactions.
             CLAIMS, claims: &'static [u8; 20] => &'static [u8];
-            /// Claims of no session whose fate is open.
+            /// Claims of no session whose outcome is open.
             FACILITATIONS, facilitations: &'static [u8; 20] => ();
             /// Used nonces and payment identifiers of each payee.
             NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];

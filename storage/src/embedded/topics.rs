@@ -16,10 +16,11 @@ use engine::{
     payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
+    x402::ClaimRecord,
 };
 
 use crate::{
-    batch::{Claimed, Cursor, EventRecord, Unmatched},
+    batch::{Cursor, EventRecord, Unmatched},
     embedded::{
         commit::prepared,
         fault::Fault,
@@ -150,7 +151,7 @@ impl Payments for EmbeddedStore {
 }
 
 impl Claims for EmbeddedStore {
-    fn open_facilitations(&self) -> Read<'_, Vec<Claimed>> {
+    fn open_facilitations(&self) -> Read<'_, Vec<ClaimRecord>> {
         self.read(|snapshot| {
             let mut open = Vec::new();
             for entry in snapshot.facilitations().iter()? {
@@ -166,19 +167,19 @@ impl Claims for EmbeddedStore {
         expired_before: Timestamp,
         after: Option<TxId>,
         limit: usize,
-    ) -> Read<'_, (Vec<Claimed>, Option<TxId>)> {
+    ) -> Read<'_, (Vec<ClaimRecord>, Option<TxId>)> {
         self.read(move |snapshot| claims::forgettable(snapshot, expired_before, after, limit))
     }
 
-    fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>> {
+    fn claim(&self, tx_id: TxId) -> Read<'_, Option<ClaimRecord>> {
         self.read(move |snapshot| claims::find(snapshot, tx_id))
     }
 
-    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<Claimed>> {
+    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<ClaimRecord>> {
         self.read(move |snapshot| claims::named(snapshot, &prepared::nonce_digest(&pay_to, &nonce)))
     }
 
-    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<Claimed>> {
+    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<ClaimRecord>> {
         self.read(move |snapshot| claims::named(snapshot, &prepared::identifier_digest(&pay_to, &identifier)))
     }
 }

@@ -27,10 +27,11 @@ use engine::{
         Subscriptions, Trigger,
     },
     x402,
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 
 use crate::{
-    batch::{Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, UnmatchedReason},
+    batch::{Cursor, EventRecord, Handling, Unmatched, UnmatchedReason},
     record::{
         indexed::PaymentFacts,
         merchant::MerchantFacts,
@@ -449,14 +450,14 @@ fn proof() -> x402::Proof {
 
 #[test]
 fn a_claim_has_these_bytes() {
-    let claimed = Claimed {
+    let claimed = ClaimRecord {
         tx_id: TxId([0xaa; 20]),
         pay_to: name("blue.mugs"),
         nonce: "n".to_owned(),
         identifier: Some("an-identifier-16".to_owned()),
         proof: proof(),
         purpose: Purpose::Session(PaymentId::from_bits(3)),
-        fate: Fate::Open,
+        outcome: ClaimOutcome::Open,
         at: at(1_000),
     };
     pinned(

@@ -5,12 +5,12 @@ use engine::{
     ids::{MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
     money::Money,
-    x402::{Proof, Reason},
+    x402::{ClaimOutcome, ClaimRecord, Facilitation, Proof, Purpose, Reason},
 };
 use prost::Message;
 
 use crate::{
-    batch::{Claimed, Cursor, Facilitation, Fate, Handling, Purpose, Unmatched},
+    batch::{Cursor, Handling, Unmatched},
     record::{
         codes::Code,
         wire::{Bits, Damage, account, array, code, id, seal, time, unseal},
@@ -33,7 +33,7 @@ struct ClaimedRecord {
     #[prost(message, optional, tag = "4")]
     facilitation: Option<FacilitationRecord>,
     #[prost(uint32, tag = "5")]
-    fate: u32,
+    outcome: u32,
     /// The word of the reason of a refusal.
     #[prost(string, tag = "6")]
     refusal: String,
@@ -81,7 +81,7 @@ struct FacilitationRecord {
     request_key: Option<Vec<u8>>,
 }
 
-/// The fates of a claim; 0, what a record without one says, is open.
+/// The outcomes of a claim; 0, what a record without one says, is open.
 const OPEN: u32 = 0;
 const SETTLED: u32 = 1;
 const TOLD: u32 = 2;
@@ -131,20 +131,20 @@ const ASSIGNED: u32 = 1;
 const IGNORED: u32 = 2;
 
 /// Returns a claim's stored form. Its transaction is the key and not repeated.
-pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
+pub(crate) fn claimed_to_bytes(claimed: &ClaimRecord) -> Vec<u8> {
     let (payment, facilitation) = match &claimed.purpose {
         Purpose::Session(payment) => (Some(payment.bits().into()), None),
         Purpose::Facilitated(facilitation) => (None, Some(facilitation_record(facilitation))),
     };
-    let (fate, refusal, refusal_message) = match &claimed.fate {
-        Fate::Open => (OPEN, "", ""),
-        Fate::Settled { told: false, .. } => (SETTLED, "", ""),
-        Fate::Settled { told: true, .. } => (TOLD, "", ""),
-        Fate::Refused { reason, message } => (REFUSED, reason.as_str(), message.as_str()),
-        Fate::Buried => (BURIED, "", ""),
+    let (outcome, refusal, refusal_message) = match &claimed.outcome {
+        ClaimOutcome::Open => (OPEN, "", ""),
+        ClaimOutcome::Settled { is_reported: false, .. } => (SETTLED, "", ""),
+        ClaimOutcome::Settled { is_reported: true, .. } => (TOLD, "", ""),
+        ClaimOutcome::Refused { reason, message } => (REFUSED, reason.as_str(), message.as_str()),
+        ClaimOutcome::Expired => (BURIED, "", ""),
     };
-    let block_num = match &claimed.fate {
-        Fate::Settled { block_num, .. } => *block_num,
+    let block_num = match &claimed.outcome {
+        ClaimOutcome::Settled { block_num, .. } => *block_num,
         _ => None,
     };
     let record = ClaimedRecord {
@@ -152,7 +152,7 @@ pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
         payment,
         at_ms: claimed.at.millis(),
         facilitation,
-        fate,
+        outcome,
         refusal: refusal.to_owned(),
         refusal_message: refusal_message.to_owned(),
         pay_to: claimed.pay_to.as_str().to_owned(),
@@ -164,31 +164,31 @@ pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
 }
 
 /// Reads a claim.
-pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<Claimed, Damage> {
+pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecord, Damage> {
     let record: ClaimedRecord = unseal(CLAIMED_VERSION, bytes)?;
     let purpose = match record.facilitation {
         Some(facilitation) => Purpose::Facilitated(Box::new(read_facilitation(facilitation)?)),
         None => Purpose::Session(PaymentId::from_bits(id("payment", record.payment)?)),
     };
-    let fate = match record.fate {
-        OPEN => Fate::Open,
-        told @ (SETTLED | TOLD) => Fate::Settled { told: told == TOLD, block_num: record.block_num },
+    let outcome = match record.outcome {
+        OPEN => ClaimOutcome::Open,
+        told @ (SETTLED | TOLD) => ClaimOutcome::Settled { is_reported: told == TOLD, block_num: record.block_num },
         REFUSED => {
             let reason = Reason::parse(&record.refusal)
                 .ok_or_else(|| Damage::Value { field: "refusal", value: record.refusal.clone() })?;
-            Fate::Refused { reason, message: record.refusal_message }
+            ClaimOutcome::Refused { reason, message: record.refusal_message }
         }
-        BURIED => Fate::Buried,
-        other => return Err(Damage::Value { field: "fate", value: other.to_string() }),
+        BURIED => ClaimOutcome::Expired,
+        other => return Err(Damage::Value { field: "outcome", value: other.to_string() }),
     };
-    Ok(Claimed {
+    Ok(ClaimRecord {
         tx_id,
         pay_to: account("pay_to", &record.pay_to)?,
         nonce: record.nonce,
         identifier: record.identifier,
         proof: record.proof.ok_or(Damage::Missing("proof"))?.try_into()?,
         purpose,
-        fate,
+        outcome,
         at: time(record.at_ms),
     })
 }

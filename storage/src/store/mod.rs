@@ -54,7 +54,7 @@ pub trait Store:
     /// Makes a batch durable, or refuses it whole. An `Ok` means it is on disk.
     ///
     /// # Errors
-    /// See [`CommitError`]; only [`CommitError::Unknown`] leaves the batch's fate open.
+    /// See [`CommitError`]; only [`CommitError::Unknown`] leaves the batch's outcome open.
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>>;
 
     /// Returns how many damaged rows were met since the store was opened. They are served to nobody; a verification names

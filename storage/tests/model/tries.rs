@@ -9,10 +9,10 @@ use engine::{
     money::HivePrice,
     payment::{Claim, ClaimFinality, Credit, FeeMode, Finality, Rate, State},
     webhook::{Delivery, Trigger},
-    x402::Reason,
+    x402::{ClaimOutcome, Reason},
 };
 use proptest::prelude::*;
-use storage::{Batch, Fate, Handling, Invoicing, Write};
+use storage::{Batch, Handling, Invoicing, Write};
 
 use super::Model;
 use crate::samples::*;
@@ -30,7 +30,7 @@ pub(super) enum Try {
     Replay { which: usize, again_at: u64 },
     Enable { owner: u8 },
     Claim { number: u8, nonce: u8, facilitated: bool },
-    Fate { number: u8, from: usize, to: usize },
+    ClaimOutcome { number: u8, from: usize, to: usize },
     Remember { key: u8, print: u8, day: u64 },
     Forget { day: u64 },
     Cursor { wrong: u8, to: u32 },
@@ -67,7 +67,7 @@ pub(super) fn tries() -> impl Strategy<Value = Try> {
         1 => (1..3u8).prop_map(|owner| Try::Enable { owner }),
         1 => (1..9u8, 1..9u8, flag())
             .prop_map(|(number, nonce, facilitated)| Try::Claim { number, nonce, facilitated }),
-        1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::Fate { number, from, to }),
+        1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::ClaimOutcome { number, from, to }),
         1 => (1..4u8, 1..3u8, 0..4u64).prop_map(|(key, print, day)| Try::Remember { key, print, day }),
         1 => (0..4u64).prop_map(|day| Try::Forget { day }),
         1 => (wrong(), 1..9u32).prop_map(|(wrong, to)| Try::Cursor { wrong, to }),
@@ -170,9 +170,9 @@ impl Try {
                 let nonce = format!("nonce {nonce}");
                 Write::Claim(if for_others { facilitated(number, &nonce) } else { claimed(number, &nonce) })
             }
-            Self::Fate { number, from, to } => {
-                let [expected, fate] = [from, to].map(|at| fates()[at].clone());
-                Write::Fate { tx_id: tx_id(number), expected, fate }
+            Self::ClaimOutcome { number, from, to } => {
+                let [expected, outcome] = [from, to].map(|at| outcomes()[at].clone());
+                Write::ClaimOutcome { tx_id: tx_id(number), expected, outcome }
             }
             Self::Remember { key, print, day } => Write::Remember {
                 remembered: Remembered {
@@ -231,10 +231,10 @@ impl Try {
     }
 }
 
-fn fates() -> [Fate; 4] {
-    let refused = Fate::Refused { reason: Reason::InsufficientFunds, message: "too little".to_owned() };
-    let settled = |told| Fate::Settled { told, block_num: None };
-    [Fate::Open, settled(false), settled(true), refused]
+fn outcomes() -> [ClaimOutcome; 4] {
+    let refused = ClaimOutcome::Refused { reason: Reason::InsufficientFunds, message: "too little".to_owned() };
+    let settled = |is_reported| ClaimOutcome::Settled { is_reported, block_num: None };
+    [ClaimOutcome::Open, settled(false), settled(true), refused]
 }
 
 fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {

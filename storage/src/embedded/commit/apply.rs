@@ -6,10 +6,11 @@ use engine::{
     event_list::{Epoch, Tail},
     ids::PaymentId,
     mutant,
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 
 use crate::{
-    batch::{Claimed, CommitError, Cursor, Fate, Purpose},
+    batch::{CommitError, Cursor},
     embedded::{
         commit::{
             accounts, billing, claims, compliance,
@@ -80,16 +81,16 @@ impl Group<'_> {
             Step::Transfer(step) => transfers::check(self, step, overlay),
             Step::Event(step) => outbox::check_event(self, step, overlay),
             Step::Claim { claimed, names } => self.check_claim(claimed, names, overlay),
-            Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
+            Step::ClaimOutcome { tx_id, expected, outcome, record, is_facilitation } => {
                 let stored = match overlay.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
                     None => claims::stored(self, tx_id.0)?,
                 };
                 let stored = stored.filter(|_| !overlay.forgotten_claims.contains(&tx_id.0));
-                let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
-                    return conflict(format_args!("the fate of {tx_id}"));
+                let Some(claimed) = stored.filter(|claimed| claimed.outcome == *expected) else {
+                    return conflict(format_args!("the outcome of {tx_id}"));
                 };
-                let claimed = Claimed { fate: fate.clone(), ..claimed };
+                let claimed = ClaimRecord { outcome: outcome.clone(), ..claimed };
                 *record = record::claimed_to_bytes(&claimed);
                 *is_facilitation = matches!(claimed.purpose, Purpose::Facilitated(_));
                 overlay.claims.insert(tx_id.0, claimed);
@@ -218,7 +219,7 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], overlay: &mut Overlay) -> Checked {
+    fn check_claim(&mut self, claimed: &ClaimRecord, names: &[[u8; 32]], overlay: &mut Overlay) -> Checked {
         let tx_id = claimed.tx_id.0;
         let mut claimed_by = vec![tx_id];
         for name in names.iter().filter(|_| !mutant!("nonce-claimed-twice")) {
@@ -287,10 +288,10 @@ impl Group<'_> {
             Step::Payment(step) => self.write_payment(*step),
             Step::Transfer(step) => transfers::write(self, &step),
             Step::Event(step) => outbox::announce(self, &step),
-            Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
+            Step::ClaimOutcome { tx_id, outcome, record, is_facilitation, .. } => {
                 self.tables.claims().insert(&tx_id.0, record.as_slice());
-                match (is_facilitation, fate) {
-                    (true, Fate::Open) => self.tables.facilitations().insert(&tx_id.0, ()),
+                match (is_facilitation, outcome) {
+                    (true, ClaimOutcome::Open) => self.tables.facilitations().insert(&tx_id.0, ()),
                     (true, _) => self.tables.facilitations().remove(&tx_id.0)?,
                     (false, _) => {}
                 }
@@ -299,7 +300,7 @@ impl Group<'_> {
             Step::Claim { claimed, names } => {
                 let tx_id = claimed.tx_id.0;
                 self.tables.claims().insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice());
-                if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
+                if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
                     self.tables.facilitations().insert(&tx_id, ());
                 }
                 for name in &names {

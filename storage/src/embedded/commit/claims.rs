@@ -1,10 +1,7 @@
 //! Claims: found by their keys; those for other servers that nobody here asked for are forgotten, so that strangers do not
 //! fill the disk.
 
-use engine::ledger::TxId;
-
 use crate::{
-    batch::Claimed,
     embedded::{
         commit::{
             group::{Checked, Group, Overlay, conflict},
@@ -14,6 +11,7 @@ use crate::{
     },
     record,
 };
+use engine::{ledger::TxId, x402::ClaimRecord};
 
 /// Checks that each claim may be forgotten, and adds the keys of its nonce and its identifier to `names`.
 pub(crate) fn check(
@@ -44,7 +42,7 @@ pub(crate) fn forget(group: &mut Group<'_>, tx_ids: &[TxId], names: &[[u8; 32]])
 }
 
 /// Returns a claim as the writer's tables have it.
-pub(crate) fn stored(group: &Group<'_>, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
+pub(crate) fn stored(group: &Group<'_>, tx_id: [u8; 20]) -> Result<Option<ClaimRecord>, Fault> {
     match group.tables.claims().get(&tx_id)? {
         Some(bytes) => {
             let tx_id = TxId(tx_id);

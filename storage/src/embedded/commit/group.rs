@@ -10,10 +10,11 @@ use engine::{
     ids::PaymentId,
     time::Timestamp,
     webhook::Logged,
+    x402::ClaimRecord,
 };
 
 use crate::{
-    batch::{Claimed, CommitError, Cursor, Unmatched},
+    batch::{CommitError, Cursor, Unmatched},
     embedded::{
         commit::transaction::{Transaction, write_single},
         fault::Fault,
@@ -63,7 +64,7 @@ pub(crate) struct Overlay {
     pub(crate) forgotten_before: Timestamp,
     /// Keys of earlier steps that were forgotten after them.
     pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
-    pub(crate) claims: BTreeMap<[u8; 20], Claimed>,
+    pub(crate) claims: BTreeMap<[u8; 20], ClaimRecord>,
     /// Claims that an earlier step forgets.
     pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
     pub(crate) nonces: BTreeMap<[u8; 32], [u8; 20]>,

@@ -13,11 +13,12 @@ use engine::{
     quota::Quota,
     time::Timestamp,
     webhook::{Attempt, Delivery, Trigger},
+    x402::{ClaimOutcome, ClaimRecord},
 };
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Invoicing, Write},
+    batch::{Batch, Cursor, EventRecord, Handling, Invoicing, Write},
     embedded::{
         commit::{audit::Audited, ledger_entries},
         read::{
@@ -43,14 +44,14 @@ pub(crate) enum Step {
     Transfer(Box<TransferStep>),
     Event(EventStep),
     Claim {
-        claimed: Claimed,
+        claimed: ClaimRecord,
         /// The keys of its nonce and its identifier.
         names: Vec<[u8; 32]>,
     },
-    Fate {
+    ClaimOutcome {
         tx_id: TxId,
-        expected: Fate,
-        fate: Fate,
+        expected: ClaimOutcome,
+        outcome: ClaimOutcome,
         /// The claim as it will be stored; made by the writer's check.
         record: Vec<u8>,
         is_facilitation: bool,
@@ -298,8 +299,8 @@ impl Step {
             Write::Remember { remembered, most } => Self::Remember { remembered, most, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
             Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
-            Write::Fate { tx_id, expected, fate } => {
-                Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }
+            Write::ClaimOutcome { tx_id, expected, outcome } => {
+                Self::ClaimOutcome { tx_id, expected, outcome, record: Vec::new(), is_facilitation: false }
             }
             Write::Attempt { delivery, attempt } => Self::Move(Move::attempt(delivery, attempt)),
             Write::Undeliverable(delivery) => Self::Move(Move::GiveUp(delivery)),
@@ -344,7 +345,7 @@ fn assert_newer(version: u64, expected: Option<u64>) {
 }
 
 /// Returns the keys of what a claim is unique by beside its transaction.
-pub(crate) fn names_of(claimed: &Claimed) -> Vec<[u8; 32]> {
+pub(crate) fn names_of(claimed: &ClaimRecord) -> Vec<[u8; 32]> {
     let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
     std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
 }

@@ -9,12 +9,13 @@ use engine::{
     payment::{Credit, Payment},
     time::Timestamp,
     webhook::{Attempt, Logged, Outcome},
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use redb::Value as _;
 use serde_json::{Value, json};
 
 use crate::{
-    batch::{Claimed, EventRecord, Fate, Handling, Purpose, Unmatched},
+    batch::{EventRecord, Handling, Unmatched},
     embedded::{
         fault::Fault,
         maintenance::backup::Row,
@@ -249,7 +250,7 @@ fn attempt_json(attempt: Attempt) -> Value {
     })
 }
 
-fn claim_json(claimed: &Claimed) -> Value {
+fn claim_json(claimed: &ClaimRecord) -> Value {
     let (payment, facilitated) = match &claimed.purpose {
         Purpose::Session(id) => (Some(id.to_string()), None),
         Purpose::Facilitated(facilitation) => {
@@ -260,14 +261,14 @@ fn claim_json(claimed: &Claimed) -> Value {
             (None, Some(of))
         }
     };
-    let fate = match &claimed.fate {
-        Fate::Open => "open",
-        Fate::Settled { .. } => "settled",
-        Fate::Refused { reason, .. } => reason.as_str(),
-        Fate::Buried => "buried",
+    let outcome = match &claimed.outcome {
+        ClaimOutcome::Open => "open",
+        ClaimOutcome::Settled { .. } => "settled",
+        ClaimOutcome::Refused { reason, .. } => reason.as_str(),
+        ClaimOutcome::Expired => "expired",
     };
     json!({
-        "record": "claim", "txId": claimed.tx_id.to_string(), "at": claimed.at.to_string(), "fate": fate,
+        "record": "claim", "txId": claimed.tx_id.to_string(), "at": claimed.at.to_string(), "outcome": outcome,
         "payment": payment, "facilitated": facilitated,
     })
 }

@@ -11,11 +11,12 @@ use engine::{
     ledger::TxId,
     payment::{Credit, Payment, Totals, shown_memo},
     webhook::{DeliveryState, Trigger},
+    x402::{ClaimOutcome, Purpose},
 };
 use redb::{Key, ReadableDatabase, Value};
 
 use crate::{
-    batch::{Fate, Handling, Purpose},
+    batch::Handling,
     embedded::{
         commit::{audit::Audited, prepared},
         damage::Damages,
@@ -470,9 +471,14 @@ fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
             let is_its = stored.is_some_and(|stored| *stored.value() == tx_id.0);
             report.hold(is_its, "nonces", tx_id, "its nonce or identifier could be used again");
         }
-        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
+        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
             undecided += 1;
-            report.hold(open.get_sound(&tx_id.0)?.is_some(), "facilitations", tx_id, "nobody would ask for its fate");
+            report.hold(
+                open.get_sound(&tx_id.0)?.is_some(),
+                "facilitations",
+                tx_id,
+                "nobody would ask for its outcome",
+            );
         }
     }
     same_length(report, "nonces", &nonces, names)?;

@@ -2,10 +2,9 @@
 
 use std::ops::Bound;
 
-use engine::{ledger::TxId, time::Timestamp};
+use engine::{ledger::TxId, time::Timestamp, x402::ClaimRecord};
 
 use crate::{
-    batch::{Claimed, Purpose},
     embedded::{fault::Fault, wal::snapshot::Snapshot},
     record,
 };
@@ -17,7 +16,7 @@ pub(crate) fn forgettable(
     expired_before: Timestamp,
     after: Option<TxId>,
     limit: usize,
-) -> Result<(Vec<Claimed>, Option<TxId>), Fault> {
+) -> Result<(Vec<ClaimRecord>, Option<TxId>), Fault> {
     let (mut found, mut last) = (Vec::new(), None);
     let low = after.as_ref().map_or(Bound::Unbounded, |after| Bound::Excluded(&after.0));
     let claims = snapshot.claims();
@@ -29,21 +28,15 @@ pub(crate) fn forgettable(
         let tx_id = TxId(*key.value());
         last = Some(tx_id);
         let read = record::claimed_from_bytes(tx_id, bytes.value()).map_err(Fault::damaged("claims", tx_id));
-        found.extend(claims.pass(read)?.filter(|claimed| is_past(claimed, expired_before)));
+        found.extend(
+            claims.pass(read)?.filter(|claimed| claimed.is_forgettable() && claimed.expired_before(expired_before)),
+        );
     }
     Ok((found, None))
 }
 
-/// Says whether a claim may be forgotten, and the chain takes its transaction no more since before `expired_before`.
-pub(crate) fn is_past(claimed: &Claimed, expired_before: Timestamp) -> bool {
-    match &claimed.purpose {
-        Purpose::Facilitated(facilitation) => facilitation.expiration < expired_before && claimed.is_forgettable(),
-        Purpose::Session(_) => false,
-    }
-}
-
 /// Finds a claim by the key of its nonce or identifier.
-pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claimed>, Fault> {
+pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.nonces().get(name)? {
         Some(tx_id) => find(snapshot, TxId(*tx_id.value())),
         None => Ok(None),
@@ -51,7 +44,7 @@ pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claim
 }
 
 /// Finds a claim by its transaction.
-pub(crate) fn find(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
+pub(crate) fn find(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.claims().get(&tx_id.0)? {
         Some(bytes) => {
             record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))

@@ -288,7 +288,7 @@ impl Log {
     /// Makes a commit durable.
     ///
     /// # Errors
-    /// Those of the disk: the commit's fate is open, and nothing more may be written.
+    /// Those of the disk: the commit's outcome is open, and nothing more may be written.
     pub(crate) fn append(&mut self, changes: Changes) -> Result<(), Fault> {
         let mut entry = changes.into_bytes();
         let (head, changes) = entry.split_at_mut(HEAD_LEN);
