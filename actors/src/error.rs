@@ -59,7 +59,7 @@ pub enum EngineError {
         /// The account.
         account: AccountName,
         /// Where the proof stands.
-        standing: ownership::Standing,
+        standing: ownership::VerificationStatus,
     },
     /// What is known of the merchant's account refuses.
     #[error("{0}")]

@@ -87,7 +87,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
     vec![
         ("name", Some(merchant.name.clone())),
         ("hiveAccount", Some(merchant.hive_account.to_string())),
-        ("accountVerification", Some(merchant.ownership.standing().as_str().to_owned())),
+        ("accountVerification", Some(merchant.ownership.verification_status().as_str().to_owned())),
         ("pendingAccount", merchant.ownership.pending.as_ref().map(pending_of)),
         ("iconUrl", merchant.icon_url.as_deref().map(without_query)),
         ("webhookUrl", merchant.webhook_url.as_deref().map(without_query)),

@@ -104,7 +104,7 @@ impl Window {
 
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crossing {
+pub struct LimitBreach {
     /// Which limit.
     pub window: Window,
     /// What it is of, the request included, US cents.
@@ -128,7 +128,7 @@ pub struct Clearance {
 
 /// A payment that is about to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Check {
+pub struct PaymentCheck {
     /// Which.
     pub payment: PaymentId,
     /// Whose.
@@ -149,22 +149,22 @@ pub enum Refusal {
     /// The merchant is on hold.
     OnHold,
     /// It would cross a hard limit.
-    Over(Crossing),
+    LimitExceeded(LimitBreach),
 }
 
 /// What is to be noted about a payment that may be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+pub struct Assessment {
     /// Where its merchant stands then.
-    pub standing: Standing,
+    pub status: ComplianceStatus,
     /// The soft limits it reached.
-    pub crossings: Vec<Crossing>,
+    pub breaches: Vec<LimitBreach>,
 }
 
-impl Noted {
+impl Assessment {
     /// Returns the audit entries of the soft limits that a checked payment reached.
-    pub fn audit_entries(&self, check: &Check) -> impl Iterator<Item = audit::Entry> {
-        self.crossings.iter().map(|crossing| audit::Entry {
+    pub fn audit_entries(&self, check: &PaymentCheck) -> impl Iterator<Item = audit::Entry> {
+        self.breaches.iter().map(|breach| audit::Entry {
             seq: 0,
             at: check.at,
             actor: audit::Actor::default(),
@@ -172,19 +172,19 @@ impl Noted {
             merchant: check.merchant,
             subject: Some(check.payment.to_string()),
             changes: vec![audit::Change {
-                field: crossing.window.as_str().to_owned(),
-                before: Some(crossing.limit_cents.to_string()),
-                after: Some(crossing.usd_cents.to_string()),
+                field: breach.window.as_str().to_owned(),
+                before: Some(breach.limit_cents.to_string()),
+                after: Some(breach.usd_cents.to_string()),
             }],
         })
     }
 }
 
-/// A change of a merchant's standing.
+/// A change of a merchant's status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum ComplianceChange {
     /// It is put on hold, unless it is already: the first reason stays.
-    Hold(Crossing),
+    Hold(LimitBreach),
     /// It was looked at: its hold ends and counting begins anew.
     Clear(Clearance),
     /// Its own hard limits change.
@@ -198,9 +198,9 @@ pub enum Change {
 
 /// Where a merchant stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct ComplianceStatus {
     /// Why it is on hold.
-    pub hold: Option<Crossing>,
+    pub hold: Option<LimitBreach>,
     /// Its own hard limits.
     pub limits: Option<Thresholds>,
     /// What completed, US cents by hour since the epoch.
@@ -208,18 +208,18 @@ pub struct Standing {
     /// When requests close below the single limit came, the newest few.
     pub near_single: Vec<Timestamp>,
     /// What was noted, oldest first.
-    pub notices: Vec<Crossing>,
+    pub notices: Vec<LimitBreach>,
     /// When and why holds ended, oldest first.
     pub clearances: Vec<Clearance>,
 }
 
-impl Standing {
+impl ComplianceStatus {
     /// Judges a payment that is about to be opened. Returns what is to be noted, if anything is. `others` are the other
     /// merchants that have proven the account: their holds hold, and their volume counts.
     ///
     /// # Errors
     /// [`Refusal`] where it must not be opened.
-    pub fn check(&self, check: &Check, others: &[Self]) -> Result<Option<Noted>, Refusal> {
+    pub fn check(&self, check: &PaymentCheck, others: &[Self]) -> Result<Option<Assessment>, Refusal> {
         if self.hold.is_some() || others.iter().any(|other| other.hold.is_some()) {
             return Err(Refusal::OnHold);
         }
@@ -236,19 +236,24 @@ impl Standing {
         };
         for window in Window::ALL {
             if let Some(limit_cents) = hard.of(window).filter(|limit| reached(window) > *limit) {
-                return Err(Refusal::Over(Crossing { window, usd_cents: reached(window), limit_cents, at }));
+                return Err(Refusal::LimitExceeded(LimitBreach {
+                    window,
+                    usd_cents: reached(window),
+                    limit_cents,
+                    at,
+                }));
             }
         }
         let mut next = None;
-        let mut crossings = Vec::new();
+        let mut breaches = Vec::new();
         for window in Window::ALL {
             let Some(limit_cents) = check.limits.soft.of(window).filter(|limit| reached(window) >= *limit) else {
                 continue;
             };
             // A busy day is told once, not with each of its payments.
-            let is_told = |notice: &Crossing| notice.window == window && at.since(notice.at).as_secs() < DAY_SECONDS;
+            let is_told = |notice: &LimitBreach| notice.window == window && at.since(notice.at).as_secs() < DAY_SECONDS;
             if window == Window::Single || !self.notices.iter().any(is_told) {
-                crossings.push(Crossing { window, usd_cents: reached(window), limit_cents, at });
+                breaches.push(LimitBreach { window, usd_cents: reached(window), limit_cents, at });
             }
         }
         if let Some(limit_cents) = hard.of(Window::Single).filter(|limit| cents >= limit - limit / 10) {
@@ -257,14 +262,14 @@ impl Standing {
             next.near_single.push(at);
             if next.near_single.len() >= NEAR_LIMIT_COUNT {
                 next.near_single.drain(..next.near_single.len() - NEAR_LIMIT_COUNT);
-                crossings.push(Crossing { window: Window::NearSingle, usd_cents: cents, limit_cents, at });
+                breaches.push(LimitBreach { window: Window::NearSingle, usd_cents: cents, limit_cents, at });
             }
         }
-        if !crossings.is_empty() {
+        if !breaches.is_empty() {
             let next = next.get_or_insert_with(|| self.clone());
-            crossings.iter().for_each(|crossing| keep_newest(&mut next.notices, *crossing));
+            breaches.iter().for_each(|breach| keep_newest(&mut next.notices, *breach));
         }
-        Ok(next.map(|standing| Noted { standing, crossings }))
+        Ok(next.map(|status| Assessment { status, breaches }))
     }
 
     /// Returns what completed within so many hours, exact to the hour and never less, US cents.
@@ -275,7 +280,7 @@ impl Standing {
     }
 
     /// Counts a payment that completed.
-    pub fn count(&mut self, at: Timestamp, usd_cents: u64) {
+    pub fn record_completed(&mut self, at: Timestamp, usd_cents: u64) {
         let hour = at.millis() / HOUR_MS;
         let sum = self.hours.entry(hour).or_default();
         *sum = sum.saturating_add(usd_cents);
@@ -285,25 +290,25 @@ impl Standing {
 
     /// Says whether a change starts from where the merchant stands.
     #[must_use]
-    pub fn takes(&self, change: &Change) -> bool {
+    pub fn accepts(&self, change: &ComplianceChange) -> bool {
         match change {
-            Change::Hold(_) => self.hold.is_none(),
-            Change::Clear(_) => self.hold.is_some(),
-            Change::Limit { from, .. } => self.limits == *from,
+            ComplianceChange::Hold(_) => self.hold.is_none(),
+            ComplianceChange::Clear(_) => self.hold.is_some(),
+            ComplianceChange::Limit { from, .. } => self.limits == *from,
         }
     }
 
-    /// Makes a change that it [takes](Self::takes).
-    pub fn change(&mut self, change: Change) {
+    /// Makes a change that it [takes](Self::accepts).
+    pub fn apply(&mut self, change: ComplianceChange) {
         match change {
-            Change::Hold(crossing) => self.hold = Some(crossing),
-            Change::Clear(clearance) => {
+            ComplianceChange::Hold(breach) => self.hold = Some(breach),
+            ComplianceChange::Clear(clearance) => {
                 self.hold = None;
                 self.hours.clear();
                 self.near_single.clear();
                 keep_newest(&mut self.clearances, clearance);
             }
-            Change::Limit { to, .. } => self.limits = to,
+            ComplianceChange::Limit { to, .. } => self.limits = to,
         }
     }
 }
@@ -325,22 +330,29 @@ mod tests {
         START + Duration::from_secs(hours * 3_600)
     }
 
-    fn check(usd_cents: u64, at: Timestamp) -> Check {
+    fn check(usd_cents: u64, at: Timestamp) -> PaymentCheck {
         let limits = Limits {
             hard: Thresholds { single_cents: 1_000, daily_cents: 2_500, monthly_cents: 10_000 },
             soft: Thresholds { single_cents: 100, daily_cents: 2_000, monthly_cents: 8_000 },
         };
         let account = AccountName::parse("shop").unwrap();
-        Check { payment: PaymentId::from_bits(1), merchant: MerchantId::from_bits(1), account, usd_cents, at, limits }
+        PaymentCheck {
+            payment: PaymentId::from_bits(1),
+            merchant: MerchantId::from_bits(1),
+            account,
+            usd_cents,
+            at,
+            limits,
+        }
     }
 
-    fn windows(standing: &Standing) -> Vec<&'static str> {
-        standing.notices.iter().map(|notice| notice.window.as_str()).collect()
+    fn windows(status: &ComplianceStatus) -> Vec<&'static str> {
+        status.notices.iter().map(|notice| notice.window.as_str()).collect()
     }
 
-    fn refused(standing: &Standing, usd_cents: u64, at: Timestamp) -> Option<(&'static str, u64, u64)> {
-        match standing.check(&check(usd_cents, at), &[]) {
-            Err(Refusal::Over(over)) => Some((over.window.as_str(), over.usd_cents, over.limit_cents)),
+    fn refused(status: &ComplianceStatus, usd_cents: u64, at: Timestamp) -> Option<(&'static str, u64, u64)> {
+        match status.check(&check(usd_cents, at), &[]) {
+            Err(Refusal::LimitExceeded(over)) => Some((over.window.as_str(), over.usd_cents, over.limit_cents)),
             Err(Refusal::OnHold) => Some(("hold", 0, 0)),
             Ok(_) => None,
         }
@@ -348,105 +360,105 @@ mod tests {
 
     #[test]
     fn a_request_is_judged_alone_and_with_what_completed_before_it() {
-        let mut standing = Standing::default();
-        assert_eq!(refused(&standing, 1_000, START), None);
-        assert_eq!(refused(&standing, 1_001, START), Some(("single", 1_001, 1_000)));
-        standing.count(START, 1_000);
-        standing.count(hours(1), 1_000);
-        assert_eq!(refused(&standing, 500, hours(2)), None);
-        assert_eq!(refused(&standing, 501, hours(2)), Some(("24h", 2_501, 2_500)));
-        assert_eq!(refused(&standing, 501, hours(24)), Some(("24h", 2_501, 2_500)), "to the hour, never less");
-        assert_eq!(refused(&standing, 501, hours(25)), None);
+        let mut status = ComplianceStatus::default();
+        assert_eq!(refused(&status, 1_000, START), None);
+        assert_eq!(refused(&status, 1_001, START), Some(("single", 1_001, 1_000)));
+        status.record_completed(START, 1_000);
+        status.record_completed(hours(1), 1_000);
+        assert_eq!(refused(&status, 500, hours(2)), None);
+        assert_eq!(refused(&status, 501, hours(2)), Some(("24h", 2_501, 2_500)));
+        assert_eq!(refused(&status, 501, hours(24)), Some(("24h", 2_501, 2_500)), "to the hour, never less");
+        assert_eq!(refused(&status, 501, hours(25)), None);
         for day in 2..6 {
-            standing.count(hours(day * 24 + 1), 2_000);
+            status.record_completed(hours(day * 24 + 1), 2_000);
         }
-        assert_eq!(refused(&standing, 1, hours(8 * 24)), Some(("30d", 10_001, 10_000)));
-        assert_eq!(refused(&standing, 1, hours(30 * 24 + 2)), None);
+        assert_eq!(refused(&status, 1, hours(8 * 24)), Some(("30d", 10_001, 10_000)));
+        assert_eq!(refused(&status, 1, hours(30 * 24 + 2)), None);
     }
 
     #[test]
     fn a_hold_refuses_everything_until_it_is_cleared_and_then_counting_begins_anew() {
-        let mut standing = Standing::default();
-        standing.count(START, 2_500);
-        let over = |cents| Crossing { window: Window::Daily, usd_cents: cents, limit_cents: 2_500, at: START };
-        assert!(standing.takes(&Change::Hold(over(2_600))));
-        standing.change(Change::Hold(over(2_600)));
-        assert!(!standing.takes(&Change::Hold(over(9_999))), "the first reason stays");
-        assert_eq!(refused(&standing, 1, START), Some(("hold", 0, 0)));
+        let mut status = ComplianceStatus::default();
+        status.record_completed(START, 2_500);
+        let over = |cents| LimitBreach { window: Window::Daily, usd_cents: cents, limit_cents: 2_500, at: START };
+        assert!(status.accepts(&ComplianceChange::Hold(over(2_600))));
+        status.apply(ComplianceChange::Hold(over(2_600)));
+        assert!(!status.accepts(&ComplianceChange::Hold(over(9_999))), "the first reason stays");
+        assert_eq!(refused(&status, 1, START), Some(("hold", 0, 0)));
         let clearance = Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at: hours(1) };
-        assert!(standing.takes(&Change::Clear(clearance.clone())));
-        standing.change(Change::Clear(clearance.clone()));
-        assert!(!standing.takes(&Change::Clear(clearance.clone())), "it is told once");
-        assert_eq!((refused(&standing, 1_000, hours(1)), &standing.clearances[..]), (None, &[clearance][..]));
+        assert!(status.accepts(&ComplianceChange::Clear(clearance.clone())));
+        status.apply(ComplianceChange::Clear(clearance.clone()));
+        assert!(!status.accepts(&ComplianceChange::Clear(clearance.clone())), "it is told once");
+        assert_eq!((refused(&status, 1_000, hours(1)), &status.clearances[..]), (None, &[clearance][..]));
         let own = Some(Thresholds { single_cents: 5_000, daily_cents: 0, monthly_cents: 0 });
-        standing.change(Change::Limit { from: None, to: own });
-        assert!(!standing.takes(&Change::Limit { from: None, to: None }), "somebody else was faster");
-        assert_eq!(refused(&standing, 5_000, hours(1)), None);
-        assert_eq!(refused(&standing, 5_001, hours(1)), Some(("single", 5_001, 5_000)));
-        standing.change(Change::Limit { from: own, to: None });
-        assert_eq!(refused(&standing, 5_000, hours(1)), Some(("single", 5_000, 1_000)));
+        status.apply(ComplianceChange::Limit { from: None, to: own });
+        assert!(!status.accepts(&ComplianceChange::Limit { from: None, to: None }), "somebody else was faster");
+        assert_eq!(refused(&status, 5_000, hours(1)), None);
+        assert_eq!(refused(&status, 5_001, hours(1)), Some(("single", 5_001, 5_000)));
+        status.apply(ComplianceChange::Limit { from: own, to: None });
+        assert_eq!(refused(&status, 5_000, hours(1)), Some(("single", 5_000, 1_000)));
     }
 
     #[test]
     fn holds_and_volume_of_others_that_proved_the_account_count() {
-        let own = Standing::default();
-        let mut other = Standing::default();
-        other.count(START, 2_000);
-        let judged = |cents, others: &[Standing]| own.check(&check(cents, START), others).err();
+        let own = ComplianceStatus::default();
+        let mut other = ComplianceStatus::default();
+        other.record_completed(START, 2_000);
+        let judged = |cents, others: &[ComplianceStatus]| own.check(&check(cents, START), others).err();
         assert_eq!(judged(500, std::slice::from_ref(&other)), None);
-        let over = Crossing { window: Window::Daily, usd_cents: 2_501, limit_cents: 2_500, at: START };
-        assert_eq!(judged(501, std::slice::from_ref(&other)), Some(Refusal::Over(over)));
+        let over = LimitBreach { window: Window::Daily, usd_cents: 2_501, limit_cents: 2_500, at: START };
+        assert_eq!(judged(501, std::slice::from_ref(&other)), Some(Refusal::LimitExceeded(over)));
         assert_eq!(judged(501, &[]), None);
-        other.change(Change::Hold(over));
-        assert_eq!(judged(1, &[Standing::default(), other]), Some(Refusal::OnHold));
+        other.apply(ComplianceChange::Hold(over));
+        assert_eq!(judged(1, &[ComplianceStatus::default(), other]), Some(Refusal::OnHold));
     }
 
     #[test]
     fn soft_limits_are_noted_and_refuse_nothing() {
-        let standing = Standing::default();
-        assert_eq!(standing.check(&check(99, START), &[]), Ok(None));
-        let noted = standing.check(&check(100, START), &[]).unwrap().unwrap();
-        assert_eq!((windows(&noted.standing), &noted.crossings), (vec!["single"], &noted.standing.notices));
-        let mut busy = Standing::default();
-        busy.count(START, 1_950);
-        let told = busy.check(&check(50, START), &[]).unwrap().unwrap().standing;
+        let status = ComplianceStatus::default();
+        assert_eq!(status.check(&check(99, START), &[]), Ok(None));
+        let noted = status.check(&check(100, START), &[]).unwrap().unwrap();
+        assert_eq!((windows(&noted.status), &noted.breaches), (vec!["single"], &noted.status.notices));
+        let mut busy = ComplianceStatus::default();
+        busy.record_completed(START, 1_950);
+        let told = busy.check(&check(50, START), &[]).unwrap().unwrap().status;
         assert_eq!(windows(&told), ["24h"]);
         assert_eq!(told.check(&check(51, hours(23)), &[]), Ok(None), "a busy day is told once");
-        let mut many = standing;
+        let mut many = status;
         for hour in 0..40 {
-            many = many.check(&check(100, hours(hour)), &[]).unwrap().unwrap().standing;
+            many = many.check(&check(100, hours(hour)), &[]).unwrap().unwrap().status;
         }
         assert_eq!((many.notices.len(), many.notices[19].at), (MAX_KEPT, hours(39)), "the newest stay");
     }
 
     #[test]
     fn five_payments_a_little_below_the_limit_within_a_day_are_noted() {
-        let mut standing = Standing::default();
+        let mut status = ComplianceStatus::default();
         for minute in 0..5 {
-            assert!(!windows(&standing).contains(&"near_single"), "{minute}");
+            assert!(!windows(&status).contains(&"near_single"), "{minute}");
             let at = START + Duration::from_secs(minute * 60);
-            standing = standing.check(&check(900, at), &[]).unwrap().unwrap().standing;
+            status = status.check(&check(900, at), &[]).unwrap().unwrap().status;
         }
-        assert!(windows(&standing).contains(&"near_single"));
-        let mut slow = Standing::default();
+        assert!(windows(&status).contains(&"near_single"));
+        let mut slow = ComplianceStatus::default();
         for day in 0..9 {
-            slow = slow.check(&check(1_000, hours(day * 10)), &[]).unwrap().unwrap().standing;
+            slow = slow.check(&check(1_000, hours(day * 10)), &[]).unwrap().unwrap().status;
         }
         assert!(!windows(&slow).contains(&"near_single"), "not within one day");
-        assert_eq!(Standing::default().check(&check(899, START), &[]).unwrap().unwrap().standing.near_single, []);
+        assert_eq!(ComplianceStatus::default().check(&check(899, START), &[]).unwrap().unwrap().status.near_single, []);
     }
 
     #[test]
     fn no_more_than_thirty_days_are_kept() {
-        let mut standing = Standing::default();
+        let mut status = ComplianceStatus::default();
         for hour in 0..2_000 {
-            standing.count(hours(hour), 1);
+            status.record_completed(hours(hour), 1);
         }
         // A clock that went back counts all the same.
-        standing.count(hours(1_900), 1);
-        assert!(standing.hours.len() as u64 <= HOURS_KEPT + 1);
-        assert_eq!(standing.completed_cents(hours(1_999), 24), 25);
-        standing.count(hours(1_999), u64::MAX);
-        assert_eq!(standing.completed_cents(hours(1_999), 24), u64::MAX, "it never wraps");
+        status.record_completed(hours(1_900), 1);
+        assert!(status.hours.len() as u64 <= HOURS_KEPT + 1);
+        assert_eq!(status.completed_cents(hours(1_999), 24), 25);
+        status.record_completed(hours(1_999), u64::MAX);
+        assert_eq!(status.completed_cents(hours(1_999), 24), u64::MAX, "it never wraps");
     }
 }

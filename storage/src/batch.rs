@@ -161,7 +161,7 @@ pub enum Write {
     /// A line of the audit log, appended.
     Audit(Box<Entry>),
     /// A creation that must be within its merchant's limits, judged against everything committed before it.
-    Comply(compliance::Check),
+    Comply(compliance::PaymentCheck),
     /// A creation that must be within its merchant's caps, judged against everything committed before it. The same batch
     /// writes the payment before it.
     Admit {
@@ -177,7 +177,7 @@ pub enum Write {
         /// Whose.
         merchant: MerchantId,
         /// What changes.
-        change: compliance::Change,
+        change: compliance::ComplianceChange,
     },
     /// What the check of a day's books said, in place of what was known of that day.
     Books(Box<books::Day>),

@@ -6,11 +6,11 @@ use engine::{
     audit::{Actor, Entry},
     billing::{Invoice, Month, Schedule, Tiers},
     books::Day,
-    compliance::{Change, Crossing, Window},
+    compliance::{ComplianceChange, LimitBreach, Window},
     idempotency::{Made, Remembered},
     ids::DeliveryId,
     money::{FeePercent, HivePrice},
-    ownership::{Means, Proof},
+    ownership::{Proof, VerificationMethod},
     payment::{Payment, Rate, State},
     time::Timestamp,
 };
@@ -66,8 +66,8 @@ async fn fill(data: &Path) {
     let settled = merchant(4);
     commit(register(&settled)).await;
     let moved = settled.with_account(account("shop.n4yy"), Duration::ZERO, at(5)).unwrap();
-    let given = Proof::new(Means::Operator, None, at(6));
-    let proven = moved.vouched(moved.hive_account, given, at(6)).unwrap();
+    let given = Proof::new(VerificationMethod::Operator, None, at(6));
+    let proven = moved.verified_by_operator(moved.hive_account, given, at(6)).unwrap();
     let moving = proven.with_account(account("shop.n4zz"), Duration::ZERO, at(7)).unwrap();
     commit(Batch::of(Write::Merchant { merchant: Box::new(moving), expected: Some(1) })).await;
     for number in 1..=6 {
@@ -111,8 +111,8 @@ async fn fill(data: &Path) {
     let note = Write::Note { name: "a", value: vec![1, 2] };
     commit(Batch::of(Write::Rate(rate)).and(Write::Books(Box::new(day))).and(note)).await;
     commit(Batch::of(key(1)).and(key(2))).await;
-    let crossing = Crossing { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
-    commit(Batch::of(Write::Standing { merchant: merchant_id(1), change: Change::Hold(crossing) })).await;
+    let crossing = LimitBreach { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
+    commit(Batch::of(Write::Standing { merchant: merchant_id(1), change: ComplianceChange::Hold(crossing) })).await;
     let period = store.period(merchant_id(1), Month::of(START)).await.unwrap().unwrap();
     let at = at(40 * 86_400);
     let invoice = Invoice {

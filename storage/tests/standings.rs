@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use engine::{
-    compliance::{Change, Check, Clearance, Crossing, Limits, Refusal, Standing, Thresholds, Window},
+    compliance::{
+        Clearance, ComplianceChange, ComplianceStatus, LimitBreach, Limits, PaymentCheck, Refusal, Thresholds, Window,
+    },
     payment::{Payment, State},
 };
 use storage::{AuditQuery, Batch, CommitError, EmbeddedStore, MerchantQuery, Options, Write, prelude::*};
@@ -23,7 +25,7 @@ fn check(usd_cents: u64) -> Write {
     let hard = Thresholds { single_cents: 1_000, daily_cents: 2_000, monthly_cents: 0 };
     let soft = Thresholds { single_cents: 900, ..Thresholds::default() };
     let limits = Limits { hard, soft };
-    Write::Comply(Check {
+    Write::Comply(PaymentCheck {
         payment: payment_id(7),
         merchant: merchant_id(1),
         account: account("shop.example"),
@@ -54,15 +56,15 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
         }
     };
     assert_eq!(refusal(800, 10).await, None);
-    let over = |window, usd_cents, limit_cents| Crossing { window, usd_cents, limit_cents, at: at(60) };
-    assert_eq!(refusal(1_001, 11).await, Some(Refusal::Over(over(Window::Single, 1_001, 1_000))));
+    let over = |window, usd_cents, limit_cents| LimitBreach { window, usd_cents, limit_cents, at: at(60) };
+    assert_eq!(refusal(1_001, 11).await, Some(Refusal::LimitExceeded(over(Window::Single, 1_001, 1_000))));
     store.commit(replace(&completed(&payment(1, 3), 300), 1)).await.unwrap();
     let daily = over(Window::Daily, 2_001, 2_000);
-    assert_eq!(refusal(801, 11).await, Some(Refusal::Over(daily)));
+    assert_eq!(refusal(801, 11).await, Some(Refusal::LimitExceeded(daily)));
     assert_eq!(store.payment(payment_id(11)).await.unwrap(), None, "nothing of it is written");
     let change = |change| Batch::of(Write::Standing { merchant: merchant_id(1), change });
-    store.commit(change(Change::Hold(daily))).await.unwrap();
-    let again = store.commit(change(Change::Hold(daily))).await;
+    store.commit(change(ComplianceChange::Hold(daily))).await.unwrap();
+    let again = store.commit(change(ComplianceChange::Hold(daily))).await;
     assert!(matches!(again, Err(CommitError::Conflict { .. })), "{again:?}");
     assert_eq!(refusal(1, 11).await, Some(Refusal::OnHold));
     store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant(1)), expected: None })).await.unwrap();
@@ -76,7 +78,7 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
     assert_eq!(listed(None).await, [other, held]);
     assert_eq!((listed(Some(true)).await, listed(Some(false)).await), (vec![held], vec![other]));
     let clearance = Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at: at(90) };
-    store.commit(change(Change::Clear(clearance))).await.unwrap();
+    store.commit(change(ComplianceChange::Clear(clearance))).await.unwrap();
     assert_eq!((listed(Some(true)).await, listed(Some(false)).await.len()), (vec![], 2));
     assert_eq!(refusal(900, 11).await, None);
     let told = store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
@@ -84,9 +86,9 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
     let standing = store.standing(merchant_id(1)).await.unwrap();
     assert_eq!((standing.hold, standing.notices.len(), standing.clearances.len()), (None, 1, 1));
     let own = Some(Thresholds { single_cents: 5, ..Thresholds::default() });
-    store.commit(change(Change::Limit { from: None, to: own })).await.unwrap();
-    assert_eq!(refusal(6, 12).await, Some(Refusal::Over(over(Window::Single, 6, 5))));
-    assert_eq!(store.standing(merchant_id(2)).await.unwrap(), Standing::default());
+    store.commit(change(ComplianceChange::Limit { from: None, to: own })).await.unwrap();
+    assert_eq!(refusal(6, 12).await, Some(Refusal::LimitExceeded(over(Window::Single, 6, 5))));
+    assert_eq!(store.standing(merchant_id(2)).await.unwrap(), ComplianceStatus::default());
 }
 
 #[tokio::test]

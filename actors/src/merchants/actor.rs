@@ -34,14 +34,14 @@ pub(crate) struct MerchantActor {
 fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant, Rejection> {
     match change {
         Change::Challenge { account, cancels, authority, nonce } => {
-            let question = merchant.question(Some(*account), *cancels)?;
+            let question = merchant.challenge_target(Some(*account), *cancels)?;
             Ok(merchant.with_challenge(question, *authority, *nonce, now).0)
         }
         Change::SignedKeys { nonce, keys } => merchant.with_signed_keys(*nonce, keys.iter().copied(), now),
-        Change::Proven { nonce, proof } => merchant.proven(*nonce, *proof, now),
-        Change::Vouched { account, proof } => merchant.vouched(*account, *proof, now),
+        Change::Proven { nonce, proof } => merchant.with_proof(*nonce, *proof, now),
+        Change::Vouched { account, proof } => merchant.verified_by_operator(*account, *proof, now),
         Change::CancelPending => merchant.without_pending(now),
-        Change::Settle(active) => Ok(merchant.settled(active, now).unwrap_or_else(|| merchant.clone())),
+        Change::Settle(active) => Ok(merchant.with_due_change_applied(active, now).unwrap_or_else(|| merchant.clone())),
         Change::Authority { account, digest } => {
             Ok(merchant.with_authority(account, *digest, now).unwrap_or_else(|| merchant.clone()))
         }

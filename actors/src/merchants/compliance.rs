@@ -2,7 +2,9 @@
 
 use engine::{
     audit,
-    compliance::{Change, Check, Clearance, Crossing, Limits, Refusal, Standing, Thresholds},
+    compliance::{
+        Clearance, ComplianceChange, ComplianceStatus, LimitBreach, Limits, PaymentCheck, Refusal, Thresholds,
+    },
     ids::MerchantId,
     payment::Payment,
 };
@@ -17,7 +19,7 @@ const MAX_CONFLICTS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// What is known of it.
-    pub standing: Standing,
+    pub standing: ComplianceStatus,
     /// The limits of merchants without their own; none where no limits hold.
     pub defaults: Option<Limits>,
     /// What completed within 24 hours, US cents.
@@ -38,7 +40,7 @@ impl Merchants {
     /// What the operator is paid for its service is no volume.
     fn comply(&self, payment: &Payment) -> Option<Write> {
         let compliance = self.access.context.settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
-        Some(Write::Comply(Check {
+        Some(Write::Comply(PaymentCheck {
             payment: payment.id,
             merchant: payment.merchant,
             account: payment.pay_to,
@@ -50,7 +52,7 @@ impl Merchants {
 
     /// Answers a creation that was refused; the first one beyond a limit puts its merchant on hold.
     pub(crate) async fn refused(&self, merchant: MerchantId, refusal: Refusal) -> EngineError {
-        if let Refusal::Over(crossing) = refusal
+        if let Refusal::LimitExceeded(crossing) = refusal
             && let Err(error) = self.hold(merchant, crossing).await
         {
             return error;
@@ -60,10 +62,10 @@ impl Merchants {
         EngineError::OnHold { contact: contact.unwrap_or_default() }
     }
 
-    async fn hold(&self, merchant: MerchantId, crossing: Crossing) -> Result<(), EngineError> {
+    async fn hold(&self, merchant: MerchantId, crossing: LimitBreach) -> Result<(), EngineError> {
         let window = crossing.window.as_str();
         let flag = audit::Change { field: "flag".to_owned(), before: None, after: Some(told(&crossing)) };
-        let batch = Batch::of(Write::Standing { merchant, change: Change::Hold(crossing) })
+        let batch = Batch::of(Write::Standing { merchant, change: ComplianceChange::Hold(crossing) })
             .and(self.access.audit_event("merchant_flagged", merchant, None, vec![flag]));
         match self.access.context.env.store.commit(batch).await {
             Ok(()) => {
@@ -92,7 +94,7 @@ impl Merchants {
         })
     }
 
-    async fn standing(&self, id: MerchantId) -> Result<Standing, EngineError> {
+    async fn standing(&self, id: MerchantId) -> Result<ComplianceStatus, EngineError> {
         self.access.context.env.store.standing(id).await.map_err(|e| self.access.read_failed(&e))
     }
 
@@ -109,11 +111,11 @@ impl Merchants {
         limits: Option<Thresholds>,
     ) -> Result<Report, EngineError> {
         self.access.merchant(id).await?;
-        let decide = |standing: &Standing| {
+        let decide = |standing: &ComplianceStatus| {
             let mut decided = Decided::default();
             if let Some(hold) = &standing.hold {
                 let clearance = Clearance { by: by.clone(), reason: reason.clone(), at: self.access.now() };
-                decided.standing.push(Change::Clear(clearance));
+                decided.standing.push(ComplianceChange::Clear(clearance));
                 let change = |field: &str, before, after| audit::Change { field: field.to_owned(), before, after };
                 decided.told.push(change("flag", Some(told(hold)), None));
                 decided.told.push(change("reason", None, Some(reason.clone())));
@@ -136,7 +138,7 @@ impl Merchants {
     /// As [`Merchants::clear_compliance`].
     pub async fn limit_compliance(&self, id: MerchantId, limits: Option<Thresholds>) -> Result<Report, EngineError> {
         self.access.merchant(id).await?;
-        let decide = |standing: &Standing| {
+        let decide = |standing: &ComplianceStatus| {
             let mut decided = Decided::default();
             decided.limit(standing.limits, limits);
             decided
@@ -151,7 +153,7 @@ impl Merchants {
         &self,
         id: MerchantId,
         action: &str,
-        decide: impl Fn(&Standing) -> Decided,
+        decide: impl Fn(&ComplianceStatus) -> Decided,
     ) -> Result<bool, EngineError> {
         for _ in 0..MAX_CONFLICTS {
             let decided = decide(&self.standing(id).await?);
@@ -173,7 +175,7 @@ impl Merchants {
 /// What an admin's wish comes to.
 #[derive(Default)]
 struct Decided {
-    standing: Vec<Change>,
+    standing: Vec<ComplianceChange>,
     told: Vec<audit::Change>,
 }
 
@@ -182,7 +184,7 @@ impl Decided {
         if from == to {
             return;
         }
-        self.standing.push(Change::Limit { from, to });
+        self.standing.push(ComplianceChange::Limit { from, to });
         let of = |limits: Option<Thresholds>| {
             let cents = |part: fn(Thresholds) -> u64| limits.map(|limits| part(limits).to_string());
             [
@@ -201,6 +203,6 @@ impl Decided {
 }
 
 /// Returns a crossing in a word for the audit log.
-fn told(crossing: &Crossing) -> String {
+fn told(crossing: &LimitBreach) -> String {
     format!("{}: {} of {} cents", crossing.window.as_str(), crossing.usd_cents, crossing.limit_cents)
 }

@@ -10,7 +10,10 @@ use engine::{
     ledger::Transfer,
     merchant::Merchant,
     mutant,
-    ownership::{AuthorityDigest, Challenge, Means, Nonce, Proof, Rejection, Signed, Standing, proof_of},
+    ownership::{
+        AuthorityDigest, Challenge, Nonce, Proof, Rejection, SignatureCheck, VerificationMethod, VerificationStatus,
+        merchant_in_proof_memo,
+    },
 };
 use tokio::sync::oneshot;
 
@@ -64,10 +67,10 @@ impl Merchants {
     ) -> Result<Issued, EngineError> {
         let nonce = Nonce(self.access.context.env.entropy.bytes());
         let (account, _) =
-            self.access.merchant(id).await?.question(account, cancels).map_err(EngineError::Ownership)?;
+            self.access.merchant(id).await?.challenge_target(account, cancels).map_err(EngineError::Ownership)?;
         let authority = self.active_authority(account).await?;
         let merchant = self.change(id, Change::Challenge { account, cancels, authority, nonce }).await?;
-        let question = merchant.question(Some(account), cancels).map_err(EngineError::Ownership)?;
+        let question = merchant.challenge_target(Some(account), cancels).map_err(EngineError::Ownership)?;
         let challenges = merchant.ownership.challenges.into_iter();
         let newest = challenges.rev().find(|one| (one.account, one.action) == question);
         let challenge = newest.ok_or(EngineError::Contended)?;
@@ -104,19 +107,20 @@ impl Merchants {
             };
             let checked = challenge.check(server, id, signatures, &authorities, self.access.now());
             match checked.map_err(EngineError::Ownership)? {
-                Signed::Complete => {
-                    let proof = Proof::new(Means::Signature, Some(AuthorityDigest::of(active)), self.access.now());
+                SignatureCheck::Complete => {
+                    let proof =
+                        Proof::new(VerificationMethod::Signature, Some(AuthorityDigest::of(active)), self.access.now());
                     let merchant = self.change(id, Change::Proven { nonce, proof }).await?;
                     tracing::info!(merchant.id = %id, account = %challenge.account, "merchant {id} proved ownership of @{} by signature", challenge.account);
                     return Ok(Answered { merchant, is_complete: true, keys: 0 });
                 }
-                Signed::Incomplete(keys) => {
+                SignatureCheck::Incomplete(keys) => {
                     let merchant = self.change(id, Change::SignedKeys { nonce, keys }).await?;
                     let keys = merchant.challenge(nonce).map_or(0, |challenge| challenge.keys.len());
                     return Ok(Answered { merchant, is_complete: false, keys });
                 }
-                Signed::Unknown(_) if known == authorities.len() => break,
-                Signed::Unknown(unknown) => wanted = unknown,
+                SignatureCheck::Unknown(_) if known == authorities.len() => break,
+                SignatureCheck::Unknown(unknown) => wanted = unknown,
             }
         }
         Err(EngineError::Ownership(Rejection::Signature { index: 0 }))
@@ -129,7 +133,8 @@ impl Merchants {
     pub async fn vouch_for(&self, id: MerchantId, account: Option<AccountName>) -> Result<Merchant, EngineError> {
         let merchant = self.access.merchant(id).await?;
         let account = account.unwrap_or(merchant.hive_account);
-        let proof = Proof::new(Means::Operator, Some(self.active_authority(account).await?), self.access.now());
+        let proof =
+            Proof::new(VerificationMethod::Operator, Some(self.active_authority(account).await?), self.access.now());
         let merchant = self.change(id, Change::Vouched { account, proof }).await?;
         tracing::info!(merchant.id = %id, %account, "operator verified @{account} of merchant {id}");
         Ok(merchant)
@@ -155,7 +160,7 @@ impl Merchants {
         match merchant.proof_for(account) {
             Some(_) => Ok(()),
             None if mutant!("unmatched-shown-without-proof") => Ok(()),
-            None => Err(EngineError::NotProven { account: *account, standing: Standing::Unverified }),
+            None => Err(EngineError::NotProven { account: *account, standing: VerificationStatus::Unverified }),
         }
     }
 
@@ -177,7 +182,7 @@ impl Merchants {
         if is_known(&merchant) {
             return Ok(());
         }
-        Err(EngineError::NotProven { account: *account, standing: Standing::Stale })
+        Err(EngineError::NotProven { account: *account, standing: VerificationStatus::Stale })
     }
 }
 
@@ -187,7 +192,7 @@ impl Merchants {
 /// # Errors
 /// [`MerchantError`] where the answer could not be stored; the transfer must be read again.
 pub(crate) async fn take_transfer(merchants: &Merchants, transfer: &Transfer) -> Result<bool, MerchantError> {
-    let Some(id) = proof_of(transfer) else { return Ok(false) };
+    let Some(id) = merchant_in_proof_memo(transfer) else { return Ok(false) };
     let (account, context) = (transfer.from, &merchants.access.context);
     let server = &context.settings.server;
     let found = context.sound(context.env.store.merchant(id).await).map_err(|error| {
@@ -200,7 +205,7 @@ pub(crate) async fn take_transfer(merchants: &Merchants, transfer: &Transfer) ->
         tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "transfer of @{account} to itself matches no challenge of merchant {id}");
         return Ok(true);
     };
-    let mut proof = Proof::new(Means::Transfer, Some(authority), context.now());
+    let mut proof = Proof::new(VerificationMethod::Transfer, Some(authority), context.now());
     // Where no majority answers, the proof is compared at its first use.
     let known = merchants.ledger.authorities(&BTreeSet::from([account])).await.ok();
     let active = known.and_then(|known| known.get(&account).map(AuthorityDigest::of));

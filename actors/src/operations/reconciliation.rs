@@ -13,7 +13,7 @@ use engine::{
     ids::MerchantId,
     ledger::{Transfer, match_refund_memo},
     mutant,
-    ownership::proof_of,
+    ownership::merchant_in_proof_memo,
     payment::Payment,
     time::Timestamp,
 };
@@ -219,7 +219,7 @@ impl Reconciler {
     ) -> Result<(u64, Difference), Unchecked> {
         let mut chain = self.ledger.nodes.history(account, span).await?;
         // What proves an account is no money that came.
-        chain.retain(|transfer| proof_of(transfer).is_none());
+        chain.retain(|transfer| merchant_in_proof_memo(transfer).is_none());
         let booked = self.booked(account, span).await?;
         let mut refunds = Vec::new();
         for transfer in chain.iter().filter(|transfer| transfer.from == *account) {

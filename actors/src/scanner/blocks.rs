@@ -12,7 +12,7 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
     mutant,
-    ownership::proof_of,
+    ownership::merchant_in_proof_memo,
     payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
     x402::{ClaimRecord, Purpose},
@@ -494,7 +494,7 @@ impl Scanner {
     /// Says whom a transfer concerns: the session or the sale its transaction was claimed for, or else the session its memo
     /// names.
     async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
-        if proof_of(transfer).is_some() {
+        if merchant_in_proof_memo(transfer).is_some() {
             return Ok(Concern::Proof);
         }
         if self.ledger.watched.contains(&transfer.to) {

@@ -8,7 +8,7 @@ use engine::{
     ledger::Transfer,
     merchant::{Merchant, Update},
     money::{Currency, Money},
-    ownership::{CHALLENGE_LIFETIME, Means, Rejection, Standing},
+    ownership::{CHALLENGE_LIFETIME, Rejection, VerificationMethod, VerificationStatus},
 };
 
 impl World {
@@ -42,7 +42,7 @@ fn proof(from: &str, to: &str, memo: &str) -> Transfer {
 }
 
 fn not_proven(account: &str) -> EngineError {
-    EngineError::NotProven { account: name(account), standing: Standing::Unverified }
+    EngineError::NotProven { account: name(account), standing: VerificationStatus::Unverified }
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatch
     world.until("the proof is read", async || read(&world, &merchant).await.ownership.proof.is_some()).await;
     let proven = read(&world, &merchant).await;
     let proof_of = proven.ownership.proof.unwrap();
-    assert_eq!((proof_of.means, proof_of.authority.is_some()), (Means::Transfer, true));
+    assert_eq!((proof_of.method, proof_of.authority.is_some()), (VerificationMethod::Transfer, true));
     let listed = world.engine().payments.unmatched(&proven, None, 9).await.unwrap().rows;
     let from: Vec<_> = listed.iter().map(|kept| kept.transfer.from.as_str()).collect();
     assert_eq!(from, ["alice"], "the customer's money is listed, the proof is not");
@@ -78,7 +78,7 @@ async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right(
     world.ledger.settle();
     world.until("the transfer is read", async || read(&world, &merchant).await.ownership.proof.is_some()).await;
     let thief = read(&world, &merchant).await;
-    assert_eq!(thief.ownership.standing(), Standing::Stale);
+    assert_eq!(thief.ownership.verification_status(), VerificationStatus::Stale);
     let paid = transfer("alice", "blue.mugs", 1_000, "for the mug");
     world.ledger.produce(vec![paid]);
     world.ledger.settle();
@@ -86,13 +86,17 @@ async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right(
     world.until("the money is listed", async || !listed().await.is_empty()).await;
     let place = listed().await[0].transfer.place;
     let decided = world.engine().payments.ignore(&thief, place, "key_1".to_owned(), String::new()).await;
-    assert_eq!(decided, Err(EngineError::NotProven { account: name("blue.mugs"), standing: Standing::Stale }));
+    assert_eq!(
+        decided,
+        Err(EngineError::NotProven { account: name("blue.mugs"), standing: VerificationStatus::Stale })
+    );
     // The question that the old keys may have answered is not put to the new ones.
     let again = world.engine().merchants.issue_challenge(merchant.id, None, false).await.unwrap();
     assert_ne!(again.challenge.nonce, issued.challenge.nonce);
     world.ledger.produce(vec![proof("blue.mugs", "blue.mugs", &again.memo)]);
     world.ledger.settle();
-    let verified = async || read(&world, &merchant).await.ownership.standing() == Standing::Verified;
+    let verified =
+        async || read(&world, &merchant).await.ownership.verification_status() == VerificationStatus::Verified;
     world.until("the owner has proven it", verified).await;
 }
 

@@ -2,7 +2,7 @@
 
 use actors::Report;
 use engine::{
-    compliance::{Crossing, Thresholds},
+    compliance::{LimitBreach, Thresholds},
     fields::{self, Violation},
     ids::MerchantId,
     payment::NOTE_MAX_CHARS,
@@ -92,7 +92,7 @@ const fn thresholds(limits: Thresholds) -> v1::Thresholds {
     }
 }
 
-fn crossing(crossing: Crossing) -> v1::Crossing {
+fn crossing(crossing: LimitBreach) -> v1::Crossing {
     v1::Crossing {
         window: super::enums::window(crossing.window).into(),
         usd_cents: crossing.usd_cents,

@@ -10,7 +10,7 @@ use engine::{
     ledger::memo_of,
     merchant::{KeyRejection, Merchant},
     money::{Currency, Money},
-    ownership::{self, Means, PendingChange, Standing},
+    ownership::{self, PendingChange, VerificationMethod, VerificationStatus},
     payment::{
         Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
         Resolution, ResolutionKind, Route, State,
@@ -48,10 +48,12 @@ pub(super) fn error(error: EngineError) -> ApiError {
         EngineError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
         EngineError::NotProven { account, standing } => {
             let message = match standing {
-                Standing::Stale => format!(
+                VerificationStatus::Stale => format!(
                     "the active authority of @{account} has changed since you proved that you own it; prove it again"
                 ),
-                Standing::Unverified | Standing::Verified => format!("prove first that you own @{account}"),
+                VerificationStatus::Unverified | VerificationStatus::Verified => {
+                    format!("prove first that you own @{account}")
+                }
             };
             ApiError::with_message(Reason::AccountNotProven, message)
         }
@@ -124,19 +126,19 @@ fn ownership(rejection: &ownership::Rejection) -> ApiError {
     }
 }
 
-const fn standing(standing: Standing) -> v1::AccountVerification {
+const fn standing(standing: VerificationStatus) -> v1::AccountVerification {
     match standing {
-        Standing::Unverified => v1::AccountVerification::Unverified,
-        Standing::Verified => v1::AccountVerification::Verified,
-        Standing::Stale => v1::AccountVerification::Stale,
+        VerificationStatus::Unverified => v1::AccountVerification::Unverified,
+        VerificationStatus::Verified => v1::AccountVerification::Verified,
+        VerificationStatus::Stale => v1::AccountVerification::Stale,
     }
 }
 
-const fn means(means: Means) -> v1::AccountProofMeans {
+const fn means(means: VerificationMethod) -> v1::AccountProofMeans {
     match means {
-        Means::Signature => v1::AccountProofMeans::Signature,
-        Means::Transfer => v1::AccountProofMeans::Transfer,
-        Means::Operator => v1::AccountProofMeans::Operator,
+        VerificationMethod::Signature => v1::AccountProofMeans::Signature,
+        VerificationMethod::Transfer => v1::AccountProofMeans::Transfer,
+        VerificationMethod::Operator => v1::AccountProofMeans::Operator,
     }
 }
 
@@ -465,9 +467,9 @@ pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
         api_key_created_at: key.map(|key| timestamp(key.created_at)),
         api_key_last_used_at: key.and_then(|key| key.last_used_at).map(timestamp),
         flagged: None,
-        account_verification: standing(merchant.ownership.standing()).into(),
+        account_verification: standing(merchant.ownership.verification_status()).into(),
         account_verified_at: merchant.ownership.proof.map(|proof| timestamp(proof.at)),
-        account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
+        account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.method).into()),
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
         livemode: network.is_live(),
         network: ledger_network(network).into(),

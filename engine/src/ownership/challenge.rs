@@ -94,7 +94,7 @@ pub struct Challenge {
 
 /// The outcome of a check of signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Signed {
+pub enum SignatureCheck {
     /// They satisfy the account's active authority.
     Complete,
     /// They are good; more are needed. These keys have signed.
@@ -153,7 +153,7 @@ impl Challenge {
         signatures: &[Signature],
         authorities: &BTreeMap<AccountName, Authority>,
         now: Timestamp,
-    ) -> Result<Signed, Rejection> {
+    ) -> Result<SignatureCheck, Rejection> {
         if now > self.expires_at {
             return Err(Rejection::Expired { at: self.expires_at });
         }
@@ -170,20 +170,20 @@ impl Challenge {
             // A threshold of 0 lets anybody move the money: that proves nothing.
             Ok(()) if !keys.is_empty() => {
                 let own = authorities.get(&self.account).is_some_and(|own| own.weight_threshold > 0);
-                return if own { Ok(Signed::Complete) } else { Err(Rejection::OpenAuthority) };
+                return if own { Ok(SignatureCheck::Complete) } else { Err(Rejection::OpenAuthority) };
             }
             Ok(()) => return Err(Rejection::Signature { index: 0 }),
             Err(denied) => denied,
         };
         if !denied.unknown.is_empty() {
-            return Ok(Signed::Unknown(denied.unknown));
+            return Ok(SignatureCheck::Unknown(denied.unknown));
         }
         let is_member = |key: &PublicKey| authorities.values().any(|authority| authority.key_auths.contains_key(key));
         if let Some(index) = made_by.iter().position(|key| !is_member(key)) {
             return Err(Rejection::Signature { index });
         }
         keys.retain(is_member);
-        Ok(Signed::Incomplete(keys))
+        Ok(SignatureCheck::Incomplete(keys))
     }
 }
 
@@ -192,7 +192,7 @@ const MEMO_MIDDLE: &str = " at ";
 
 /// Returns the merchant that the memo of a proof names: only an account's transfer to itself proves anything.
 #[must_use]
-pub fn proof_of(transfer: &Transfer) -> Option<MerchantId> {
+pub fn merchant_in_proof_memo(transfer: &Transfer) -> Option<MerchantId> {
     if transfer.from != transfer.to {
         return None;
     }

@@ -13,7 +13,9 @@ use std::{
     time::Duration,
 };
 
-pub use challenge::{Action, CHALLENGE_LIFETIME, Challenge, MAX_SIGNATURES, Nonce, Signed, proof_of};
+pub use challenge::{
+    Action, CHALLENGE_LIFETIME, Challenge, MAX_SIGNATURES, Nonce, SignatureCheck, merchant_in_proof_memo,
+};
 use sha2::{Digest, Sha256};
 
 use crate::{account::AccountName, hive::Authority, ledger::Transfer, merchant::Merchant, mutant, time::Timestamp};
@@ -26,7 +28,7 @@ pub const CHANGES_WINDOW: Duration = Duration::from_secs(86_400);
 pub const PENDING_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 /// How long an account is watched after its merchant left it: until the last session that can be paid there has ended,
 /// which is a day later at most, and 30 days more.
-pub const WATCHED_AFTER_LEAVING: Duration = Duration::from_secs(31 * 86_400 + 3_600);
+pub const FORMER_ACCOUNT_WATCH_PERIOD: Duration = Duration::from_secs(31 * 86_400 + 3_600);
 /// A challenge with less time left is not handed out again.
 const LEAST_TIME_LEFT: Duration = Duration::from_secs(5 * 60);
 /// Challenges that are kept, the newest: a transfer may be read long after its block.
@@ -48,7 +50,7 @@ impl AuthorityDigest {
 
 /// How an account was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
+pub enum VerificationMethod {
     /// Signatures over a challenge.
     Signature,
     /// A transfer of the account to itself.
@@ -57,8 +59,8 @@ pub enum Means {
     Operator,
 }
 
-impl Means {
-    /// Every means, in the order of the interface.
+impl VerificationMethod {
+    /// Every method, in the order of the interface.
     pub const ALL: [Self; 3] = [Self::Signature, Self::Transfer, Self::Operator];
 
     /// Returns the word on the wire.
@@ -76,7 +78,7 @@ impl Means {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
     /// How it was given.
-    pub means: Means,
+    pub method: VerificationMethod,
     /// When.
     pub at: Timestamp,
     /// The active authority that gave it; none until a majority of nodes has named it.
@@ -88,15 +90,15 @@ pub struct Proof {
 impl Proof {
     /// Returns a proof that was given just now.
     #[must_use]
-    pub const fn new(means: Means, authority: Option<AuthorityDigest>, at: Timestamp) -> Self {
-        Self { means, at, authority, stale_since: None }
+    pub const fn new(method: VerificationMethod, authority: Option<AuthorityDigest>, at: Timestamp) -> Self {
+        Self { method, at, authority, stale_since: None }
     }
 
     /// Says whether the account's active authority is still the one that gave it; none where that is not known. The
     /// operator's word does not rest on keys.
     fn is_fresh(&self, found: Option<&AuthorityDigest>) -> Option<bool> {
         match self.authority {
-            Some(given) if self.means != Means::Operator => found.map(|found| *found == given),
+            Some(given) if self.method != VerificationMethod::Operator => found.map(|found| *found == given),
             _ => Some(true),
         }
     }
@@ -104,7 +106,7 @@ impl Proof {
 
 /// Whether a merchant has proven its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum VerificationStatus {
     /// It has not.
     Unverified,
     /// It has.
@@ -113,8 +115,8 @@ pub enum Standing {
     Stale,
 }
 
-impl Standing {
-    /// Every standing, in the order of the interface.
+impl VerificationStatus {
+    /// Every verification_status, in the order of the interface.
     pub const ALL: [Self; 3] = [Self::Unverified, Self::Verified, Self::Stale];
 
     /// Returns the word on the wire.
@@ -184,11 +186,11 @@ pub struct Ownership {
 impl Ownership {
     /// Returns whether the account is proven.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
+    pub const fn verification_status(&self) -> VerificationStatus {
         match &self.proof {
-            None => Standing::Unverified,
-            Some(Proof { stale_since: None, .. }) => Standing::Verified,
-            Some(_) => Standing::Stale,
+            None => VerificationStatus::Unverified,
+            Some(Proof { stale_since: None, .. }) => VerificationStatus::Verified,
+            Some(_) => VerificationStatus::Stale,
         }
     }
 }
@@ -273,7 +275,11 @@ impl Merchant {
     ///
     /// # Errors
     /// [`Rejection::OtherAccount`]; [`Rejection::NothingPending`] where there is nothing to cancel.
-    pub fn question(&self, account: Option<AccountName>, cancels: bool) -> Result<(AccountName, Action), Rejection> {
+    pub fn challenge_target(
+        &self,
+        account: Option<AccountName>,
+        cancels: bool,
+    ) -> Result<(AccountName, Action), Rejection> {
         let current = self.hive_account;
         if let Some(other) = account.filter(|name| cancels && *name != current) {
             return Err(Rejection::OtherAccount(other));
@@ -356,7 +362,7 @@ impl Merchant {
     /// # Errors
     /// [`Rejection::UnknownChallenge`]; [`Rejection::OtherAccount`] and [`Rejection::NothingPending`] where what it was
     /// about is over.
-    pub fn proven(&self, nonce: Nonce, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
+    pub fn with_proof(&self, nonce: Nonce, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
         let Challenge { account, action, .. } = *self.challenge(nonce)?;
         let mut next = self.next(now);
         let ownership = &mut next.ownership;
@@ -381,7 +387,7 @@ impl Merchant {
     ///
     /// # Errors
     /// [`Rejection::OtherAccount`].
-    pub fn vouched(&self, account: AccountName, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
+    pub fn verified_by_operator(&self, account: AccountName, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
         let mut next = self.next(now);
         match &mut next.ownership.pending {
             _ if account == self.hive_account => next.ownership.proof = Some(proof),
@@ -398,7 +404,11 @@ impl Merchant {
     /// `active` are the active authorities of the accounts: consent that was given by another one, such as stolen keys
     /// that the owner has replaced since, is none, and where they are not known the change waits.
     #[must_use]
-    pub fn settled(&self, active: &BTreeMap<AccountName, AuthorityDigest>, now: Timestamp) -> Option<Self> {
+    pub fn with_due_change_applied(
+        &self,
+        active: &BTreeMap<AccountName, AuthorityDigest>,
+        now: Timestamp,
+    ) -> Option<Self> {
         let pending = self.ownership.pending.as_ref().filter(|pending| now >= pending.due_at())?;
         let mut next = self.next(now);
         if let (Some(current), Some(new)) = (pending.current, pending.new) {
@@ -430,7 +440,7 @@ impl Merchant {
     #[must_use]
     pub fn proof_for(&self, account: &AccountName) -> Option<&Proof> {
         if mutant!("rights-without-proof") {
-            static GRANTED: Proof = Proof::new(Means::Operator, None, Timestamp::EPOCH);
+            static GRANTED: Proof = Proof::new(VerificationMethod::Operator, None, Timestamp::EPOCH);
             return Some(&GRANTED);
         }
         if *account == self.hive_account {

@@ -53,12 +53,12 @@ const DIGEST: AuthorityDigest = AuthorityDigest([1; 32]);
 
 /// Issues the challenge that is next; `n` makes its nonce.
 fn challenged(merchant: &Merchant, account: Option<&str>, n: u8, now: Timestamp) -> (Merchant, Challenge) {
-    let question = merchant.question(account.map(name), false).unwrap();
+    let question = merchant.challenge_target(account.map(name), false).unwrap();
     merchant.with_challenge(question, DIGEST, Nonce([n; 16]), now)
 }
 
 fn proof(now: Timestamp) -> Proof {
-    Proof::new(Means::Signature, Some(DIGEST), now)
+    Proof::new(VerificationMethod::Signature, Some(DIGEST), now)
 }
 
 /// The authorities that give every proof here.
@@ -68,7 +68,7 @@ fn same_keys() -> BTreeMap<AccountName, AuthorityDigest> {
 
 fn proven(merchant: &Merchant, account: Option<&str>, n: u8, now: Timestamp) -> Merchant {
     let (merchant, challenge) = challenged(merchant, account, n, now);
-    merchant.proven(challenge.nonce, proof(now), now).unwrap()
+    merchant.with_proof(challenge.nonce, proof(now), now).unwrap()
 }
 
 fn sign(challenge: &Challenge, server: &str, id: MerchantId, seed: u8) -> Signature {
@@ -100,10 +100,14 @@ fn the_text_and_the_memo_are_these() {
     );
     let memo = challenge.memo(SERVER, id);
     assert_eq!(memo, format!("Merchant {id} at pay.example.com may use @blue.mugs: abababababababababababababababab"));
-    assert_eq!(proof_of(&moved("blue.mugs", "blue.mugs", &memo, START)), Some(id));
-    assert_eq!(proof_of(&moved("alice", "blue.mugs", &memo, START)), None, "a customer's transfer is a payment");
+    assert_eq!(merchant_in_proof_memo(&moved("blue.mugs", "blue.mugs", &memo, START)), Some(id));
+    assert_eq!(
+        merchant_in_proof_memo(&moved("alice", "blue.mugs", &memo, START)),
+        None,
+        "a customer's transfer is a payment"
+    );
     for other in ["", "Merchant", &format!("Merchant {id} at home"), "pos-pay_1"] {
-        assert_eq!(proof_of(&moved("blue.mugs", "blue.mugs", other, START)), None, "{other}");
+        assert_eq!(merchant_in_proof_memo(&moved("blue.mugs", "blue.mugs", other, START)), None, "{other}");
     }
 }
 
@@ -114,7 +118,7 @@ fn only_keys_of_the_active_authority_prove_and_only_this_text() {
     let owner = of("blue.mugs", authority(1, &[(1, 1)]));
     let check = |signature: Signature, now| challenge.check(SERVER, id, &[signature], &owner, now);
     let good = sign(&challenge, SERVER, id, 1);
-    assert_eq!(check(good, after(900)), Ok(Signed::Complete));
+    assert_eq!(check(good, after(900)), Ok(SignatureCheck::Complete));
     assert_eq!(check(good, after(901)), Err(Rejection::Expired { at: after(900) }));
     let refused = Err(Rejection::Signature { index: 0 });
     assert_eq!(check(sign(&challenge, SERVER, id, 2), START), refused, "another key");
@@ -135,19 +139,19 @@ fn signatures_add_up_to_the_threshold() {
     let shared = of("blue.mugs", authority(3, &[(1, 1), (2, 1), (3, 2)]));
     let first = challenge.check(SERVER, id, &[sign(&challenge, SERVER, id, 1)], &shared, START).unwrap();
     let keys = BTreeSet::from([key(1).public()]);
-    assert_eq!(first, Signed::Incomplete(keys.clone()));
+    assert_eq!(first, SignatureCheck::Incomplete(keys.clone()));
     let merchant = merchant.with_signed_keys(challenge.nonce, keys, START).unwrap();
     let challenge = merchant.challenge(challenge.nonce).unwrap().clone();
     let again = challenge.check(SERVER, id, &[sign(&challenge, SERVER, id, 1)], &shared, START).unwrap();
-    assert!(matches!(again, Signed::Incomplete(keys) if keys.len() == 1), "one key counts once");
+    assert!(matches!(again, SignatureCheck::Incomplete(keys) if keys.len() == 1), "one key counts once");
     let mixed = [sign(&challenge, SERVER, id, 2), sign(&challenge, SERVER, id, 9)];
     assert_eq!(challenge.check(SERVER, id, &mixed, &shared, START), Err(Rejection::Signature { index: 1 }));
     let last = challenge.check(SERVER, id, &[sign(&challenge, SERVER, id, 3)], &shared, START);
-    assert_eq!(last, Ok(Signed::Complete));
+    assert_eq!(last, Ok(SignatureCheck::Complete));
     // A key that was taken out of the authority meanwhile counts no more.
     let without = of("blue.mugs", authority(3, &[(2, 1), (3, 2)]));
     let rest = challenge.check(SERVER, id, &[sign(&challenge, SERVER, id, 3)], &without, START).unwrap();
-    assert_eq!(rest, Signed::Incomplete(BTreeSet::from([key(3).public()])));
+    assert_eq!(rest, SignatureCheck::Incomplete(BTreeSet::from([key(3).public()])));
 }
 
 #[test]
@@ -158,9 +162,9 @@ fn delegates_sign_for_their_account() {
     let mut known = of("blue.mugs", delegated);
     let signatures = [sign(&challenge, SERVER, merchant.id, 5)];
     let check = |known: &_| challenge.check(SERVER, merchant.id, &signatures, known, START);
-    assert_eq!(check(&known), Ok(Signed::Unknown(BTreeSet::from([name("carol")]))));
+    assert_eq!(check(&known), Ok(SignatureCheck::Unknown(BTreeSet::from([name("carol")]))));
     known.insert(name("carol"), Authority::of_key(key(5).public()));
-    assert_eq!(check(&known), Ok(Signed::Complete));
+    assert_eq!(check(&known), Ok(SignatureCheck::Complete));
     known.insert(name("carol"), Authority::of_key(PublicKey([2; 33])));
     assert_eq!(check(&known), Err(Rejection::Signature { index: 0 }));
 }
@@ -187,10 +191,10 @@ fn a_challenge_is_answered_once() {
     assert_eq!((&same, again.nonce), (&issued, challenge.nonce), "it is handed out again while it has time left");
     let (_, fresh) = challenged(&issued, None, 2, after(601));
     assert_ne!(fresh.nonce, challenge.nonce);
-    let done = issued.proven(challenge.nonce, proof(START), START).unwrap();
-    assert_eq!(done.ownership.standing(), Standing::Verified);
-    assert_eq!(done.proven(challenge.nonce, proof(START), START), Err(Rejection::UnknownChallenge));
-    assert_eq!(done.question(Some(name("alice")), false), Err(Rejection::OtherAccount(name("alice"))));
+    let done = issued.with_proof(challenge.nonce, proof(START), START).unwrap();
+    assert_eq!(done.ownership.verification_status(), VerificationStatus::Verified);
+    assert_eq!(done.with_proof(challenge.nonce, proof(START), START), Err(Rejection::UnknownChallenge));
+    assert_eq!(done.challenge_target(Some(name("alice")), false), Err(Rejection::OtherAccount(name("alice"))));
     let mut many = done;
     for n in 0..50 {
         many = challenged(&many, None, n, after(u64::from(n) * 700)).0;
@@ -204,12 +208,12 @@ fn a_changed_authority_makes_a_proof_stale() {
     let account = name("blue.mugs");
     assert_eq!(verified.with_authority(&account, AuthorityDigest([1; 32]), START), None);
     let stale = verified.with_authority(&account, AuthorityDigest([2; 32]), START).unwrap();
-    assert_eq!(stale.ownership.standing(), Standing::Stale);
+    assert_eq!(stale.ownership.verification_status(), VerificationStatus::Stale);
     // The old authority coming back does not mend it.
     assert_eq!(stale.with_authority(&account, AuthorityDigest([1; 32]), START), None);
-    assert_eq!(proven(&stale, None, 2, START).ownership.standing(), Standing::Verified);
-    let by_transfer = Proof::new(Means::Transfer, None, START);
-    let learned = merchant().vouched(account, by_transfer, START).unwrap();
+    assert_eq!(proven(&stale, None, 2, START).ownership.verification_status(), VerificationStatus::Verified);
+    let by_transfer = Proof::new(VerificationMethod::Transfer, None, START);
+    let learned = merchant().verified_by_operator(account, by_transfer, START).unwrap();
     let learned = learned.with_authority(&account, AuthorityDigest([3; 32]), START).unwrap();
     assert_eq!(learned.ownership.proof.unwrap().authority, Some(AuthorityDigest([3; 32])));
 }
@@ -222,7 +226,7 @@ fn an_unproven_account_changes_at_once_and_takes_no_proof_along() {
     // A challenge for the account that was left is worth nothing.
     let (issued, challenge) = challenged(&merchant(), None, 1, START);
     let left = issued.with_account(name("red.mugs"), DAY, START).unwrap();
-    assert_eq!(left.proven(challenge.nonce, proof(START), START), Err(Rejection::UnknownChallenge));
+    assert_eq!(left.with_proof(challenge.nonce, proof(START), START), Err(Rejection::UnknownChallenge));
 }
 
 #[test]
@@ -231,20 +235,27 @@ fn a_proven_account_changes_when_both_have_agreed_and_a_day_has_passed() {
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!(asked.hive_account, name("blue.mugs"));
     assert_eq!(asked.with_account(name("red.mugs"), DAY, after(5)), Ok(asked.clone()), "asked twice is asked once");
-    assert_eq!(asked.settled(&same_keys(), after(86_400)), None, "nobody has agreed");
-    assert_eq!(asked.question(None, false), Ok((name("blue.mugs"), Action::ChangeTo(name("red.mugs")))));
+    assert_eq!(asked.with_due_change_applied(&same_keys(), after(86_400)), None, "nobody has agreed");
+    assert_eq!(asked.challenge_target(None, false), Ok((name("blue.mugs"), Action::ChangeTo(name("red.mugs")))));
     let consented = proven(&asked, None, 2, after(60));
     let agreed = proven(&consented, None, 3, after(120));
     assert!(agreed.ownership.pending.as_ref().unwrap().is_proven());
-    assert_eq!(agreed.settled(&same_keys(), after(86_399)), None, "the day has not passed");
-    let changed = agreed.settled(&same_keys(), after(86_400)).unwrap();
-    assert_eq!((changed.hive_account, changed.ownership.standing()), (name("red.mugs"), Standing::Verified));
+    assert_eq!(agreed.with_due_change_applied(&same_keys(), after(86_399)), None, "the day has not passed");
+    let changed = agreed.with_due_change_applied(&same_keys(), after(86_400)).unwrap();
+    assert_eq!(
+        (changed.hive_account, changed.ownership.verification_status()),
+        (name("red.mugs"), VerificationStatus::Verified)
+    );
     assert!(changed.proof_for(&name("blue.mugs")).is_some(), "money of its own past stays its own");
     assert_eq!(changed.proof_for(&name("alice")), None);
 
     let only_new = proven(&asked, Some("red.mugs"), 4, after(60));
-    assert_eq!(only_new.settled(&same_keys(), after(86_400)), None, "the current account has not agreed");
-    let lapsed = only_new.settled(&same_keys(), after(8 * 86_400)).unwrap();
+    assert_eq!(
+        only_new.with_due_change_applied(&same_keys(), after(86_400)),
+        None,
+        "the current account has not agreed"
+    );
+    let lapsed = only_new.with_due_change_applied(&same_keys(), after(8 * 86_400)).unwrap();
     assert_eq!((lapsed.hive_account, &lapsed.ownership.pending), (name("blue.mugs"), &None));
 }
 
@@ -254,19 +265,23 @@ fn consent_by_keys_that_were_replaced_changes_nothing() {
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     let agreed = proven(&proven(&asked, None, 2, after(60)), None, 3, after(120));
     assert!(agreed.ownership.pending.as_ref().unwrap().is_proven());
-    assert_eq!(agreed.settled(&BTreeMap::new(), after(86_400)), None, "no majority names the keys");
+    assert_eq!(agreed.with_due_change_applied(&BTreeMap::new(), after(86_400)), None, "no majority names the keys");
     for replaced in ["blue.mugs", "red.mugs"] {
         let mut keys = same_keys();
         keys.insert(name(replaced), AuthorityDigest([9; 32]));
-        let left = agreed.settled(&keys, after(86_400)).unwrap();
+        let left = agreed.with_due_change_applied(&keys, after(86_400)).unwrap();
         let pending = left.ownership.pending.as_ref().unwrap();
         let consents = (pending.current.is_some(), pending.new.is_some());
         assert_eq!(
             (left.hive_account, consents),
             (name("blue.mugs"), (replaced != "blue.mugs", replaced != "red.mugs"))
         );
-        assert_eq!(left.settled(&keys, after(86_401)), None, "it waits for a new consent");
-        assert_eq!(left.settled(&keys, after(8 * 86_400)).unwrap().ownership.pending, None, "it lapses");
+        assert_eq!(left.with_due_change_applied(&keys, after(86_401)), None, "it waits for a new consent");
+        assert_eq!(
+            left.with_due_change_applied(&keys, after(8 * 86_400)).unwrap().ownership.pending,
+            None,
+            "it lapses"
+        );
     }
 }
 
@@ -276,27 +291,27 @@ fn consent_is_for_one_change_and_may_be_refused() {
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     let (asked, consent) = challenged(&asked, None, 2, START);
     let elsewhere = asked.with_account(name("mallory"), DAY, START).unwrap();
-    assert_eq!(elsewhere.proven(consent.nonce, proof(START), START), Err(Rejection::NothingPending));
-    let question = asked.question(None, true).unwrap();
+    assert_eq!(elsewhere.with_proof(consent.nonce, proof(START), START), Err(Rejection::NothingPending));
+    let question = asked.challenge_target(None, true).unwrap();
     let (asked, cancel) = asked.with_challenge(question, DIGEST, Nonce([7; 16]), START);
-    let kept = asked.proven(cancel.nonce, proof(START), START).unwrap();
+    let kept = asked.with_proof(cancel.nonce, proof(START), START).unwrap();
     assert_eq!((kept.hive_account, &kept.ownership.pending), (name("blue.mugs"), &None));
-    assert_eq!(kept.proven(consent.nonce, proof(START), START), Err(Rejection::NothingPending));
-    assert_eq!(kept.question(None, true), Err(Rejection::NothingPending));
+    assert_eq!(kept.with_proof(consent.nonce, proof(START), START), Err(Rejection::NothingPending));
+    assert_eq!(kept.challenge_target(None, true), Err(Rejection::NothingPending));
     assert_eq!(asked.without_pending(START).unwrap().ownership.pending, None);
     assert_eq!(kept.without_pending(START), Err(Rejection::NothingPending));
 }
 
 #[test]
 fn the_operators_word_stands_for_both() {
-    let word = Proof::new(Means::Operator, Some(AuthorityDigest([4; 32])), START);
-    let verified = merchant().vouched(name("blue.mugs"), word, START).unwrap();
-    assert_eq!(verified.ownership.standing(), Standing::Verified);
-    assert_eq!(verified.vouched(name("alice"), word, START), Err(Rejection::OtherAccount(name("alice"))));
+    let word = Proof::new(VerificationMethod::Operator, Some(AuthorityDigest([4; 32])), START);
+    let verified = merchant().verified_by_operator(name("blue.mugs"), word, START).unwrap();
+    assert_eq!(verified.ownership.verification_status(), VerificationStatus::Verified);
+    assert_eq!(verified.verified_by_operator(name("alice"), word, START), Err(Rejection::OtherAccount(name("alice"))));
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
-    let vouched = asked.vouched(name("red.mugs"), word, START).unwrap();
-    assert_eq!(vouched.settled(&same_keys(), after(86_399)), None);
-    assert_eq!(vouched.settled(&same_keys(), after(86_400)).unwrap().hive_account, name("red.mugs"));
+    let vouched = asked.verified_by_operator(name("red.mugs"), word, START).unwrap();
+    assert_eq!(vouched.with_due_change_applied(&same_keys(), after(86_399)), None);
+    assert_eq!(vouched.with_due_change_applied(&same_keys(), after(86_400)).unwrap().hive_account, name("red.mugs"));
 }
 
 #[test]

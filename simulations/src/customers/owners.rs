@@ -1,7 +1,7 @@
 //! Merchants and the ownership of accounts: proofs, proofs that prove nothing, and what is tried without one.
 
 use actors::Issued;
-use engine::{merchant::Merchant, ownership::Standing};
+use engine::{merchant::Merchant, ownership::VerificationStatus};
 use storage::{Unmatched, UnmatchedReason};
 
 use super::*;
@@ -172,7 +172,7 @@ async fn look_and_ignore(world: &Arc<World>, engine: &Engine, id: MerchantId) ->
             Again::No
         }
         Err(EngineError::NotProven { standing, .. }) => {
-            if standing == Standing::Stale {
+            if standing == VerificationStatus::Stale {
                 world.mark("a stale proof gives no right");
             }
             Again::No

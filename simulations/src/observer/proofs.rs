@@ -1,6 +1,6 @@
 //! What is seen of proofs of accounts: challenges, transfers that answer them, the operator's word, keys that are replaced.
 
-use engine::ownership::{Means, Proof};
+use engine::ownership::{Proof, VerificationMethod};
 
 use super::*;
 
@@ -86,16 +86,16 @@ impl Proofs {
 
     /// Says why a proof is none.
     fn flaw(&self, merchant: MerchantId, account: AccountName, of: &[AccountName], proof: &Proof) -> Option<String> {
-        let is_given = match proof.means {
-            Means::Operator => of.iter().any(|account| self.vouched.contains(&(merchant, *account))),
-            Means::Transfer => self
+        let is_given = match proof.method {
+            VerificationMethod::Operator => of.iter().any(|account| self.vouched.contains(&(merchant, *account))),
+            VerificationMethod::Transfer => self
                 .transfers
                 .iter()
                 .any(|(from, memo)| *from == account && self.challenges.get(memo) == Some(&(merchant, account))),
             // Nobody signs a challenge here.
-            Means::Signature => false,
+            VerificationMethod::Signature => false,
         };
-        (!is_given).then(|| format!("@{account} counts as proven by {merchant} ({:?}), and is not", proof.means))
+        (!is_given).then(|| format!("@{account} counts as proven by {merchant} ({:?}), and is not", proof.method))
     }
 }
 
@@ -129,7 +129,7 @@ impl Observer {
             is_new || (before.hive_account != merchant.hive_account && pending_before.is_none())
         });
         let proves = own.proof.filter(|_| before.is_some_and(|before| before.ownership.proof.is_none()));
-        if proves.is_some_and(|proof| proof.means == Means::Transfer) {
+        if proves.is_some_and(|proof| proof.method == VerificationMethod::Transfer) {
             self.marks.push("a merchant proves its account by a transfer");
         }
         match flaw {

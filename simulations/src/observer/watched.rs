@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use engine::{account::AccountName, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
+use engine::{account::AccountName, ownership::FORMER_ACCOUNT_WATCH_PERIOD, time::Timestamp};
 
 /// How far the wall clock may be ahead of the time, so that a month seems over too early.
 const CLOCK_AHEAD: Duration = Duration::from_secs(7 * 3_600);
@@ -40,7 +40,7 @@ impl Watched {
     pub fn ends(&mut self, account: AccountName, now_ms: u64, scanned: u32) -> bool {
         let Some(known) = self.0.get_mut(&account) else { return false };
         known.gaps.push((scanned, None));
-        let month_ms = (WATCHED_AFTER_LEAVING - CLOCK_AHEAD).as_millis();
+        let month_ms = (FORMER_ACCOUNT_WATCH_PERIOD - CLOCK_AHEAD).as_millis();
         known.left_ms.is_some_and(|left_ms| u128::from(now_ms - left_ms) >= month_ms)
     }
 

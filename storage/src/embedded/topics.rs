@@ -7,7 +7,7 @@ use engine::{
     audit::Entry,
     billing::{Account, Month, Period, Schedule},
     books::{Booked, Day},
-    compliance::Standing,
+    compliance::ComplianceStatus,
     event_list::{self, EventList},
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
@@ -306,7 +306,7 @@ impl LedgerEntries for EmbeddedStore {
 }
 
 impl Compliance for EmbeddedStore {
-    fn standing(&self, merchant: MerchantId) -> Read<'_, Standing> {
+    fn standing(&self, merchant: MerchantId) -> Read<'_, ComplianceStatus> {
         self.read(move |snapshot| compliance::standing(snapshot, merchant))
     }
 }

@@ -4,7 +4,7 @@ use engine::{
     compliance::Window,
     hive::Pack,
     money::Currency,
-    ownership::Means,
+    ownership::VerificationMethod,
     payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
     webhook::{DeliveryState, DisableReason, EventType, Trigger},
 };
@@ -52,7 +52,7 @@ codes! {
         SelfTransfer = 7,
         Fee = 8,
     }
-    Means { Signature = 1, Transfer = 2, Operator = 3 }
+    VerificationMethod { Signature = 1, Transfer = 2, Operator = 3 }
     Window { Single = 1, Daily = 2, Monthly = 3, NearSingle = 4 }
     Route { Wallet = 1, X402 = 2, Manual = 3 }
     Pack { Legacy = 1, Hf26 = 2 }

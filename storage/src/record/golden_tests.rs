@@ -16,7 +16,7 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HbdPrice, HivePrice, Money},
-    ownership::{Means, Ownership, Proof},
+    ownership::{Ownership, Proof, VerificationMethod},
     payment::{
         Accepted, Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition,
         FeeMode, Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
@@ -311,7 +311,10 @@ fn a_merchant_has_these_bytes() {
             current: Secret::from_random([1; 32]),
             previous: vec![(Secret::from_random([2; 32]), at(9_000))],
         },
-        ownership: Ownership { proof: Some(Proof::new(Means::Operator, None, at(5))), ..Ownership::default() },
+        ownership: Ownership {
+            proof: Some(Proof::new(VerificationMethod::Operator, None, at(5))),
+            ..Ownership::default()
+        },
     };
     let vault = Vault::default();
     let bytes = merchant_to_bytes(merchant.clone(), &vault);

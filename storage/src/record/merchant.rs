@@ -217,7 +217,7 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
     Ok(serde_json::json!({
         "record": "merchant", "id": key.to_string(), "version": record.version, "name": record.name,
         "hiveAccount": account("hive_account", &record.hive_account)?.as_str(),
-        "accountVerification": ownership.standing().as_str(),
+        "accountVerification": ownership.verification_status().as_str(),
         "pendingAccount": ownership.pending.map(|pending| pending.account.to_string()), "iconUrl": record.icon_url,
         "webhookUrl": record.webhook_url, "supportUrl": record.support_url, "isActive": record.is_active,
         "x402Enabled": record.x402_enabled, "isAdmin": record.is_admin,

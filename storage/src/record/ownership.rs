@@ -2,7 +2,9 @@
 
 use engine::{
     hive::PublicKey,
-    ownership::{Action, AuthorityDigest, Challenge, FormerAccount, Means, Nonce, Ownership, PendingChange, Proof},
+    ownership::{
+        Action, AuthorityDigest, Challenge, FormerAccount, Nonce, Ownership, PendingChange, Proof, VerificationMethod,
+    },
     time::Timestamp,
 };
 use prost::Message;
@@ -136,7 +138,7 @@ pub(super) fn ownership_from_record(record: Option<OwnershipRecord>) -> Result<O
 
 fn proof_to(proof: Proof) -> ProofRecord {
     ProofRecord {
-        means: proof.means.number(),
+        means: proof.method.number(),
         at_ms: proof.at.millis(),
         authority: proof.authority.map(|digest| digest.0.to_vec()),
         stale_since_ms: proof.stale_since.map(Timestamp::millis),
@@ -144,9 +146,9 @@ fn proof_to(proof: Proof) -> ProofRecord {
 }
 
 fn proof_from(record: ProofRecord) -> Result<Proof, Damage> {
-    let means: Means = code("means", record.means)?;
+    let means: VerificationMethod = code("means", record.means)?;
     let authority = record.authority.map(|bytes| array("authority", &bytes).map(AuthorityDigest)).transpose()?;
-    Ok(Proof { means, at: time(record.at_ms), authority, stale_since: record.stale_since_ms.map(time) })
+    Ok(Proof { method: means, at: time(record.at_ms), authority, stale_since: record.stale_since_ms.map(time) })
 }
 
 fn pending_from(record: PendingRecord) -> Result<PendingChange, Damage> {
@@ -207,7 +209,7 @@ mod tests {
         let name = |text| AccountName::parse(text).unwrap();
         let at = Timestamp::from_millis;
         let proof = Proof {
-            means: Means::Transfer,
+            method: VerificationMethod::Transfer,
             at: at(5),
             authority: Some(AuthorityDigest([1; 32])),
             stale_since: Some(at(6)),
@@ -227,8 +229,8 @@ mod tests {
                 account: name("till"),
                 requested_at: at(9),
                 effective_at: at(10),
-                current: Some(Proof::new(Means::Signature, None, at(11))),
-                new: Some(Proof::new(Means::Operator, None, at(12))),
+                current: Some(Proof::new(VerificationMethod::Signature, None, at(11))),
+                new: Some(Proof::new(VerificationMethod::Operator, None, at(12))),
             }),
             former: vec![FormerAccount { account: name("stall"), proof }],
             challenges: [Action::Verify, Action::ChangeTo(name("till")), Action::Cancel].map(challenge).to_vec(),

@@ -1,7 +1,7 @@
 //! The bytes of a merchant's standing.
 
 use engine::{
-    compliance::{Clearance, Crossing, Standing, Thresholds, Window},
+    compliance::{Clearance, ComplianceStatus, LimitBreach, Thresholds, Window},
     time::Timestamp,
 };
 use prost::Message;
@@ -65,7 +65,7 @@ struct ClearanceRecord {
 }
 
 /// Returns a standing's stored form. Its merchant is the key and not repeated.
-pub(crate) fn standing_to_bytes(standing: &Standing) -> Vec<u8> {
+pub(crate) fn standing_to_bytes(standing: &ComplianceStatus) -> Vec<u8> {
     let Thresholds { single_cents, daily_cents, monthly_cents } = standing.limits.unwrap_or_default();
     let record = StandingRecord {
         hold: standing.hold.map(CrossingRecord::from),
@@ -88,7 +88,7 @@ pub(crate) fn standing_to_bytes(standing: &Standing) -> Vec<u8> {
 }
 
 /// Reads a standing.
-pub(crate) fn standing_from_bytes(bytes: &[u8]) -> Result<Standing, Damage> {
+pub(crate) fn standing_from_bytes(bytes: &[u8]) -> Result<ComplianceStatus, Damage> {
     let record: StandingRecord = unseal(VERSION, bytes)?;
     if record.hours.len() != record.cents.len() {
         return Err(Damage::Value { field: "cents", value: format!("{} long", record.cents.len()) });
@@ -98,12 +98,12 @@ pub(crate) fn standing_from_bytes(bytes: &[u8]) -> Result<Standing, Damage> {
         daily_cents,
         monthly_cents,
     };
-    Ok(Standing {
-        hold: record.hold.map(Crossing::try_from).transpose()?,
+    Ok(ComplianceStatus {
+        hold: record.hold.map(LimitBreach::try_from).transpose()?,
         limits: record.limits.map(thresholds),
         hours: record.hours.into_iter().zip(record.cents).collect(),
         near_single: record.near_single_ms.into_iter().map(time).collect(),
-        notices: record.notices.into_iter().map(Crossing::try_from).collect::<Result<_, _>>()?,
+        notices: record.notices.into_iter().map(LimitBreach::try_from).collect::<Result<_, _>>()?,
         clearances: record
             .clearances
             .into_iter()
@@ -112,8 +112,8 @@ pub(crate) fn standing_from_bytes(bytes: &[u8]) -> Result<Standing, Damage> {
     })
 }
 
-impl From<Crossing> for CrossingRecord {
-    fn from(crossing: Crossing) -> Self {
+impl From<LimitBreach> for CrossingRecord {
+    fn from(crossing: LimitBreach) -> Self {
         Self {
             window: crossing.window.number(),
             usd_cents: crossing.usd_cents,
@@ -123,7 +123,7 @@ impl From<Crossing> for CrossingRecord {
     }
 }
 
-impl TryFrom<CrossingRecord> for Crossing {
+impl TryFrom<CrossingRecord> for LimitBreach {
     type Error = Damage;
     fn try_from(record: CrossingRecord) -> Result<Self, Damage> {
         let window: Window = code("window", record.window)?;
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn a_standing_reads_back_and_has_these_bytes() {
         let at = Timestamp::from_millis(9_000);
-        let crossing = Crossing { window: Window::Monthly, usd_cents: 300, limit_cents: 200, at };
-        let standing = Standing {
+        let crossing = LimitBreach { window: Window::Monthly, usd_cents: 300, limit_cents: 200, at };
+        let standing = ComplianceStatus {
             hold: Some(crossing),
             limits: Some(Thresholds { single_cents: 1, daily_cents: 0, monthly_cents: 3 }),
             hours: [(500_000, 7), (500_001, 8)].into(),
@@ -150,7 +150,10 @@ mod tests {
         };
         let bytes = standing_to_bytes(&standing);
         assert_eq!(standing_from_bytes(&bytes), Ok(standing));
-        assert_eq!(standing_from_bytes(&standing_to_bytes(&Standing::default())), Ok(Standing::default()));
+        assert_eq!(
+            standing_from_bytes(&standing_to_bytes(&ComplianceStatus::default())),
+            Ok(ComplianceStatus::default())
+        );
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(
             hex,

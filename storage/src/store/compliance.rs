@@ -1,6 +1,6 @@
 //! The compliance status of merchants.
 
-use engine::{compliance::Standing, ids::MerchantId};
+use engine::{compliance::ComplianceStatus, ids::MerchantId};
 
 use crate::store::{
     error::Read,
@@ -12,6 +12,6 @@ topic! {
     /// The compliance status of merchants.
     Compliance {
         /// Returns where a merchant stands with compliance; one without a past stands well.
-        standing(merchant: MerchantId) -> Standing;
+        standing(merchant: MerchantId) -> ComplianceStatus;
     }
 }

@@ -2,7 +2,7 @@
 //! group.
 
 use engine::{
-    compliance::{Change, Check, Noted, Standing},
+    compliance::{Assessment, ComplianceChange, ComplianceStatus, PaymentCheck},
     ids::MerchantId,
     time::Timestamp,
 };
@@ -27,7 +27,7 @@ fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut CachedSt
         let table = group.tables.standings();
         let stored = match table.get(merchant) {
             Ok(Some(bytes)) => read(merchant, bytes.value()),
-            Ok(None) => Ok(Standing::default()),
+            Ok(None) => Ok(ComplianceStatus::default()),
             Err(fault) => Err(fault),
         };
         let stored = table.pass(stored)?;
@@ -46,9 +46,9 @@ pub(crate) fn prefetch(group: &mut Group<'_>, merchant: u128) -> Checked {
 }
 
 /// Refuses a change that starts from where the merchant no longer stands.
-pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: &Change) -> Checked {
+pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: &ComplianceChange) -> Checked {
     let held = held(group, merchant.bits())?;
-    if held.is_damaged || held.standing.takes(change) {
+    if held.is_damaged || held.standing.accepts(change) {
         Ok(Ok(()))
     } else {
         conflict(format_args!("where merchant {merchant} stands"))
@@ -56,7 +56,7 @@ pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: 
 }
 
 /// Judges a creation against everything that is committed before it; fills in what is to be noted.
-pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box<Noted>>) -> Checked {
+pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Option<Box<Assessment>>) -> Checked {
     let merchant = check.merchant.bits();
     let mut others = Vec::new();
     for other in accounts::provers(group, &check.account)?.into_iter().filter(|other| *other != merchant) {
@@ -85,20 +85,20 @@ pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box
 }
 
 /// Keeps what a check noted, and tells the audit log.
-pub(crate) fn note(group: &mut Group<'_>, check: &Check, noted: Option<Box<Noted>>) -> Result<(), Fault> {
+pub(crate) fn note(group: &mut Group<'_>, check: &PaymentCheck, noted: Option<Box<Assessment>>) -> Result<(), Fault> {
     let Some(noted) = noted else { return Ok(()) };
     for entry in noted.audit_entries(check) {
         group.append_audit(&Audited::of(entry))?;
     }
     let held = held(group, check.merchant.bits())?;
-    (held.standing, held.is_changed) = (noted.standing, true);
+    (held.standing, held.is_changed) = (noted.status, true);
     Ok(())
 }
 
 /// Makes a change.
-pub(crate) fn change(group: &mut Group<'_>, merchant: MerchantId, change: Change) -> Result<(), Fault> {
+pub(crate) fn change(group: &mut Group<'_>, merchant: MerchantId, change: ComplianceChange) -> Result<(), Fault> {
     let held = held(group, merchant.bits())?;
-    held.standing.change(change);
+    held.standing.apply(change);
     (held.is_changed, held.is_damaged) = (true, false);
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(crate) fn change(group: &mut Group<'_>, merchant: MerchantId, change: Change
 /// Counts a payment that completed.
 pub(crate) fn count(group: &mut Group<'_>, merchant: u128, at: Timestamp, usd_cents: u64) -> Result<(), Fault> {
     let held = held(group, merchant)?;
-    held.standing.count(at, usd_cents);
+    held.standing.record_completed(at, usd_cents);
     held.is_changed = true;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     billing::Period,
-    compliance::Standing,
+    compliance::ComplianceStatus,
     event_list::{Epoch, Tail},
     idempotency::Remembered,
     ids::PaymentId,
@@ -125,7 +125,7 @@ pub(crate) struct CachedPeriod {
 
 /// A standing as the group knows it.
 pub(crate) struct CachedStanding {
-    pub(crate) standing: Standing,
+    pub(crate) standing: ComplianceStatus,
     pub(crate) is_changed: bool,
     /// As the store has it.
     pub(crate) was_on_hold: bool,

@@ -113,13 +113,13 @@ pub(crate) enum Step {
         value: Vec<u8>,
     },
     Comply {
-        check: compliance::Check,
+        check: compliance::PaymentCheck,
         /// What is to be noted; made by the writer's check.
-        noted: Option<Box<compliance::Noted>>,
+        noted: Option<Box<compliance::Assessment>>,
     },
     Standing {
         merchant: MerchantId,
-        change: compliance::Change,
+        change: compliance::ComplianceChange,
     },
     Admit {
         payment: PaymentId,

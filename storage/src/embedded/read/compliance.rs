@@ -1,20 +1,20 @@
 //! Reads of where merchants stand with compliance.
 
-use engine::{compliance::Standing, ids::MerchantId};
+use engine::{compliance::ComplianceStatus, ids::MerchantId};
 
 use crate::{
     embedded::{fault::Fault, wal::snapshot::Snapshot},
     record,
 };
 
-pub(crate) fn read(merchant: u128, bytes: &[u8]) -> Result<Standing, Fault> {
+pub(crate) fn read(merchant: u128, bytes: &[u8]) -> Result<ComplianceStatus, Fault> {
     record::standing_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
 }
 
 /// Returns where a merchant stands.
-pub(crate) fn standing(snapshot: &Snapshot, merchant: MerchantId) -> Result<Standing, Fault> {
+pub(crate) fn standing(snapshot: &Snapshot, merchant: MerchantId) -> Result<ComplianceStatus, Fault> {
     match snapshot.standings().get(merchant.bits())? {
         Some(bytes) => read(merchant.bits(), bytes.value()),
-        None => Ok(Standing::default()),
+        None => Ok(ComplianceStatus::default()),
     }
 }
