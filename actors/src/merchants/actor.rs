@@ -121,39 +121,7 @@ impl MerchantActor {
                 }
             };
             let now = self.context.now();
-            let changed = match change.clone() {
-                Change::Update(update) => {
-                    let wait = self.context.settings.account_change_wait;
-                    Ok(merchant.updated(update, wait, now).map_err(MerchantError::Ownership)?)
-                }
-                Change::SetActive(is_active) => Ok(merchant.set_active(is_active, now)),
-                Change::Secret { secret, previous_valid_until } => {
-                    let changed = merchant.with_secret(secret, previous_valid_until, now);
-                    Ok(changed.map_err(MerchantError::Secrets)?)
-                }
-                Change::ReissueKey { id, text } => Ok(merchant.with_only_key(id, &text, now)),
-                Change::AddKey(key) => merchant.with_key(*key, now),
-                Change::RevokeKey(key) => merchant.without_key(key, now),
-                Change::RollKey { old, id, text, valid_until } => {
-                    merchant.with_rolled_key(old, id, &text, valid_until, now)
-                }
-                // Many requests may have asked for the same minute.
-                Change::KeyUsed(key) => {
-                    let is_news = merchant.keys.iter().any(|known| known.id == key && known.use_is_news(now));
-                    if !is_news {
-                        return Ok(Arc::unwrap_or_clone(merchant));
-                    }
-                    Ok(merchant.key_used(key, now))
-                }
-                Change::Challenge { .. }
-                | Change::SignedKeys { .. }
-                | Change::Proven { .. }
-                | Change::Vouched { .. }
-                | Change::CancelPending
-                | Change::Settle(_)
-                | Change::Authority { .. } => Ok(own(&merchant, change, now).map_err(MerchantError::Ownership)?),
-            };
-            let changed = changed.map_err(MerchantError::Key)?;
+            let changed = self.changed(&merchant, change, now)?;
             if changed.version == merchant.version {
                 return Ok(changed);
             }
@@ -182,6 +150,40 @@ impl MerchantActor {
             }
         }
         Err(MerchantError::Contended)
+    }
+
+    /// Returns a merchant after a change, at the same version if it changes nothing.
+    fn changed(&self, merchant: &Arc<Merchant>, change: &Change, now: Timestamp) -> Result<Merchant, MerchantError> {
+        let changed = match change.clone() {
+            Change::Update(update) => {
+                let wait = self.context.settings.account_change_wait;
+                Ok(merchant.updated(update, wait, now).map_err(MerchantError::Ownership)?)
+            }
+            Change::SetActive(is_active) => Ok(merchant.set_active(is_active, now)),
+            Change::Secret { secret, previous_valid_until } => {
+                let changed = merchant.with_secret(secret, previous_valid_until, now);
+                Ok(changed.map_err(MerchantError::Secrets)?)
+            }
+            Change::ReissueKey { id, text } => Ok(merchant.with_only_key(id, &text, now)),
+            Change::AddKey(key) => merchant.with_key(*key, now),
+            Change::RevokeKey(key) => merchant.without_key(key, now),
+            Change::RollKey { old, id, text, valid_until } => {
+                merchant.with_rolled_key(old, id, &text, valid_until, now)
+            }
+            // Many requests may have asked for the same minute.
+            Change::KeyUsed(key) => {
+                let is_news = merchant.keys.iter().any(|known| known.id == key && known.use_is_news(now));
+                Ok(if is_news { merchant.key_used(key, now) } else { Merchant::clone(merchant) })
+            }
+            Change::Challenge { .. }
+            | Change::SignedKeys { .. }
+            | Change::Proven { .. }
+            | Change::Vouched { .. }
+            | Change::CancelPending
+            | Change::Settle(_)
+            | Change::Authority { .. } => Ok(own(merchant, change, now).map_err(MerchantError::Ownership)?),
+        };
+        changed.map_err(MerchantError::Key)
     }
 
     /// Stops watching accounts that nobody has any more. Done here, between two registrations, so that none of them

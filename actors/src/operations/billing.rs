@@ -8,7 +8,8 @@ use engine::{
     fields::Violation,
     ids::MerchantId,
     merchant::Merchant,
-    payment::State,
+    payment::{Payment, State},
+    time::Timestamp,
 };
 use storage::{Batch, CommitError, Invoicing, Page, PeriodQuery, Write};
 
@@ -171,7 +172,7 @@ impl Operations {
 async fn schedule(context: &Context) -> Result<Schedule, storage::ReadError> {
     let stored = context.env.store.fee_schedule().await?;
     let flat = || Tiers::flat(context.settings.fee_percent);
-    Ok(stored.unwrap_or_else(|| Schedule { version: 0, tiers: flat(), updated_at: engine::time::Timestamp::EPOCH }))
+    Ok(stored.unwrap_or_else(|| Schedule { version: 0, tiers: flat(), updated_at: Timestamp::EPOCH }))
 }
 
 /// Who makes invoices: an admin, or the housekeeper.
@@ -227,35 +228,8 @@ impl Biller<'_> {
                 return Ok(None);
             }
             let now = self.context.now();
-            let amount = period.usage.bill(&schedule.tiers);
-            let (cents, carried_millicents) = match &period.invoice {
-                Some(invoice) => (invoice.cents, 0),
-                None => (amount.cents, amount.carried_millicents),
-            };
-            let env = &self.context.env;
-            let parts = (env.entropy.payment_id(now), env.entropy.slug(), now);
-            let livemode = self.context.settings.network().is_live();
-            let session =
-                (cents > 0).then(|| Arc::new(invoice_session(operator, &period, &billed, cents, livemode, parts)));
-            let named = session.as_ref().map(|session| (session.id, session.slug_text()));
-            let invoice = match period.invoice.clone() {
-                Some(known) => Invoice { session: named, ..known },
-                None => Invoice {
-                    cents,
-                    session: named,
-                    created_at: now,
-                    due_at: now + self.context.settings.billing.due,
-                    paid_at: (cents == 0).then_some(now),
-                    tiers_version: schedule.version,
-                },
-            };
-            let entry = self.told(&period, &invoice);
-            let mut batch = Batch::default();
-            if let Some(session) = &session {
-                batch = batch.and(Write::Payment { payment: Arc::clone(session), expected: None });
-            }
-            let invoicing = Invoicing { period: period.clone(), invoice: invoice.clone(), carried_millicents, at: now };
-            batch = batch.and(Write::Invoice(Box::new(invoicing))).and(Write::Audit(Box::new(entry)));
+            let (invoice, session, batch) = self.prepare(&period, operator, &billed, schedule, now);
+            let (env, cents) = (&self.context.env, invoice.cents);
             env.probe.reach("billing: invoice made, not stored");
             match store.commit(batch).await {
                 Ok(()) => {
@@ -286,6 +260,48 @@ impl Biller<'_> {
             }
         }
         Err(EngineError::Contended)
+    }
+
+    /// Returns the invoice of a period, the session that pays it unless nothing is due, and the batch that stores both.
+    fn prepare(
+        &self,
+        period: &Period,
+        operator: &Merchant,
+        billed: &Merchant,
+        schedule: &Schedule,
+        now: Timestamp,
+    ) -> (Invoice, Option<Arc<Payment>>, Batch) {
+        let (cents, carried_millicents) = match &period.invoice {
+            Some(invoice) => (invoice.cents, 0),
+            None => {
+                let amount = period.usage.bill(&schedule.tiers);
+                (amount.cents, amount.carried_millicents)
+            }
+        };
+        let env = &self.context.env;
+        let parts = (env.entropy.payment_id(now), env.entropy.slug(), now);
+        let livemode = self.context.settings.network().is_live();
+        let session = (cents > 0).then(|| Arc::new(invoice_session(operator, period, billed, cents, livemode, parts)));
+        let named = session.as_ref().map(|session| (session.id, session.slug_text()));
+        let invoice = match period.invoice.clone() {
+            Some(known) => Invoice { session: named, ..known },
+            None => Invoice {
+                cents,
+                session: named,
+                created_at: now,
+                due_at: now + self.context.settings.billing.due,
+                paid_at: (cents == 0).then_some(now),
+                tiers_version: schedule.version,
+            },
+        };
+        let entry = self.told(period, &invoice);
+        let mut batch = Batch::default();
+        if let Some(session) = &session {
+            batch = batch.and(Write::Payment { payment: Arc::clone(session), expected: None });
+        }
+        let invoicing = Invoicing { period: period.clone(), invoice: invoice.clone(), carried_millicents, at: now };
+        let batch = batch.and(Write::Invoice(Box::new(invoicing))).and(Write::Audit(Box::new(entry)));
+        (invoice, session, batch)
     }
 
     /// Says whether a period needs an invoice or its invoice a session.

@@ -67,29 +67,7 @@ impl X402 {
             },
         };
         let payer = checked.presented.payer;
-        let rate = self.ledger.quoting_rate();
-        let (hive, hbd) = (rate.map(|rate| rate.price), rate.and_then(|rate| rate.hbd));
-        let worth_cents = usd_cents(requirements.amount, hive, hbd).unwrap_or(0);
-        let facilitation = Facilitation {
-            payer,
-            seller: caller.seller,
-            request_key: caller.request_key().map(|(_, key)| key),
-            amount: checked.presented.transfers.first().map_or(requirements.amount, |transfer| transfer.money),
-            resource: requirements.resource.clone(),
-            signed_json: payload.transaction.to_condenser_json(),
-            expiration: payload.transaction.expiration,
-            finality: self.access.context.settings.x402.finality_of(worth_cents),
-        };
-        let claimed = ClaimRecord {
-            tx_id: checked.authorized.tx_id,
-            pay_to: requirements.pay_to,
-            nonce: payload.nonce.clone(),
-            identifier: payload.identifier.clone(),
-            proof: self.proof(payload, &checked),
-            purpose: Purpose::Facilitated(Box::new(facilitation)),
-            outcome: ClaimOutcome::Open,
-            at: self.access.now(),
-        };
+        let claimed = self.claim_record(requirements, payload, caller, &checked);
         let remembered = caller.request_key().map(|(merchant, key)| Remembered {
             merchant,
             key,
@@ -116,6 +94,39 @@ impl X402 {
                 let earlier = self.settlement_of(&earlier, requirements, payload).await?;
                 self.await_facilitation(earlier, Telling::Again).await
             }
+        }
+    }
+
+    /// Returns the record that claims a checked payment.
+    fn claim_record(
+        &self,
+        requirements: &Requirements,
+        payload: &PaymentPayload,
+        caller: &Caller,
+        checked: &Checked,
+    ) -> ClaimRecord {
+        let rate = self.ledger.quoting_rate();
+        let (hive, hbd) = (rate.map(|rate| rate.price), rate.and_then(|rate| rate.hbd));
+        let worth_cents = usd_cents(requirements.amount, hive, hbd).unwrap_or(0);
+        let facilitation = Facilitation {
+            payer: checked.presented.payer,
+            seller: caller.seller,
+            request_key: caller.request_key().map(|(_, key)| key),
+            amount: checked.presented.transfers.first().map_or(requirements.amount, |transfer| transfer.money),
+            resource: requirements.resource.clone(),
+            signed_json: payload.transaction.to_condenser_json(),
+            expiration: payload.transaction.expiration,
+            finality: self.access.context.settings.x402.finality_of(worth_cents),
+        };
+        ClaimRecord {
+            tx_id: checked.authorized.tx_id,
+            pay_to: requirements.pay_to,
+            nonce: payload.nonce.clone(),
+            identifier: payload.identifier.clone(),
+            proof: self.proof(payload, checked),
+            purpose: Purpose::Facilitated(Box::new(facilitation)),
+            outcome: ClaimOutcome::Open,
+            at: self.access.now(),
         }
     }
 

@@ -6,7 +6,7 @@ use engine::{
     event_list::{Epoch, Tail},
     ids::PaymentId,
     mutant,
-    x402::{ClaimOutcome, ClaimRecord, Purpose},
+    x402::{ClaimRecord, Purpose},
 };
 
 use crate::{
@@ -82,18 +82,12 @@ impl Group<'_> {
             Step::Event(step) => outbox::check_event(self, step, overlay),
             Step::Claim { claimed, names } => self.check_claim(claimed, names, overlay),
             Step::ClaimOutcome { tx_id, expected, outcome, record, is_facilitation } => {
-                let stored = match overlay.claims.get(&tx_id.0) {
-                    Some(claimed) => Some(claimed.clone()),
-                    None => claims::stored(self, tx_id.0)?,
+                let decided = match claims::check_outcome(self, *tx_id, expected, outcome, overlay)? {
+                    Ok(decided) => decided,
+                    Err(refusal) => return Ok(Err(refusal)),
                 };
-                let stored = stored.filter(|_| !overlay.forgotten_claims.contains(&tx_id.0));
-                let Some(claimed) = stored.filter(|claimed| claimed.outcome == *expected) else {
-                    return conflict(format_args!("the outcome of {tx_id}"));
-                };
-                let claimed = ClaimRecord { outcome: outcome.clone(), ..claimed };
-                *record = record::claimed_to_bytes(&claimed);
-                *is_facilitation = matches!(claimed.purpose, Purpose::Facilitated(_));
-                overlay.claims.insert(tx_id.0, claimed);
+                *record = record::claimed_to_bytes(&decided);
+                *is_facilitation = matches!(decided.purpose, Purpose::Facilitated(_));
                 Ok(Ok(()))
             }
             Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, overlay),
@@ -116,15 +110,7 @@ impl Group<'_> {
                 overlay.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
                 (*record, *names) = (handled.record, handled.names);
                 let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
-                // A sale of somebody's server is paid for; it cannot pay a session, too.
-                let claimed = match overlay.claims.get(&tx_id.0) {
-                    Some(claimed) => Some(claimed.clone()),
-                    None => claims::stored(self, tx_id.0)?,
-                };
-                match claimed.filter(|claimed| claimed.sale().is_some()) {
-                    Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
-                    None => Ok(Ok(())),
-                }
+                claims::check_not_sold(self, tx_id, overlay)
             }
             Step::Unmatched { account, place, record, .. } => {
                 unmatched::prefetch(self, overlay, account, *place, record)
@@ -175,7 +161,7 @@ impl Group<'_> {
         }
         if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
             let known = compliance::prefetch(self, step.facts.merchant)?;
-            debug_assert_eq!(known, Ok(()), "reading it refuses nothing");
+            assert_eq!(known, Ok(()), "reading it refuses nothing");
         }
         if let Some(change) = billing::change_of(&step.facts, step.sale, stored.as_ref()) {
             billing::prefetch(self, overlay, step.id, step.facts.merchant, &change)?;
@@ -289,23 +275,10 @@ impl Group<'_> {
             Step::Transfer(step) => transfers::write(self, &step),
             Step::Event(step) => outbox::announce(self, &step),
             Step::ClaimOutcome { tx_id, outcome, record, is_facilitation, .. } => {
-                self.tables.claims().insert(&tx_id.0, record.as_slice());
-                match (is_facilitation, outcome) {
-                    (true, ClaimOutcome::Open) => self.tables.facilitations().insert(&tx_id.0, ()),
-                    (true, _) => self.tables.facilitations().remove(&tx_id.0)?,
-                    (false, _) => {}
-                }
-                Ok(())
+                claims::write_outcome(self, tx_id, &outcome, &record, is_facilitation)
             }
             Step::Claim { claimed, names } => {
-                let tx_id = claimed.tx_id.0;
-                self.tables.claims().insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice());
-                if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
-                    self.tables.facilitations().insert(&tx_id, ());
-                }
-                for name in &names {
-                    self.tables.nonces().insert(name, &tx_id);
-                }
+                claims::write(self, &claimed, &names);
                 Ok(())
             }
             Step::Remember { remembered, before, .. } => self.write_remembered(&remembered, before),

@@ -1,7 +1,13 @@
 //! Claims: found by their keys; those for other servers that nobody here asked for are forgotten, so that strangers do not
 //! fill the disk.
 
+use engine::{
+    ledger::TxId,
+    x402::{ClaimOutcome, ClaimRecord, Purpose},
+};
+
 use crate::{
+    batch::CommitError,
     embedded::{
         commit::{
             group::{Checked, Group, Overlay, conflict},
@@ -11,8 +17,6 @@ use crate::{
     },
     record,
 };
-use engine::{ledger::TxId, x402::ClaimRecord};
-
 /// Checks that each claim may be forgotten, and adds the keys of its nonce and its identifier to `names`.
 pub(crate) fn check(
     group: &mut Group<'_>,
@@ -39,6 +43,68 @@ pub(crate) fn forget(group: &mut Group<'_>, tx_ids: &[TxId], names: &[[u8; 32]])
         group.tables.nonces().remove(name)?;
     }
     Ok(())
+}
+
+/// Checks that the stored outcome of a claim is `expected`; returns the record with the new outcome.
+pub(crate) fn check_outcome(
+    group: &Group<'_>,
+    tx_id: TxId,
+    expected: &ClaimOutcome,
+    outcome: &ClaimOutcome,
+    overlay: &mut Overlay,
+) -> Checked<ClaimRecord> {
+    let current = current(group, tx_id, overlay)?.filter(|_| !overlay.forgotten_claims.contains(&tx_id.0));
+    let Some(claimed) = current.filter(|claimed| claimed.outcome == *expected) else {
+        return conflict(format_args!("the outcome of {tx_id}"));
+    };
+    let claimed = ClaimRecord { outcome: outcome.clone(), ..claimed };
+    overlay.claims.insert(tx_id.0, claimed.clone());
+    Ok(Ok(claimed))
+}
+
+/// Checks that a transaction pays for nothing at another server: such a transfer cannot pay a session, too.
+pub(crate) fn check_not_sold(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Checked {
+    match current(group, tx_id, overlay)?.filter(|claimed| claimed.sale().is_some()) {
+        Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
+        None => Ok(Ok(())),
+    }
+}
+
+/// Writes a new claim, with the keys of its nonce and its identifier.
+pub(crate) fn write(group: &mut Group<'_>, claimed: &ClaimRecord, names: &[[u8; 32]]) {
+    let tx_id = claimed.tx_id.0;
+    group.tables.claims().insert(&tx_id, record::claimed_to_bytes(claimed).as_slice());
+    if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
+        group.tables.facilitations().insert(&tx_id, ());
+    }
+    for name in names {
+        group.tables.nonces().insert(name, &tx_id);
+    }
+}
+
+/// Writes the record of a claim whose outcome changed; only open facilitations are listed as such.
+pub(crate) fn write_outcome(
+    group: &mut Group<'_>,
+    tx_id: TxId,
+    outcome: &ClaimOutcome,
+    record: &[u8],
+    is_facilitation: bool,
+) -> Result<(), Fault> {
+    group.tables.claims().insert(&tx_id.0, record);
+    match (is_facilitation, outcome) {
+        (true, ClaimOutcome::Open) => group.tables.facilitations().insert(&tx_id.0, ()),
+        (true, _) => group.tables.facilitations().remove(&tx_id.0)?,
+        (false, _) => {}
+    }
+    Ok(())
+}
+
+/// Returns a claim as it is after the earlier steps of the batch.
+fn current(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Result<Option<ClaimRecord>, Fault> {
+    match overlay.claims.get(&tx_id.0) {
+        Some(claimed) => Ok(Some(claimed.clone())),
+        None => stored(group, tx_id.0),
+    }
 }
 
 /// Returns a claim as the writer's tables have it.

@@ -78,10 +78,10 @@ pub(crate) struct Overlay {
     pub(crate) tiers_version: Option<u64>,
 }
 
-/// What a check says: nothing, a refusal, or that it could not be made.
-pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
+/// The result of a check: a value, a refusal, or a failure to read.
+pub(crate) type Checked<T = ()> = Result<Result<T, CommitError>, Fault>;
 
-pub(crate) fn conflict(what: impl ToString) -> Checked {
+pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
     Ok(Err(CommitError::Conflict { what: what.to_string() }))
 }
 

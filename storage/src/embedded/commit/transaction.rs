@@ -7,7 +7,7 @@ use redb::{Key, StorageError, Value};
 use crate::{
     embedded::{
         tables::{DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
-        wal::{log::Changes, memtable::Writing, single, snapshot::Snapshot, view::View},
+        wal::{entry::Changes, memtable::Writing, single, snapshot::Snapshot, view::View},
     },
     record::{checked::Text, summary::SUMMARY_LEN},
 };

@@ -98,6 +98,7 @@ impl Writer {
 
     fn close_log(&mut self) -> Result<(), Fault> {
         self.checkpoints.finish(&mut self.rows, |rows| !rows.log.is_empty())?;
+        self.rows.log.installed();
         self.rows.log.clear()
     }
 
@@ -143,13 +144,14 @@ impl Segments for Rows {
         Checkpoint {
             database: Arc::clone(&self.database),
             epoch: immutable.share_epoch(),
-            turn: self.log.rotate(),
+            begin: self.log.rotate(),
             metrics: self.metrics.clone(),
             health: Arc::clone(&self.health),
         }
     }
 
     fn install(&mut self) -> Result<(), Fault> {
+        self.log.installed();
         self.newest.publish(self.held.install_checkpoint(&self.database)?.clone());
         Ok(())
     }

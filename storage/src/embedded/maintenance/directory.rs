@@ -22,10 +22,7 @@ use crate::{
     embedded::{
         fault::{Fault, is_full},
         tables::{META, SCHEMA_VERSION, Tables, begin_write, meta},
-        wal::{
-            log::{Log, Lsn},
-            single,
-        },
+        wal::{entry::Lsn, log::Log, single},
     },
     store::error::{FILE_NAME, OpenError},
 };

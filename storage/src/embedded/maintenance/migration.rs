@@ -70,7 +70,7 @@ fn copy_and_change(path: &Path, copy: &Path, steps: &[Step]) -> Result<u32, Open
         single::store(&mut names, meta::SCHEMA, &to.to_be_bytes())?;
         drop(names);
         // Who goes back to the older store must not meet what the newer one logged.
-        log::part_ways(&transaction, format!("schema {to}").as_bytes())?;
+        log::separate(&transaction, format!("schema {to}").as_bytes())?;
         transaction.commit().map_err(Fault::from)?;
     }
     drop(database);

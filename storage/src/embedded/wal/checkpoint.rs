@@ -1,4 +1,4 @@
-//! Checkpoints: what a full log holds is written into the database, beside the commits that follow.
+//! Checkpoints write the rows of a full segment into the database, beside the commits that follow.
 
 use std::sync::Arc;
 
@@ -10,29 +10,26 @@ use crate::embedded::{
     health::Health,
     metrics::CommitMetrics,
     tables::begin_write,
-    wal::{
-        log::{self, Lsn},
-        snapshot::Epoch,
-    },
+    wal::{entry::Lsn, log, snapshot::Epoch},
 };
 
-/// What is to be written.
+/// A checkpoint to be made.
 #[derive(Clone)]
 pub(crate) struct Checkpoint {
-    /// Where to.
+    /// The database.
     pub(crate) database: Arc<Database>,
-    /// Its immutable memtables. Not a snapshot: a commit that somebody holds keeps every version that came since.
+    /// Its immutable memtables. Not a snapshot: a pinned commit keeps every later version in memory.
     pub(crate) epoch: Arc<Epoch>,
-    /// Where the log begins then.
-    pub(crate) turn: Lsn,
-    /// Where it is counted.
+    /// Where the log begins once it is durable.
+    pub(crate) begin: Lsn,
+    /// Counts it.
     pub(crate) metrics: CommitMetrics,
-    /// Where a panic is noted.
+    /// Records a panic.
     pub(crate) health: Arc<Health>,
 }
 
 impl Checkpoint {
-    /// Writes it, durably.
+    /// Writes the rows, durably.
     ///
     /// # Errors
     /// Those of the disk; the log still holds everything, and nothing more may be written.
@@ -40,7 +37,7 @@ impl Checkpoint {
         let begun_at = Instant::now();
         let transaction = begin_write(&self.database)?;
         self.epoch.write_immutable(&transaction)?;
-        log::begin_at(transaction, self.turn)?;
+        log::begin_at(transaction, self.begin)?;
         self.metrics.checkpointed(begun_at.elapsed());
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! The write-ahead log, and what keeps its rows in memory until a checkpoint writes them into the database.
 
 pub(crate) mod checkpoint;
+pub(crate) mod entry;
 pub(crate) mod log;
 pub(crate) mod memtable;
 pub(crate) mod replay;
+mod segment;
 pub(crate) mod single;
 pub(crate) mod snapshot;
 pub(crate) mod view;

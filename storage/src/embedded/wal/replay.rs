@@ -16,21 +16,20 @@ use crate::{
     },
 };
 
-/// The last word about each row of a table: its value, or none where it is gone.
-type Words<'l, K> = BTreeMap<RowKey<K>, Option<&'l [u8]>>;
+/// The last value of each row of a table; `None` if it is removed.
+type LastValues<'l, K> = BTreeMap<RowKey<K>, Option<&'l [u8]>>;
 
 macro_rules! replay {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
-        /// What a log does to the rows of every table, in the order of their keys: the last word about each.
+        /// The rows of every table that a log changes, in the order of their keys, each with its last value.
         #[derive(Default)]
         pub(crate) struct Replay<'l> {
-            $($field: Words<'l, $key>,)+
+            $($field: LastValues<'l, $key>,)+
         }
 
         impl<'l> Replay<'l> {
-            /// Notes that a row of the table of this name has a value, or is gone; says whether there is such a table, and
-            /// can be such a row in it.
-            pub(crate) fn note(&mut self, table: &str, key: &[u8], value: Option<&'l [u8]>) -> bool {
+            /// Adds a row with its value, or removed. Returns `false` if there is no such table, or no such row can be in it.
+            pub(crate) fn add(&mut self, table: &str, key: &[u8], value: Option<&'l [u8]>) -> bool {
                 match table {
                     $(stringify!($field) if fits::<$key>(key) && value.is_none_or(fits::<$value>) => {
                         self.$field.insert(RowKey::of(key), value);
@@ -40,7 +39,7 @@ macro_rules! replay {
                 }
             }
 
-            /// Writes it into the database.
+            /// Writes the rows into the database.
             pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
                 $(if !self.$field.is_empty() {
                     let mut table = transaction.open_table(tables::$constant)?;

@@ -42,7 +42,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
 
     /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
     pub(crate) fn seal_memtable(&self) -> Self {
-        debug_assert!(self.immutable.is_none(), "one checkpoint at a time");
+        assert!(self.immutable.is_none(), "one checkpoint at a time");
         Self {
             stored: Arc::clone(&self.stored),
             damages: self.damages.clone(),

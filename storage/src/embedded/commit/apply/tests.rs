@@ -19,7 +19,7 @@ use crate::{
         commit::transaction::Transaction,
         maintenance::directory,
         wal::{
-            log::Changes,
+            entry::Changes,
             snapshot::{Epoch, Snapshot},
         },
     },

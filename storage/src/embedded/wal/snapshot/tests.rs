@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use redb::backends::InMemoryBackend;
 
 use super::*;
-use crate::embedded::{commit::transaction::Transaction, maintenance::directory, wal::log::Changes};
+use crate::embedded::{commit::transaction::Transaction, maintenance::directory, wal::entry::Changes};
 
 /// The keys that are written: few, so that they meet.
 const KEYS: u128 = 12;

@@ -1,0 +1,62 @@
+//! A segment of the write-ahead log: one of its two files.
+
+use engine::mutant;
+use redb::StorageBackend;
+
+use crate::embedded::fault::Fault;
+
+/// Bytes by which a segment grows: a sync that also records a new length costs more, so growth is rare.
+const GROWTH: u64 = 64 * 1024;
+
+/// A file that entries are appended to.
+#[derive(Debug)]
+pub(super) struct Segment {
+    backend: Box<dyn StorageBackend>,
+    /// Bytes.
+    length: u64,
+}
+
+impl Segment {
+    pub(super) fn of(backend: Box<dyn StorageBackend>) -> Result<Self, Fault> {
+        let length = backend.len()?;
+        Ok(Self { backend, length })
+    }
+
+    /// Returns whether it has no bytes.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns all its bytes.
+    pub(super) fn read(&self) -> Result<Vec<u8>, Fault> {
+        let mut bytes = vec![0; usize::try_from(self.length).map_err(std::io::Error::other)?];
+        self.backend.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes an entry and syncs it.
+    pub(super) fn write(&mut self, offset: u64, entry: &[u8]) -> Result<(), Fault> {
+        let end = offset + entry.len() as u64;
+        if end > self.length {
+            let longer = end.next_multiple_of(GROWTH);
+            self.backend.set_len(longer)?;
+            // Allocates the blocks: a sync of blocks that are allocated records no metadata.
+            let zeros = vec![0; usize::try_from(longer - self.length).map_err(std::io::Error::other)?];
+            self.backend.write(self.length, &zeros)?;
+            self.length = longer;
+        }
+        self.backend.write(offset, entry)?;
+        if !mutant!("commit-not-synced") {
+            self.backend.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Truncates it to nothing, durably.
+    pub(super) fn clear(&mut self) -> Result<(), Fault> {
+        self.backend.set_len(0)?;
+        self.backend.sync_data()?;
+        self.length = 0;
+        Ok(())
+    }
+}
