@@ -99,7 +99,11 @@ async fn call_grpc(mut client: PaymentClient, call: Call) -> Result<Vec<Shown>, 
     let Call { key, idempotency_key, method } = call;
     let payment = match method {
         Method::Create { units, currency, description, expires_in_seconds } => {
-            let currency = if currency == "HIVE" { v1::Currency::Hive } else { v1::Currency::Hbd };
+            let currency = match currency {
+                "HIVE" => v1::Currency::Hive,
+                "HBD" => v1::Currency::Hbd,
+                _ => v1::Currency::Unspecified,
+            };
             let request = v1::CreatePaymentRequest {
                 amount_units: units,
                 currency: currency.into(),

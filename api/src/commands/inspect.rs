@@ -1,7 +1,7 @@
 //! `admin payment`: any merchant's payment with its timeline, for support.
 
-use engine::money::{Currency, Money};
-use proto::{Caller, Engine, v1};
+use engine::money::Money;
+use proto::{ApiError, Caller, Engine, v1};
 use serde_json::json;
 
 use super::{
@@ -9,7 +9,10 @@ use super::{
     output::say,
     target::{Target, ask},
 };
-use crate::facade::timeline::{self, Step};
+use crate::facade::{
+    currency,
+    timeline::{self, Step},
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -32,17 +35,18 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Ok(found.payment.unwrap_or_default())
     };
     let payment = ask(&config, false, inspect).await?;
-    let steps = timeline::of(&payment);
+    let steps = timeline::of(&payment).map_err(Failure::Refused)?;
     if args.json {
         let steps: Vec<_> = steps.iter().map(|step| json!({ "at": step.at.to_string(), "event": step.what })).collect();
         let record = timeline::record(config.optional("base_url").unwrap_or_default(), &payment);
+        let record = record.map_err(Failure::Refused)?;
         return say(&format!("{}\n", json!({ "payment": record, "timeline": steps })));
     }
-    say(&page(&payment, &steps))
+    say(&page(&payment, &steps).map_err(Failure::Refused)?)
 }
 
-fn page(payment: &v1::Payment, steps: &[Step]) -> String {
-    let currency = if payment.currency == v1::Currency::Hive as i32 { Currency::Hive } else { Currency::Hbd };
+fn page(payment: &v1::Payment, steps: &[Step]) -> Result<String, ApiError> {
+    let currency = currency(payment.currency)?;
     let money = |units| Money::new(units, currency);
     let mut text = format!(
         "Payment {}, {} ({})\n  merchant  {} ({})\n  pays to   @{}, memo {}\n  amount    {}, received {}, missing {}\n",
@@ -68,5 +72,5 @@ fn page(payment: &v1::Payment, steps: &[Step]) -> String {
     if payment.transfer_count > listed {
         text.push_str(&format!("{} older transfers are not shown\n", payment.transfer_count - listed));
     }
-    text
+    Ok(text)
 }

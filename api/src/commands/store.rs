@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use engine::{money::Currency, payment::State};
+use engine::payment::State;
 use proto::{Engine, Transport, v1};
 use serde_json::{Value, json};
 use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
@@ -18,7 +18,7 @@ use super::{
     output::say,
     settings::{SettingsArgs, push},
 };
-use crate::config::Config;
+use crate::{config::Config, facade::currency};
 
 /// Which store a command is about.
 #[derive(Debug, clap::Args)]
@@ -248,41 +248,38 @@ fn of_this_machine(config: &Config, data: &Path) -> Result<Transport, Failure> {
 async fn ask_for_report(transport: Transport) -> Result<Report, Failure> {
     let answer = Engine::new(transport).maintenance().verify_store(v1::VerifyStoreRequest {}).await?.into_inner();
     let table = |name: &str| storage::TABLE_NAMES.into_iter().find(|known| *known == name);
-    let currency = |wire: i32| match v1::Currency::try_from(wire) {
-        Ok(v1::Currency::Hive) => Some(Currency::Hive),
-        Ok(v1::Currency::Hbd) => Some(Currency::Hbd),
-        Ok(v1::Currency::Unspecified) | Err(_) => None,
+    let unknown =
+        |what: &str| Failure::Other(format!("the engine's report has an unknown {what}; use its own version"));
+    let currency = |wire: i32| currency(wire).map_err(|_| unknown("currency"));
+    let state = |wire: i32| match v1::PaymentStatus::try_from(wire) {
+        Ok(v1::PaymentStatus::Pending) => Ok(State::Pending),
+        Ok(v1::PaymentStatus::Processing) => Ok(State::Processing),
+        Ok(v1::PaymentStatus::Completed) => Ok(State::Completed),
+        Ok(v1::PaymentStatus::Failed) => Ok(State::Failed),
+        Ok(v1::PaymentStatus::UserCancelled) => Ok(State::UserCancelled),
+        Ok(v1::PaymentStatus::SystemCancelled) => Ok(State::SystemCancelled),
+        Ok(v1::PaymentStatus::Unspecified) | Err(_) => Err(unknown("state")),
     };
-    let state = |wire: i32| {
-        Some(match v1::PaymentStatus::try_from(wire).ok()? {
-            v1::PaymentStatus::Pending => State::Pending,
-            v1::PaymentStatus::Processing => State::Processing,
-            v1::PaymentStatus::Completed => State::Completed,
-            v1::PaymentStatus::Failed => State::Failed,
-            v1::PaymentStatus::UserCancelled => State::UserCancelled,
-            v1::PaymentStatus::SystemCancelled => State::SystemCancelled,
-            v1::PaymentStatus::Unspecified => return None,
-        })
-    };
-    let units = |text: &str| text.parse().unwrap_or_default();
-    let lines = answer.books.iter().filter_map(|line| {
+    let units = |text: &str| text.parse().map_err(|_| unknown("amount"));
+    let line = |line: &v1::BookLine| {
         let sums = Line {
             payments: line.payments,
-            asked_units: units(&line.asked_units),
-            paid_units: units(&line.paid_units),
-            received_units: units(&line.received_units),
-            refunded_units: units(&line.refunded_units),
+            asked_units: units(&line.asked_units)?,
+            paid_units: units(&line.paid_units)?,
+            received_units: units(&line.received_units)?,
+            refunded_units: units(&line.refunded_units)?,
         };
-        Some(((currency(line.currency)?, state(line.status)?), sums))
-    });
-    let unmatched = answer.unmatched.iter();
-    let unmatched = unmatched.filter_map(|l| Some((currency(l.currency)?, (l.transfers, units(&l.units)))));
+        Ok::<_, Failure>(((currency(line.currency)?, state(line.status)?), sums))
+    };
+    let lines = answer.books.iter().map(line).collect::<Result<_, _>>()?;
+    let unmatched = answer.unmatched.iter().map(|l| Ok((currency(l.currency)?, (l.transfers, units(&l.units)?))));
+    let unmatched = unmatched.collect::<Result<_, Failure>>()?;
     Ok(Report {
         schema: answer.schema,
         tables: answer.tables.iter().filter_map(|length| Some((table(&length.table)?, length.rows))).collect(),
         findings: answer.findings.iter().map(|finding| finding.to_string()).collect(),
         finding_count: answer.finding_count,
-        books: Books { lines: lines.collect(), unmatched: unmatched.collect() },
+        books: Books { lines, unmatched },
         scanned_block: answer.scanned_block,
     })
 }

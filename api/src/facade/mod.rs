@@ -19,6 +19,6 @@ mod fake;
 mod tests;
 
 pub use self::http::{sessions::Desk, state::Facade};
-pub(crate) use record::{status_word, timeline};
+pub(crate) use record::{currency, status_word, timeline};
 #[cfg(test)]
 pub(crate) use x402::request as x402_request;

@@ -11,5 +11,5 @@ mod words;
 pub(crate) use merchant::Merchant;
 pub(crate) use page::{Page, token};
 pub(crate) use payment::{Created, CreatedShort, Payment, Transfer, checkout_url, metadata_text, slug_url};
-pub(crate) use value::{Sum, Text, currency, currency_to_wire, instant, instant_to_wire, percent};
+pub(crate) use value::{Sum, Text, currency, currency_to_wire, instant, instant_to_wire, money, percent, price};
 pub(crate) use words::*;

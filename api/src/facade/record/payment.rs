@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use engine::{money::Money, time::Timestamp};
-use proto::v1::{self, metadata_value::Value as MetadataKind};
+use proto::{
+    ApiError,
+    v1::{self, metadata_value::Value as MetadataKind},
+};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
     cancellation,
-    value::{Sum, Text, currency, instant},
+    value::{Sum, Text, instant, price},
     words::{
         cancelled_by_word, disposition_word, exception_word, finality_word, resolution_word, route_word, status_word,
     },
@@ -29,14 +32,14 @@ struct Amount {
 }
 
 impl Amount {
-    fn of(payment: &v1::Payment) -> Self {
-        let money = Money::new(payment.amount_units, currency(payment.currency));
-        Self {
+    fn of(payment: &v1::Payment) -> Result<Self, ApiError> {
+        let money = price(payment)?;
+        Ok(Self {
             value: Text(money.units),
             formatted: Text(money),
             currency: money.currency.code(),
             usd_cents: payment.usd_cents,
-        }
+        })
     }
 }
 
@@ -63,9 +66,12 @@ pub(crate) struct Created<'a> {
 
 impl<'a> Created<'a> {
     /// Returns the record with links below `base_url`.
-    pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Self {
-        let amount = Amount::of(payment);
-        Self {
+    ///
+    /// # Errors
+    /// `internal` where the engine names no currency that is known.
+    pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Result<Self, ApiError> {
+        let amount = Amount::of(payment)?;
+        Ok(Self {
             id: &payment.id,
             slug: &payment.slug,
             status: status_word(payment.status),
@@ -81,7 +87,7 @@ impl<'a> Created<'a> {
             precision: PRECISION,
             usd_equivalent_cents: payment.usd_cents,
             amount,
-        }
+        })
     }
 }
 
@@ -182,11 +188,14 @@ pub(crate) struct Payment<'a> {
 
 impl<'a> Payment<'a> {
     /// Returns the record with links below `base_url`.
-    pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Self {
-        let amount = Amount::of(payment);
+    ///
+    /// # Errors
+    /// `internal` where the engine names no currency that is known.
+    pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Result<Self, ApiError> {
+        let amount = Amount::of(payment)?;
         let tx_id = payment.tx_id.as_deref();
         let request = cancellation::standing(payment);
-        Self {
+        Ok(Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
             status: status_word(payment.status),
@@ -220,9 +229,9 @@ impl<'a> Payment<'a> {
             amount_late: Text(payment.amount_late_units),
             amount_refunded: Text(payment.amount_refunded_units),
             exceptions: payment.exceptions.iter().map(|wire| exception_word(*wire)).collect(),
-            transfers: payment.transfers.iter().map(Transfer::of).collect(),
+            transfers: payment.transfers.iter().map(Transfer::of).collect::<Result<_, _>>()?,
             transfer_count: payment.transfer_count,
-            refunds: payment.refunds.iter().map(Refund::of).collect(),
+            refunds: payment.refunds.iter().map(Refund::of).collect::<Result<_, _>>()?,
             resolution: payment.resolution.as_ref().map(Resolution::of),
             needs_attention: payment.needs_attention,
             tx_id,
@@ -239,7 +248,7 @@ impl<'a> Payment<'a> {
             rate_at: payment.rate_at.map(|at| Text(instant(at))),
             livemode: payment.livemode,
             amount,
-        }
+        })
     }
 }
 
@@ -283,21 +292,23 @@ pub(crate) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    pub(crate) fn of(transfer: &'a v1::Transfer) -> Self {
-        Self {
+    /// # Errors
+    /// `internal` where the amount is missing or its currency is unknown.
+    pub(crate) fn of(transfer: &'a v1::Transfer) -> Result<Self, ApiError> {
+        Ok(Self {
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,
             block_num: transfer.block_num,
             block_time: transfer.block_time.map(|at| Text(instant(at))),
             from: &transfer.from_account,
             to: &transfer.to_account,
-            amount: Sum::of(transfer.amount.as_ref()),
+            amount: Sum::of(transfer.amount.as_ref())?,
             memo: &transfer.memo,
             finality: finality_word(transfer.finality),
             disposition: disposition_word(transfer.disposition),
             route: route_word(transfer.route),
             memo_normalized: transfer.memo_normalized,
-        }
+        })
     }
 }
 
@@ -311,9 +322,9 @@ struct Refund<'a> {
 }
 
 impl<'a> Refund<'a> {
-    fn of(refund: &'a v1::Refund) -> Self {
-        let at = Text(instant(refund.at));
-        Self { tx_id: &refund.tx_id, op_index: refund.op_index, amount: Sum::of(refund.amount.as_ref()), at }
+    fn of(refund: &'a v1::Refund) -> Result<Self, ApiError> {
+        let (amount, at) = (Sum::of(refund.amount.as_ref())?, Text(instant(refund.at)));
+        Ok(Self { tx_id: &refund.tx_id, op_index: refund.op_index, amount, at })
     }
 }
 

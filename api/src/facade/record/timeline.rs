@@ -1,12 +1,12 @@
 //! The timeline of a payment: what happened to it and when, as far as its record holds it.
 
-use engine::{money::Money, time::Timestamp};
-use proto::v1;
+use engine::time::Timestamp;
+use proto::{ApiError, v1};
 use serde::Serialize;
 
 use super::{
     payment::Payment,
-    value::{Text, currency, instant},
+    value::{Text, instant, money},
     words::{disposition_word, exception_word, finality_word, resolution_word, status_word},
 };
 
@@ -33,7 +33,10 @@ impl<'a> Entry<'a> {
 }
 
 /// Returns the timeline, oldest first. It holds the transfers that the record lists.
-pub(crate) fn of(payment: &v1::Payment) -> Vec<Step> {
+///
+/// # Errors
+/// `internal` where a transfer's amount is missing or its currency is unknown.
+pub(crate) fn of(payment: &v1::Payment) -> Result<Vec<Step>, ApiError> {
     let mut steps = vec![Step { at: instant(payment.created_at), what: "created".to_owned() }];
     let mut add = |at: Option<proto::time::Timestamp>, what: String| steps.push(Step { at: instant(at), what });
     if let Some(request) = &payment.cancellation {
@@ -51,7 +54,7 @@ pub(crate) fn of(payment: &v1::Payment) -> Vec<Step> {
         add(payment.wallet_opened_at, "wallet opened on the checkout page".to_owned());
     }
     for transfer in &payment.transfers {
-        add(transfer.block_time.or(payment.updated_at), transferred(transfer));
+        add(transfer.block_time.or(payment.updated_at), transferred(transfer)?);
     }
     for refund in &payment.refunds {
         add(refund.at, format!("refund {}", refund.tx_id));
@@ -68,21 +71,23 @@ pub(crate) fn of(payment: &v1::Payment) -> Vec<Step> {
     }
     // Blocks have their time to the second: nothing comes before the creation.
     steps[1..].sort_by_key(|step| step.at);
-    steps
+    Ok(steps)
 }
 
-fn transferred(transfer: &v1::Transfer) -> String {
-    let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, currency(money.currency)));
-    let amount = amount.map(|money| money.to_string()).unwrap_or_default();
+fn transferred(transfer: &v1::Transfer) -> Result<String, ApiError> {
+    let amount = money(transfer.amount.as_ref())?;
     let (from, finality) = (&transfer.from_account, finality_word(transfer.finality));
     let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
     let disposition = disposition_word(transfer.disposition);
-    format!("{amount} from @{from}{block}, {finality}, {disposition}, transaction {}", transfer.tx_id)
+    Ok(format!("{amount} from @{from}{block}, {finality}, {disposition}, transaction {}", transfer.tx_id))
 }
 
 /// Returns a payment's record in JSON, with links to `base_url`.
-pub(crate) fn record(base_url: &str, payment: &v1::Payment) -> serde_json::Value {
-    serde_json::to_value(Payment::of(base_url, payment)).unwrap_or_default()
+///
+/// # Errors
+/// `internal` where the engine names no currency that is known.
+pub(crate) fn record(base_url: &str, payment: &v1::Payment) -> Result<serde_json::Value, ApiError> {
+    Ok(serde_json::to_value(Payment::of(base_url, payment)?).unwrap_or_default())
 }
 
 /// Returns a payment's state as the interface spells it.

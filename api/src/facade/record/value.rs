@@ -6,8 +6,9 @@ use engine::{
     money::{Currency, Money},
     time::Timestamp,
 };
-use proto::v1;
+use proto::{ApiError, Reason, v1};
 use serde::{Serialize, Serializer};
+use tracing::error;
 
 /// A value that is written as its text.
 pub(crate) struct Text<T>(pub(crate) T);
@@ -18,12 +19,39 @@ impl<T: Display> Serialize for Text<T> {
     }
 }
 
-/// Reads a currency of the wire. A number from the future reads as HBD; the engine refuses to make such a payment.
-pub(crate) fn currency(wire: i32) -> Currency {
+/// Reads a currency of an engine's response.
+///
+/// # Errors
+/// `internal` where the engine names no currency, or one that this version does not know.
+pub(crate) fn currency(wire: i32) -> Result<Currency, ApiError> {
     match v1::Currency::try_from(wire) {
-        Ok(v1::Currency::Hive) => Currency::Hive,
-        _ => Currency::Hbd,
+        Ok(v1::Currency::Hive) => Ok(Currency::Hive),
+        Ok(v1::Currency::Hbd) => Ok(Currency::Hbd),
+        Ok(v1::Currency::Unspecified) | Err(_) => {
+            error!("the engine sent an amount in the unknown currency {wire}");
+            Err(Reason::Internal.into())
+        }
     }
+}
+
+/// Reads an amount of an engine's response.
+///
+/// # Errors
+/// `internal` where the amount is missing or its currency is unknown.
+pub(crate) fn money(wire: Option<&v1::Money>) -> Result<Money, ApiError> {
+    let Some(wire) = wire else {
+        error!("the engine sent a record without its amount");
+        return Err(Reason::Internal.into());
+    };
+    Ok(Money::new(wire.units, currency(wire.currency)?))
+}
+
+/// Reads the amount that a payment asks for.
+///
+/// # Errors
+/// `internal` where its currency is unknown.
+pub(crate) fn price(payment: &v1::Payment) -> Result<Money, ApiError> {
+    Ok(Money::new(payment.amount_units, currency(payment.currency)?))
 }
 
 /// Writes a currency for the wire.
@@ -53,10 +81,11 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    pub(crate) fn of(money: Option<&v1::Money>) -> Self {
-        let money =
-            money.map_or(Money::new(0, Currency::Hbd), |money| Money::new(money.units, currency(money.currency)));
-        Self { value: Text(money.units), formatted: Text(money), currency: money.currency.code() }
+    /// # Errors
+    /// `internal` where the amount is missing or its currency is unknown.
+    pub(crate) fn of(wire: Option<&v1::Money>) -> Result<Self, ApiError> {
+        let money = money(wire)?;
+        Ok(Self { value: Text(money.units), formatted: Text(money), currency: money.currency.code() })
     }
 }
 
@@ -69,6 +98,18 @@ pub(crate) fn percent(ten_thousandths: u32) -> serde_json::Number {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_known_currency_of_the_engine_is_read() {
+        assert_eq!(currency(v1::Currency::Hive.into()).ok(), Some(Currency::Hive));
+        assert_eq!(currency(v1::Currency::Hbd.into()).ok(), Some(Currency::Hbd));
+        for wire in [0, 3, 7, -1] {
+            assert_eq!(currency(wire).expect_err("an unknown currency").reason, Reason::Internal);
+            assert!(money(Some(&v1::Money { units: 1, currency: wire })).is_err());
+            assert!(price(&v1::Payment { currency: wire, ..v1::Payment::default() }).is_err());
+        }
+        assert_eq!(money(None).expect_err("no amount").reason, Reason::Internal);
+    }
 
     #[test]
     fn a_percentage_is_the_shortest_number() {

@@ -73,9 +73,10 @@ pub(crate) async fn payment(facade: &Facade, mut call: Call, id: &str) -> Result
     let request = call.with_key()?.request(v1::InspectPaymentRequest { payment_id: id.to_owned() });
     let found = facade.engine.payments().inspect_payment(request).await?.into_inner();
     let payment = found.payment.unwrap_or_default();
-    let steps = timeline::of(&payment);
+    let steps = timeline::of(&payment)?;
     let timeline = steps.iter().map(timeline::Entry::of).collect();
-    Ok(answer::json(StatusCode::OK, &Dossier { payment: record::Payment::of(&facade.base_url, &payment), timeline }))
+    let payment = record::Payment::of(&facade.base_url, &payment)?;
+    Ok(answer::json(StatusCode::OK, &Dossier { payment, timeline }))
 }
 
 #[derive(Serialize)]

@@ -48,9 +48,15 @@ trait Row: Send + 'static {
     /// What the columns are called.
     const COLUMNS: &'static [&'static str];
     /// Its cells, as many as columns.
-    fn cells(&self) -> Vec<String>;
+    ///
+    /// # Errors
+    /// `internal` where an amount is missing or its currency is unknown.
+    fn cells(&self) -> Result<Vec<String>, ApiError>;
     /// The record, as a list shows it.
-    fn json(&self, address: &Address) -> Vec<u8>;
+    ///
+    /// # Errors
+    /// As [`Row::cells`].
+    fn json(&self, address: &Address) -> Result<Vec<u8>, ApiError>;
 }
 
 /// Where the gateway is, for the addresses in records.
@@ -182,11 +188,14 @@ fn file<R: Row>(
         for row in rows {
             // The file ends in the middle, which the reader sees: a short file must not pass for a whole one.
             let row = row.map_err(|status| ApiError::from(status).message.into_owned())?;
+            let fails = |error: ApiError| error.message.into_owned();
             match format {
-                Format::Csv { .. } => bytes.extend(line(row.cells().iter().map(|cell| harmless(cell)))),
+                Format::Csv { .. } => {
+                    bytes.extend(line(row.cells().map_err(fails)?.iter().map(|cell| harmless(cell))));
+                }
                 Format::Json => {
                     bytes.extend_from_slice(if is_first { b"\n" } else { b",\n" });
-                    bytes.extend(row.json(&address));
+                    bytes.extend(row.json(&address).map_err(fails)?);
                 }
             }
             is_first = false;
@@ -244,8 +253,8 @@ impl Row for v1::Merchant {
         "apiKeyLastUsedAt",
     ];
 
-    fn cells(&self) -> Vec<String> {
-        vec![
+    fn cells(&self) -> Result<Vec<String>, ApiError> {
+        Ok(vec![
             self.id.clone(),
             self.name.clone(),
             self.hive_account.clone(),
@@ -259,11 +268,11 @@ impl Row for v1::Merchant {
             self.api_key_last4.clone(),
             time(self.api_key_created_at),
             self.api_key_last_used_at.map(time).unwrap_or_default(),
-        ]
+        ])
     }
 
-    fn json(&self, _: &Address) -> Vec<u8> {
-        answer::to_json(&record::Merchant::of(self))
+    fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
+        Ok(answer::to_json(&record::Merchant::of(self)))
     }
 }
 
@@ -293,8 +302,8 @@ impl Row for v1::Payment {
         "livemode",
     ];
 
-    fn cells(&self) -> Vec<String> {
-        let currency = record::currency(self.currency);
+    fn cells(&self) -> Result<Vec<String>, ApiError> {
+        let currency = record::currency(self.currency)?;
         let decimal = |units: u64| {
             let shown = Money::new(units, currency).to_string();
             shown.split(' ').next().unwrap_or_default().to_owned()
@@ -303,7 +312,7 @@ impl Row for v1::Payment {
         payers.sort_unstable();
         payers.dedup();
         let metadata = if self.metadata.is_empty() { String::new() } else { record::metadata_text(&self.metadata) };
-        vec![
+        Ok(vec![
             self.id.clone(),
             record::status_word(self.status).to_owned(),
             time(self.created_at),
@@ -326,11 +335,11 @@ impl Row for v1::Payment {
             record::exception_words(&self.exceptions).join(" "),
             self.needs_attention.to_string(),
             self.livemode.to_string(),
-        ]
+        ])
     }
 
-    fn json(&self, address: &Address) -> Vec<u8> {
-        answer::to_json(&record::Payment::of(&address.0, self))
+    fn json(&self, address: &Address) -> Result<Vec<u8>, ApiError> {
+        Ok(answer::to_json(&record::Payment::of(&address.0, self)?))
     }
 }
 
@@ -348,9 +357,9 @@ impl Row for v1::WebhookDelivery {
         "lastAttemptAt",
     ];
 
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self) -> Result<Vec<String>, ApiError> {
         let (trigger, status) = webhooks::words(self);
-        vec![
+        Ok(vec![
             self.id.clone(),
             self.event_id.clone(),
             trigger.to_owned(),
@@ -361,11 +370,11 @@ impl Row for v1::WebhookDelivery {
             self.last_outcome().rest_name().unwrap_or_default().to_owned(),
             self.last_http_status.map(|status| status.to_string()).unwrap_or_default(),
             self.last_attempt_at.map(time).unwrap_or_default(),
-        ]
+        ])
     }
 
-    fn json(&self, _: &Address) -> Vec<u8> {
-        answer::to_json(&webhooks::Delivery::of(self))
+    fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
+        Ok(answer::to_json(&webhooks::Delivery::of(self)))
     }
 }
 
@@ -387,15 +396,14 @@ impl Row for v1::Sale {
         "claimedAt",
     ];
 
-    fn cells(&self) -> Vec<String> {
-        let amount = self.amount.unwrap_or_default();
-        let currency = record::currency(amount.currency);
-        let decimal = Money::new(amount.units, currency).to_string();
-        vec![
+    fn cells(&self) -> Result<Vec<String>, ApiError> {
+        let amount = record::money(self.amount.as_ref())?;
+        let decimal = amount.to_string();
+        Ok(vec![
             self.id.clone(),
             sales::KIND.to_owned(),
             time(self.block_time),
-            currency.to_string(),
+            amount.currency.to_string(),
             amount.units.to_string(),
             decimal.split(' ').next().unwrap_or_default().to_owned(),
             self.payer.clone(),
@@ -406,11 +414,11 @@ impl Row for v1::Sale {
             self.block_num.to_string(),
             self.memo.clone(),
             time(self.claimed_at),
-        ]
+        ])
     }
 
-    fn json(&self, _: &Address) -> Vec<u8> {
-        answer::to_json(&sales::Sale::of(self))
+    fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
+        Ok(answer::to_json(&sales::Sale::of(self)?))
     }
 }
 
@@ -436,9 +444,17 @@ mod tests {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(written.as_slice());
         let read = reader.records().next().expect("a record").expect("readable");
         assert_eq!(read.iter().collect::<Vec<_>>(), cells);
-        assert_eq!(v1::Payment::default().cells().len(), v1::Payment::COLUMNS.len());
-        assert_eq!(v1::WebhookDelivery::default().cells().len(), v1::WebhookDelivery::COLUMNS.len());
-        assert_eq!(v1::Sale::default().cells().len(), v1::Sale::COLUMNS.len());
-        assert_eq!(v1::Merchant::default().cells().len(), v1::Merchant::COLUMNS.len());
+        let hbd = v1::Currency::Hbd.into();
+        let payment = v1::Payment { currency: hbd, ..v1::Payment::default() };
+        let sale = v1::Sale { amount: Some(v1::Money { units: 1, currency: hbd }), ..v1::Sale::default() };
+        let count = |cells: Result<Vec<String>, ApiError>| cells.expect("cells").len();
+        assert_eq!(count(payment.cells()), v1::Payment::COLUMNS.len());
+        assert_eq!(count(v1::WebhookDelivery::default().cells()), v1::WebhookDelivery::COLUMNS.len());
+        assert_eq!(count(sale.cells()), v1::Sale::COLUMNS.len());
+        assert_eq!(count(v1::Merchant::default().cells()), v1::Merchant::COLUMNS.len());
+        assert!(
+            v1::Payment::default().cells().is_err() && v1::Sale::default().cells().is_err(),
+            "no currency is known"
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::facade::{
 /// Creates a payment and answers with the first shape.
 pub(crate) async fn create(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let (payment, replayed) = open(facade, &mut call).await?;
-    let mut response = answer::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment));
+    let mut response = answer::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment)?);
     locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
@@ -62,7 +62,7 @@ fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>,
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.get_payment(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize)]
@@ -95,7 +95,8 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let page = u32::try_from(skip / u64::from(limit)).unwrap_or(u32::MAX).saturating_add(1);
     query.finish()?;
     let found = facade.engine.payments().list_payments(call.caller.request(request)).await?.into_inner();
-    let data = found.payments.iter().map(|payment| record::Payment::of(&facade.base_url, payment)).collect();
+    let records = found.payments.iter().map(|payment| record::Payment::of(&facade.base_url, payment));
+    let data = records.collect::<Result<_, _>>()?;
     let next_cursor = record::token(&found.next_page_token).map(str::to_owned);
     let mut body = Page::uncounted(data, page, limit, next_cursor);
     if let Some(total) = found.total_size {
@@ -119,7 +120,7 @@ pub(crate) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Resu
     let request = v1::ListTransfersRequest { payment_id: id.to_owned(), page_size: query.limit(), page_token };
     query.finish()?;
     let page = facade.engine.payments().list_transfers(call.caller.request(request)).await?.into_inner();
-    let data = page.transfers.iter().map(record::Transfer::of).collect();
+    let data = page.transfers.iter().map(record::Transfer::of).collect::<Result<_, _>>()?;
     Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
@@ -169,21 +170,21 @@ pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<
     call.no_body().await?;
     let request = call.caller.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().cancel_payment(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 /// Deletes a payment's metadata and answers with what is left.
 pub(crate) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().delete_payment_metadata(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 /// Deletes the note of the decision about a payment and answers with what is left.
 pub(crate) async fn delete_note(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().delete_payment_note(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)))
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize)]

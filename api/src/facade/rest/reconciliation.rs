@@ -2,7 +2,7 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::v1;
+use proto::{ApiError, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -52,8 +52,8 @@ struct Days<'a> {
 }
 
 impl<'a> Day<'a> {
-    fn of(day: &'a v1::Reconciliation) -> Self {
-        Self {
+    fn of(day: &'a v1::Reconciliation) -> Result<Self, ApiError> {
+        Ok(Self {
             from: Text(instant(day.period_start)),
             to: Text(instant(day.period_end)),
             checked_at: Text(instant(day.checked_at)),
@@ -63,28 +63,30 @@ impl<'a> Day<'a> {
             obstacle: day.obstacle.as_deref(),
             operations: day.operations,
             mismatches: day.mismatches,
-            findings: day.findings.iter().map(Finding::of).collect(),
-        }
+            findings: day.findings.iter().map(Finding::of).collect::<Result<_, _>>()?,
+        })
     }
 }
 
 impl<'a> Finding<'a> {
-    fn of(finding: &'a v1::ReconciliationFinding) -> Self {
-        let list = |operations: &'a [v1::ReconciliationOperation]| operations.iter().map(Operation::of).collect();
-        Self {
+    fn of(finding: &'a v1::ReconciliationFinding) -> Result<Self, ApiError> {
+        let list = |operations: &'a [v1::ReconciliationOperation]| {
+            operations.iter().map(Operation::of).collect::<Result<_, ApiError>>()
+        };
+        Ok(Self {
             account: &finding.account,
             merchant_ids: &finding.merchant_ids,
-            missing: list(&finding.missing),
+            missing: list(&finding.missing)?,
             missing_count: finding.missing_count,
-            extra: list(&finding.extra),
+            extra: list(&finding.extra)?,
             extra_count: finding.extra_count,
-        }
+        })
     }
 }
 
 impl<'a> Operation<'a> {
-    fn of(operation: &'a v1::ReconciliationOperation) -> Self {
-        Self { tx_id: &operation.tx_id, amount: record::Sum::of(operation.amount.as_ref()) }
+    fn of(operation: &'a v1::ReconciliationOperation) -> Result<Self, ApiError> {
+        Ok(Self { tx_id: &operation.tx_id, amount: record::Sum::of(operation.amount.as_ref())? })
     }
 }
 
@@ -96,6 +98,6 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let request = v1::ListReconciliationsRequest { page_size: query.limit(), page_token };
     query.finish()?;
     let listed = facade.engine.reconciliation().list_reconciliations(call.caller.request(request)).await?.into_inner();
-    let data = listed.reconciliations.iter().map(Day::of).collect();
+    let data = listed.reconciliations.iter().map(Day::of).collect::<Result<_, _>>()?;
     Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
 }

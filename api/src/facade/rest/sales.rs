@@ -2,7 +2,7 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::{caller::Caller, v1};
+use proto::{ApiError, caller::Caller, v1};
 use serde::Serialize;
 use tonic::Status;
 use warp::reply::Response;
@@ -37,8 +37,10 @@ pub(crate) struct Sale<'a> {
 }
 
 impl<'a> Sale<'a> {
-    pub(crate) fn of(sale: &'a v1::Sale) -> Self {
-        Self {
+    /// # Errors
+    /// `internal` where the amount is missing or its currency is unknown.
+    pub(crate) fn of(sale: &'a v1::Sale) -> Result<Self, ApiError> {
+        Ok(Self {
             id: &sale.id,
             kind: KIND,
             resource: &sale.resource,
@@ -48,10 +50,10 @@ impl<'a> Sale<'a> {
             block_time: Text(instant(sale.block_time)),
             payer: &sale.payer,
             pay_to: &sale.pay_to,
-            amount: Sum::of(sale.amount.as_ref()),
+            amount: Sum::of(sale.amount.as_ref())?,
             memo: &sale.memo,
             claimed_at: Text(instant(sale.claimed_at)),
-        }
+        })
     }
 }
 
@@ -70,7 +72,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let request = v1::ListSalesRequest { page_size: query.limit(), page_token };
     query.finish()?;
     let page = facade.engine.unmatched_transfers().list_sales(call.caller.request(request)).await?.into_inner();
-    let data = page.sales.iter().map(Sale::of).collect();
+    let data = page.sales.iter().map(Sale::of).collect::<Result<_, _>>()?;
     Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 

@@ -3,7 +3,7 @@
 use engine::{money::Currency, time::Timestamp};
 use http::StatusCode;
 use proto::{
-    IntoRecord,
+    ApiError, IntoRecord,
     v1::{self, ResolutionKind},
 };
 use serde::Serialize;
@@ -37,8 +37,8 @@ struct Unmatched<'a> {
 }
 
 impl<'a> Unmatched<'a> {
-    fn of(transfer: &'a v1::UnmatchedTransfer) -> Self {
-        Self {
+    fn of(transfer: &'a v1::UnmatchedTransfer) -> Result<Self, ApiError> {
+        Ok(Self {
             id: &transfer.id,
             status: record::unmatched_status_word(transfer.status),
             reason: record::unmatched_reason_word(transfer.reason),
@@ -48,13 +48,13 @@ impl<'a> Unmatched<'a> {
             block_time: Text(instant(transfer.block_time)),
             from: &transfer.from_account,
             to: &transfer.to_account,
-            amount: Sum::of(transfer.amount.as_ref()),
+            amount: Sum::of(transfer.amount.as_ref())?,
             memo: &transfer.memo,
             payment_id: transfer.payment_id.as_deref(),
             handled_by: transfer.handled_by.as_deref(),
             handled_at: transfer.handled_at.map(|at| Text(instant(at))),
             note: transfer.note.as_deref(),
-        }
+        })
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let request = v1::ListUnmatchedRequest { page_size: query.limit(), page_token, statuses };
     query.finish()?;
     let page = facade.engine.unmatched_transfers().list_unmatched(call.caller.request(request)).await?.into_inner();
-    let data = page.transfers.iter().map(Unmatched::of).collect();
+    let data = page.transfers.iter().map(Unmatched::of).collect::<Result<_, _>>()?;
     Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
     let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
+    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
 #[derive(Serialize)]
@@ -113,7 +113,7 @@ pub(crate) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Res
         let Some(payment) = &candidate.payment else { continue };
         let signs = [(candidate.same_amount, "amount"), (candidate.on_time, "time"), (candidate.same_payer, "payer")];
         let matches = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
-        data.push(Candidate { payment: Payment::of(&facade.base_url, payment), matches });
+        data.push(Candidate { payment: Payment::of(&facade.base_url, payment)?, matches });
     }
     Ok(answer::json(StatusCode::OK, &Candidates { data }))
 }
@@ -127,7 +127,7 @@ pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
     let payment =
         facade.engine.unmatched_transfers().assign_unmatched(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)))
+    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
 /// Notes that nothing is to be done about a transfer: `{"note"?}`.
@@ -139,7 +139,7 @@ pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
     let transfer =
         facade.engine.unmatched_transfers().ignore_unmatched(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
+    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
 /// Notes what the merchant decided about a payment's exceptions: `{"kind", "note"?, "txId"?}`.
@@ -163,13 +163,19 @@ pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
     let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
     let payment =
         facade.engine.unmatched_transfers().resolve_payment(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)))
+    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize)]
 struct Owed<'a> {
     to: &'a str,
     amount: Sum,
+}
+
+impl<'a> Owed<'a> {
+    fn of(line: &'a v1::Owed) -> Result<Self, ApiError> {
+        Ok(Self { to: &line.to_account, amount: Sum::of(line.amount.as_ref())? })
+    }
 }
 
 #[derive(Serialize)]
@@ -207,16 +213,12 @@ pub(crate) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<
         payment_id: &plan.payment_id,
         from: &plan.from_account,
         to: &plan.to_account,
-        amount: Sum::of(plan.amount.as_ref()),
+        amount: Sum::of(plan.amount.as_ref())?,
         memo: &plan.memo,
         operation,
         uri: &plan.uri,
         hivesigner_url: &plan.hivesigner_url,
-        owed: plan
-            .owed
-            .iter()
-            .map(|line| Owed { to: &line.to_account, amount: Sum::of(line.amount.as_ref()) })
-            .collect(),
+        owed: plan.owed.iter().map(Owed::of).collect::<Result<_, _>>()?,
     };
     Ok(answer::json(StatusCode::OK, &body))
 }

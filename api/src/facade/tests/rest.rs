@@ -63,6 +63,42 @@ async fn a_record_has_every_name_of_the_interface_and_its_aliases() {
 }
 
 #[tokio::test]
+async fn an_unknown_currency_of_the_engine_is_an_error_of_the_server() {
+    let site = Site::open().await;
+    let path = format!("/api/public/payments/{PAYMENT}");
+    let failed = (500, "internal".to_owned(), Vec::new());
+    let check = async |what: &str| {
+        for path in [path.clone(), "/api/public/payments".to_owned(), format!("/for/{SLUG}/status")] {
+            assert_eq!(site.get(&path).await.error(), failed, "{what} {path}");
+        }
+        let page = site.browse(&format!("/for/{SLUG}?lang=en")).await;
+        assert_eq!(page.status, 500, "{what}");
+        for wrong in ["HBD", "HIVE"] {
+            assert!(!page.body.contains(wrong), "{what} {page:?}");
+        }
+        let program = site.send("GET", &format!("/for/{SLUG}"), "accept: application/json\r\n", "").await;
+        assert_eq!(program.error(), failed, "{what}");
+        assert_eq!(program.header("payment-required"), None);
+        let events = site.send("GET", &format!("/for/{SLUG}/events"), "", "").await;
+        assert!(!events.body.contains("event:"), "{what} {events:?}");
+    };
+    for currency in [0, 7] {
+        site.fake.set(|payment| payment.currency = currency);
+        check(&format!("currency {currency}")).await;
+        assert_eq!(site.get(&format!("{path}/transfers")).await.status, 200, "it names no currency");
+    }
+    for amount in [None, Some(v1::Money { units: 1, currency: 0 }), Some(v1::Money { units: 1, currency: 7 })] {
+        site.fake.set(|payment| {
+            payment.currency = v1::Currency::Hbd.into();
+            payment.transfers = vec![v1::Transfer { amount, ..v1::Transfer::default() }];
+        });
+        for path in [path.clone(), "/api/public/payments".to_owned(), format!("{path}/transfers")] {
+            assert_eq!(site.get(&path).await.error(), failed, "{amount:?} {path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_bad_field_of_a_creation_is_a_400_that_names_it() {
     let site = Site::open().await;
     let with = |field: &str, value: Value| {

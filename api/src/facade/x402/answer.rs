@@ -2,7 +2,6 @@
 
 use engine::{
     account::AccountName,
-    money::Money,
     x402::{NETWORK, Offer, OfferFee, Reason, body_v1, encode_header, requirements_v2},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -258,14 +257,14 @@ pub(crate) fn retry_later(response: &mut Response) {
 /// Returns a session as it is offered at `path`.
 ///
 /// # Errors
-/// When the engine's record holds no id or account: a promise of our own is broken.
+/// `internal` where the engine's record holds no id, no account or no currency that is known.
 pub(crate) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Result<Offer, ApiError> {
     let broken = || ApiError::new(proto::Reason::Internal);
     let account = |name: &String| AccountName::parse(name).map_err(|_| broken());
     let fee = payment.fee_account.as_ref().map(account).transpose()?;
     Ok(Offer {
         session: payment.id.parse().map_err(|_| broken())?,
-        amount: Money::new(payment.amount_units, record::currency(payment.currency)),
+        amount: record::price(payment)?,
         pay_to: account(&payment.pay_to)?,
         fee: fee.map(|account| OfferFee { account, units: payment.fee_units }),
         path,

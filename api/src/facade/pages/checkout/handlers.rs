@@ -71,7 +71,7 @@ async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Ref
     if matches!(way, Way::Id(_)) && (is_untouched(&payment) || knows(&call, &payment)) {
         return Ok(html::see_other(&onward(&call, &payment)));
     }
-    let mut response = view::checkout(StatusCode::OK, &view(facade, &call, way, &payment), None);
+    let mut response = view::checkout(StatusCode::OK, &view(facade, &call, way, &payment), None)?;
     if matches!(way, Way::Slug(_)) && is_open(&payment) {
         remember(facade, &mut response, &payment);
     }
@@ -183,7 +183,7 @@ pub(crate) async fn status_by_id(facade: &Facade, call: Call, id: &str) -> Resul
 async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let payment = find(facade, &call, way).await?;
     let words = Words(html::language(&call));
-    let live = Live::of(&payment, words, shows_all(way, &payment));
+    let live = Live::of(&payment, words, shows_all(way, &payment))?;
     let mut response = answer::json(StatusCode::OK, &live);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -213,7 +213,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
             .event("status")
             .id(if whole { payment.sequence } else { 0 }.to_string())
             .retry(Duration::from_secs(3))
-            .json_data(Live::of(&payment, words, whole));
+            .json_data(Live::of(&payment, words, whole).ok()?);
         event.ok().map(Ok::<_, std::convert::Infallible>)
     });
     let events = Shared::new(events, permit);
@@ -265,7 +265,7 @@ async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
                 | Reason::PaymentExpired => view.look.words().cannot_cancel(),
                 _ => &refused.message,
             };
-            let page = view::checkout(error::status(&refused), &view, Some(notice));
+            let page = view::checkout(error::status(&refused), &view, Some(notice))?;
             Ok(error::with_retry(&refused, page))
         }
     }

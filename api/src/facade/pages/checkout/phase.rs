@@ -1,7 +1,10 @@
 //! Where a session is, as its customer sees it, and what each state says.
 
 use engine::{money::Money, time::Timestamp};
-use proto::v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus, Transfer};
+use proto::{
+    ApiError,
+    v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus, Transfer},
+};
 use serde::Serialize;
 
 use crate::facade::{
@@ -109,9 +112,13 @@ pub(crate) struct Said {
 
 impl Said {
     /// Says where a session is. Who may not see everything is told the headline alone.
-    pub(crate) fn of(payment: &Payment, words: Words, whole: bool) -> Self {
+    ///
+    /// # Errors
+    /// `internal` where the payment's currency is unknown.
+    pub(crate) fn of(payment: &Payment, words: Words, whole: bool) -> Result<Self, ApiError> {
         let phase = Phase::of(payment);
-        let money = |units| Money::new(units, record::currency(payment.currency)).to_string();
+        let currency = record::currency(payment.currency)?;
+        let money = |units| Money::new(units, currency).to_string();
         let has = |exception: PaymentException| payment.exceptions.contains(&(exception as i32));
         let is_wrong = phase == Phase::Waiting && has(PaymentException::WrongCurrency);
         let by_shop = payment.cancellation.as_ref().is_some_and(|request| request.by == CancelledBy::Merchant as i32);
@@ -132,7 +139,7 @@ impl Said {
             Phase::Failed => (words.failed(), words.failed_more()),
         };
         if !whole {
-            return Self { headline, message: String::new() };
+            return Ok(Self { headline, message: String::new() });
         }
         let values = [
             ("shop", payment.merchant_name.as_str()),
@@ -146,7 +153,7 @@ impl Said {
         if payment.amount_late_units > 0 {
             message = format!("{message} {}", fill(words.late_more(), &values));
         }
-        Self { headline, message }
+        Ok(Self { headline, message })
     }
 }
 
@@ -178,9 +185,12 @@ pub(crate) struct Live<'a> {
 
 impl<'a> Live<'a> {
     /// Writes what a visitor may see: everything, or no more than state and amount.
-    pub(crate) fn of(payment: &'a Payment, words: Words, whole: bool) -> Self {
-        let Said { headline, message } = Said::of(payment, words, whole);
-        Self {
+    ///
+    /// # Errors
+    /// `internal` where the payment's currency is unknown.
+    pub(crate) fn of(payment: &'a Payment, words: Words, whole: bool) -> Result<Self, ApiError> {
+        let Said { headline, message } = Said::of(payment, words, whole)?;
+        Ok(Self {
             id: &payment.id,
             status: record::status_word(payment.status),
             completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
@@ -192,7 +202,7 @@ impl<'a> Live<'a> {
             headline,
             message,
             amount_remaining: record::Text(payment.amount_remaining_units),
-        }
+        })
     }
 }
 
@@ -264,15 +274,16 @@ mod tests {
             for (payment, phase) in &cases {
                 assert_eq!(Phase::of(payment), *phase);
                 assert_eq!(serde_json::to_string(phase).expect("a word"), format!("\"{}\"", phase.word()));
-                let Said { headline, message } = Said::of(payment, Words(lang), true);
+                let Said { headline, message } = Said::of(payment, Words(lang), true).expect("a known currency");
                 let both = format!("{headline}: {message}");
                 assert!(!both.contains(['{', '}']) && !said.contains(&both), "{tag} {both}");
                 said.push(both);
-                assert!(Said::of(payment, Words(lang), false).message.is_empty());
+                assert!(Said::of(payment, Words(lang), false).expect("a known currency").message.is_empty());
             }
         }
         assert_eq!(Phase::of(&claimed), Phase::Processing);
-        assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("Confirming"));
+        let seen = Said::of(&cases[3].0, Words(Lang::English), true).expect("a known currency");
+        assert!(seen.message.contains("Confirming"));
         assert_eq!(
             cases.iter().map(|(payment, _)| version(payment, true)).collect::<std::collections::BTreeSet<_>>().len(),
             14

@@ -1,9 +1,15 @@
 //! The checkout page: review, ways to pay, and what became of it.
 
 use askama::Template;
-use engine::{ledger::TxId, money::Money};
+use engine::{
+    ledger::TxId,
+    money::{Currency, Money},
+};
 use http::StatusCode;
-use proto::v1::{Disposition, Payment};
+use proto::{
+    ApiError,
+    v1::{Disposition, Payment},
+};
 use warp::reply::Response;
 
 use crate::facade::{
@@ -223,10 +229,13 @@ struct Leave<'a> {
 }
 
 /// Answers with a session's page.
-pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>) -> Response {
+///
+/// # Errors
+/// `internal` where the payment's currency is unknown.
+pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>) -> Result<Response, ApiError> {
     let (payment, look) = (view.payment, &view.look);
     let (phase, w) = (Phase::of(payment), look.words());
-    let money = Money::new(payment.amount_units, record::currency(payment.currency));
+    let money = record::price(payment)?;
     let shows_ways = phase == Phase::Part || look.pay;
     let still_path = view.address(look.is_chosen.then_some(look.lang), look.pay, true);
     let icon_url = payment.merchant_icon_url.as_deref().filter(|_| view.whole);
@@ -235,7 +244,7 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         id: &payment.id,
         phase: phase.word(),
         version: version(payment, view.whole),
-        said: Said::of(payment, w, view.whole),
+        said: Said::of(payment, w, view.whole)?,
         steps: steps(phase, w),
         notice,
         live: phase.is_live(),
@@ -263,16 +272,16 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         expires_at: Instant::of(payment.expires_at),
         seconds_left: millis_between(payment.read_at, payment.expires_at) / 1_000,
         review: (phase.takes_money() && !shows_ways).then(|| review(view)),
-        pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase)),
+        pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase, money.currency)),
         can_cancel: phase.takes_money() && view.reports && !look.came_back && is_untouched(payment),
-        receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment)),
+        receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment, money.currency)),
         onward: onward(view, phase),
         onward_seconds: ONWARD_SECONDS,
         leave: leave(view, phase),
         help: fill(w.help(), &[("shop", &payment.merchant_name)]),
         support_url: payment.merchant_support_url.as_deref().filter(|_| view.whole).and_then(link),
     };
-    html::page(status, page.render(), icon_url)
+    Ok(html::page(status, page.render(), icon_url))
 }
 
 fn steps(phase: Phase, w: Words) -> Vec<Step> {
@@ -298,9 +307,9 @@ fn review<'a>(view: &View<'a>) -> Review<'a> {
     Review { to: &view.payment.pay_to, pay_path: view.address(lang, true, view.look.still) }
 }
 
-fn pay<'a>(view: &'a View<'a>, phase: Phase) -> Pay<'a> {
+fn pay<'a>(view: &'a View<'a>, phase: Phase, currency: Currency) -> Pay<'a> {
     let payment = view.payment;
-    let rest = Money::new(payment.amount_remaining_units, record::currency(payment.currency));
+    let rest = Money::new(payment.amount_remaining_units, currency);
     let wanted = Wanted { to: payment.pay_to.clone(), amount: rest.to_string(), memo: payment.memo.clone() };
     let hive_uri = wanted.hive_uri();
     let lang = view.look.is_chosen.then_some(view.look.lang);
@@ -314,7 +323,7 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase) -> Pay<'a> {
         hivesigner_url: wanted.hivesigner_url(&view.return_url),
         qr: Qr::of(&hive_uri),
         hive_uri,
-        split: split(payment),
+        split: split(payment, currency),
         back_path: (phase == Phase::Waiting).then(|| view.address(lang, false, view.look.still)),
         program_url: payment.x402_enabled.then_some(view.url.as_str()),
         sent: view.look.came_back && phase == Phase::Waiting,
@@ -322,19 +331,18 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase) -> Pay<'a> {
 }
 
 /// The two transfers of a collected fee; once a part has come, the rest goes to the merchant as one.
-fn split(payment: &Payment) -> Option<Split<'_>> {
+fn split(payment: &Payment, currency: Currency) -> Option<Split<'_>> {
     let fee_to = payment.fee_account.as_deref().filter(|_| payment.amount_paid_units == 0)?;
-    let money = |units| Money::new(units, record::currency(payment.currency)).to_string();
+    let money = |units| Money::new(units, currency).to_string();
     let net = money(payment.net_units);
     Some(Split { net, fee_to, fee: money(payment.fee_units), fee_memo: format!("fee-{}", payment.id) })
 }
 
-fn receipt(payment: &Payment) -> Receipt<'_> {
+fn receipt(payment: &Payment, currency: Currency) -> Receipt<'_> {
     let counted = |transfer: &&proto::v1::Transfer| transfer.disposition == Disposition::Counted as i32;
     let completed_it = |transfer: &&proto::v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
     let mut all = payment.transfers.iter().filter(counted);
     let payer = all.clone().find(completed_it).or_else(|| all.next());
-    let currency = record::currency(payment.currency);
     let received = Money::new(payment.amount_paid_units, currency);
     Receipt {
         received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
@@ -423,7 +431,7 @@ mod tests {
     }
 
     async fn text(view: &View<'_>) -> String {
-        let response = checkout(StatusCode::OK, view, None);
+        let response = checkout(StatusCode::OK, view, None).expect("a page");
         let body = http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
         String::from_utf8(body.to_vec()).expect("UTF-8")
     }

@@ -72,7 +72,7 @@ async fn find(visit: &Visit<'_>, id: &str) -> Result<v1::Payment, ApiError> {
 pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
     let payment = find(visit, id).await?;
     let deliveries = webhooks::of_payment(visit, id).await?;
-    let currency = record::currency(payment.currency);
+    let currency = record::currency(payment.currency)?;
     let money = |units| Money::new(units, currency).to_string();
     let sums = [
         ("Fee", payment.fee_units, true),
@@ -86,7 +86,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
     let raw = serde_json::from_slice::<serde_json::Value>(&answer::to_json(&record::Payment::of(
         &visit.facade.base_url,
         &payment,
-    )));
+    )?));
     let is_pending = record::status_word(payment.status) == "pending";
     let has_ended = !is_pending && record::status_word(payment.status) != "processing";
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::CONFLICT };
@@ -100,12 +100,12 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
             .map(|(n, u, _)| (n, money(u)))
             .collect(),
         exceptions: payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect(),
-        steps: timeline::of(&payment)
+        steps: timeline::of(&payment)?
             .into_iter()
             .map(|step| (minute(record::instant_to_wire(step.at)), step.what))
             .collect(),
         metadata: metadata(&payment),
-        transfers: payment.transfers.iter().map(sent).collect(),
+        transfers: payment.transfers.iter().map(sent).collect::<Result<_, _>>()?,
         checkout_url: record::checkout_url(&visit.facade.base_url, &payment.id),
         slug_url: record::slug_url(&visit.facade.base_url, &payment.slug),
         raw: raw.map(|value| format!("{value:#}")).unwrap_or_default(),
@@ -140,17 +140,16 @@ fn metadata(payment: &v1::Payment) -> Vec<(String, String)> {
     pairs
 }
 
-fn sent(transfer: &v1::Transfer) -> Sent {
-    let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
-    Sent {
+fn sent(transfer: &v1::Transfer) -> Result<Sent, ApiError> {
+    Ok(Sent {
         at: transfer.block_time.map(minute).unwrap_or_default(),
         from: transfer.from_account.clone(),
-        amount: amount.map(|money| money.to_string()).unwrap_or_default(),
+        amount: record::money(transfer.amount.as_ref())?.to_string(),
         finality: record::finality_word(transfer.finality),
         disposition: record::disposition_word(transfer.disposition),
         memo: transfer.memo.clone(),
         tx_id: transfer.tx_id.clone(),
-    }
+    })
 }
 
 /// The ways to pay it with play money: how, and what the button says.
@@ -206,7 +205,7 @@ pub(super) async fn pay(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal
     if payment.livemode {
         return Err(Reason::UnknownRoute.into());
     }
-    let currency = record::currency(payment.currency);
+    let currency = record::currency(payment.currency)?;
     let other = match currency {
         Currency::Hive => Currency::Hbd,
         Currency::Hbd => Currency::Hive,

@@ -1,7 +1,6 @@
 //! The list of payments: filtered, searched, and written to a file as a whole.
 
 use askama::Template;
-use engine::money::Money;
 use http::StatusCode;
 use proto::{ApiError, v1};
 use warp::reply::Response;
@@ -55,16 +54,16 @@ struct Row {
 }
 
 impl Row {
-    fn of(payment: &v1::Payment) -> Self {
-        Self {
+    fn of(payment: &v1::Payment) -> Result<Self, ApiError> {
+        Ok(Self {
             id: payment.id.clone(),
             created: minute(payment.created_at),
-            amount: Money::new(payment.amount_units, record::currency(payment.currency)).to_string(),
+            amount: record::price(payment)?.to_string(),
             status: record::status_word(payment.status),
             description: payment.description.clone(),
             payer: payer(payment).map(|transfer| transfer.from_account.clone()).unwrap_or_default(),
             unusual: payment.needs_attention,
-        }
+        })
     }
 }
 
@@ -171,7 +170,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         .map(|cursor| format!("/dashboard/payments?{export_query}&cursor={cursor}"));
     let page = PaymentsPage {
         frame: visit.frame("payments", wrong),
-        rows: found.payments.iter().map(Row::of).collect(),
+        rows: found.payments.iter().map(Row::of).collect::<Result<_, _>>()?,
         total: found.total_size.map(|total| counted(total, found.total_is_lower_bound)),
         filter,
         statuses: STATUSES,

@@ -1,7 +1,7 @@
 //! Unmatched transfers, decisions about payments, refunds to sign.
 
 use askama::Template;
-use engine::money::{Currency, Money};
+use engine::money::Currency;
 use http::StatusCode;
 use proto::{
     ApiError, IntoRecord,
@@ -46,19 +46,19 @@ struct Row {
 }
 
 impl Row {
-    fn of(transfer: &v1::UnmatchedTransfer) -> Self {
-        Self {
+    fn of(transfer: &v1::UnmatchedTransfer) -> Result<Self, ApiError> {
+        Ok(Self {
             id: transfer.id.clone(),
             at: minute(transfer.block_time),
             from: transfer.from_account.clone(),
-            amount: sum(transfer.amount.as_ref()),
+            amount: sum(transfer.amount.as_ref())?,
             memo: transfer.memo.clone(),
             reason: why(transfer.reason),
             status: record::unmatched_status_word(transfer.status),
             payment_id: transfer.payment_id.clone(),
             note: transfer.note.clone().unwrap_or_default(),
             tx_id: transfer.tx_id.clone(),
-        }
+        })
     }
 
     fn is_open(&self) -> bool {
@@ -80,8 +80,8 @@ fn why(reason: i32) -> &'static str {
     }
 }
 
-fn sum(money: Option<&v1::Money>) -> String {
-    money.map(|money| Money::new(money.units, record::currency(money.currency)).to_string()).unwrap_or_default()
+fn sum(money: Option<&v1::Money>) -> Result<String, ApiError> {
+    record::money(money).map(|money| money.to_string())
 }
 
 /// Answers with the transfers that paid no session; those that are open, unless another state is asked for.
@@ -100,7 +100,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Result<Response, Refusal> {
         out.append_pair("status", &status).append_pair("cursor", cursor);
         format!("/dashboard/unmatched?{}", out.finish())
     });
-    let rows = found.transfers.iter().map(Row::of).collect();
+    let rows = found.transfers.iter().map(Row::of).collect::<Result<_, _>>()?;
     let page = ListPage { frame: visit.frame("unmatched", Vec::new()), status, rows, next };
     Ok(html::page(StatusCode::OK, page.render(), None))
 }
@@ -124,14 +124,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn of(candidate: &v1::Candidate) -> Option<Self> {
-        let payment = candidate.payment.as_ref()?;
+    fn of(candidate: &v1::Candidate, payment: &v1::Payment) -> Result<Self, ApiError> {
         let signs = [(candidate.same_amount, "amount"), (candidate.on_time, "time"), (candidate.same_payer, "payer")];
         let signs: Vec<&str> = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
-        Some(Self {
+        Ok(Self {
             id: payment.id.clone(),
             created: minute(payment.created_at),
-            amount: Money::new(payment.amount_units, record::currency(payment.currency)).to_string(),
+            amount: record::price(payment)?.to_string(),
             status: record::status_word(payment.status),
             description: payment.description.clone(),
             signs: signs.join(", "),
@@ -148,14 +147,16 @@ pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Resu
             Ok(transfer) => transfer,
             Err(refused) => return account::instead(visit, refused),
         };
-    let row = Row::of(&transfer);
+    let row = Row::of(&transfer)?;
     let request = visit.request(v1::ListCandidatesRequest { id: id.to_owned() });
     let candidates = match row.is_open() {
         true => service.clone().list_candidates(request).await?.into_inner().candidates,
         false => Vec::new(),
     };
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::CONFLICT };
-    let candidates = candidates.iter().filter_map(Candidate::of).collect();
+    let candidates =
+        candidates.iter().filter_map(|candidate| Some(Candidate::of(candidate, candidate.payment.as_ref()?)));
+    let candidates = candidates.collect::<Result<_, _>>()?;
     let page = StrayPage { frame: visit.frame("unmatched", wrong), row, candidates };
     Ok(html::page(status, page.render(), None))
 }
@@ -240,6 +241,22 @@ struct Plan {
     owed: Vec<(String, String)>,
 }
 
+impl Plan {
+    fn of(plan: v1::PrepareRefundResponse) -> Result<Self, ApiError> {
+        let owed = |owed: &v1::Owed| Ok((owed.to_account.clone(), sum(owed.amount.as_ref())?));
+        Ok(Self {
+            qr: Qr::of(&plan.uri),
+            amount: sum(plan.amount.as_ref())?,
+            owed: plan.owed.iter().map(owed).collect::<Result<_, ApiError>>()?,
+            from: plan.from_account,
+            to: plan.to_account,
+            memo: plan.memo,
+            uri: plan.uri,
+            hivesigner_url: plan.hivesigner_url,
+        })
+    }
+}
+
 /// Answers with a refund to sign: of what is owed, or of what the visitor typed. Nothing changes until the chain holds it.
 pub(super) async fn refund(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let query = visit.call.query();
@@ -264,16 +281,7 @@ pub(super) async fn refund(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
         Err(refused) if refused.http() == 404 || refused.http() >= 500 => return Err(refused.into()),
         Err(refused) => (error::status(&refused), None, problems(&refused)),
     };
-    let plan = plan.map(|plan| Plan {
-        qr: Qr::of(&plan.uri),
-        amount: sum(plan.amount.as_ref()),
-        owed: plan.owed.iter().map(|owed| (owed.to_account.clone(), sum(owed.amount.as_ref()))).collect(),
-        from: plan.from_account,
-        to: plan.to_account,
-        memo: plan.memo,
-        uri: plan.uri,
-        hivesigner_url: plan.hivesigner_url,
-    });
+    let plan = plan.map(Plan::of).transpose()?;
     let page = RefundPage { frame: visit.frame("payments", wrong), id, plan, amount, currency, to };
     Ok(html::page(status, page.render(), None))
 }
