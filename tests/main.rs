@@ -45,17 +45,47 @@ mod tidy;
 mod webhooks;
 mod x402;
 
-use std::{num::NonZero, process::ExitCode};
+use std::{
+    cmp::Reverse,
+    num::NonZero,
+    process::ExitCode,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 /// Gathers the tests of a module under their full names; a test that is written and not listed is unused code.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
-            vec![$(libtest_mimic::Trial::test(crate::title(module_path!(), stringify!($name)), || { $name(); Ok(()) })),+]
+            vec![$(crate::trial(module_path!(), stringify!($name), $name)),+]
         }
     };
 }
 pub(crate) use tests;
+
+/// How long each test took.
+static DURATIONS: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+/// How many of the slowest tests are printed.
+const SLOWEST: usize = 12;
+
+fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
+    let title = title(module, name);
+    libtest_mimic::Trial::test(title.clone(), move || {
+        let begun = Instant::now();
+        test();
+        DURATIONS.lock().expect("nothing panics with the lock").push((begun.elapsed(), title));
+        Ok(())
+    })
+}
+
+#[allow(clippy::print_stdout, reason = "a report of the tests")]
+fn print_slowest() {
+    let mut durations = DURATIONS.lock().expect("nothing panics with the lock");
+    durations.sort_by_key(|(took, _)| Reverse(*took));
+    for (took, title) in durations.iter().take(SLOWEST).filter(|_| durations.len() > SLOWEST) {
+        println!("{:>6.1} s  {title}", took.as_secs_f64());
+    }
+}
 
 /// Names a test as the standard harness would: without the crate.
 fn title(module: &str, name: &str) -> String {
@@ -111,6 +141,7 @@ fn main() -> ExitCode {
         browser::all(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
+    print_slowest();
     browser::end();
     harness::end();
     conclusion.exit_code()
