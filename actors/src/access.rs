@@ -79,7 +79,7 @@ impl Access {
         action: &str,
         merchant: MerchantId,
         subject: Option<String>,
-        changes: Vec<audit::Change>,
+        changes: Vec<audit::FieldChange>,
     ) -> Entry {
         let (at, actor, action) = (self.now(), self.actor(), action.to_owned());
         Entry { seq: 0, at, actor, action, merchant, subject, changes }
@@ -91,7 +91,7 @@ impl Access {
         action: &str,
         merchant: MerchantId,
         subject: Option<String>,
-        changes: Vec<audit::Change>,
+        changes: Vec<audit::FieldChange>,
     ) -> Write {
         Write::Audit(Box::new(self.entry(action, merchant, subject, changes)))
     }

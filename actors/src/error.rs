@@ -28,7 +28,7 @@ pub enum EngineError {
     },
     /// The merchant takes as much of the store as it may.
     #[error("{0}")]
-    Quota(engine::quota::Reached),
+    Quota(engine::quota::QuotaExceeded),
     /// Fields break their rules.
     #[error("{} is invalid", .0.first().map_or("the request", |v| v.field.as_str()))]
     Invalid(Vec<Violation>),
@@ -46,7 +46,7 @@ pub enum EngineError {
     EventForgotten,
     /// The cursor names no place in the list of events.
     #[error("{0}")]
-    Misplaced(engine::event_list::Misplaced),
+    Misplaced(engine::event_list::CursorError),
     /// The merchant has no webhook endpoint.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,

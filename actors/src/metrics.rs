@@ -10,9 +10,9 @@ use std::{
 
 use crate::child::Child;
 use engine::{
-    books::Outcome,
-    hive::block::{OTHER_KINDS, UNKNOWN_KINDS_MAX},
+    hive::block::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX},
     payment::{Payment, State},
+    reconciliation::Outcome,
 };
 use prometheus_client::{
     encoding::{EncodeMetric, MetricEncoder},
@@ -113,8 +113,8 @@ impl Metrics {
     /// Counts operations of an unknown kind; returns whether it is the first of its kind.
     pub(crate) fn unknown_operation(&self, kind: &str, count: u32) -> bool {
         let mut kinds = self.unknown_kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_kept = kinds.contains(kind) || kinds.len() < UNKNOWN_KINDS_MAX;
-        let label = if is_kept { kind } else { OTHER_KINDS };
+        let is_kept = kinds.contains(kind) || kinds.len() < UNKNOWN_OPERATIONS_MAX;
+        let label = if is_kept { kind } else { OTHER_OPERATIONS };
         let is_first = kinds.insert(label.to_owned());
         self.unknown_operations.get_or_create_owned(&[("kind", label.to_owned())]).inc_by(count.into());
         is_first
@@ -174,7 +174,7 @@ impl Metrics {
         let help =
             "Operations in irreversible blocks, including virtual ones, of a kind that this version does not know";
         metric.add("unknown_operations", help, &self.unknown_operations);
-        drop(self.unknown_operations.get_or_create(&[("kind", OTHER_KINDS.to_owned())]));
+        drop(self.unknown_operations.get_or_create(&[("kind", OTHER_OPERATIONS.to_owned())]));
         // Every state is shown from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.as_str())]));

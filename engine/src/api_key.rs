@@ -16,7 +16,7 @@ use crate::{
 pub const MAX_KEYS: usize = 20;
 /// Hours a rolled key may go on beside its successor.
 pub const MAX_OVERLAP_HOURS: u32 = 72;
-/// Characters of a key that tell it from others in a list: `sk_live_` and 4 more.
+/// Characters of a key that tell it from other in a list: `sk_live_` and 4 more.
 const PREFIX_CHARS: usize = API_KEY_PREFIX.len() + 4;
 
 /// Something a key may or may not do.
@@ -74,7 +74,7 @@ impl Scopes {
 
     /// Returns the scopes that a merchant's first key has.
     #[must_use]
-    pub const fn of_registration(is_admin: bool) -> Self {
+    pub const fn initial(is_admin: bool) -> Self {
         if is_admin { Self::ALL } else { Self::MERCHANT }
     }
 
@@ -84,10 +84,10 @@ impl Scopes {
         self.0 & scope.bit() != 0
     }
 
-    /// Says whether all of them are among others.
+    /// Says whether all of them are among other.
     #[must_use]
-    pub const fn is_within(self, others: Self) -> bool {
-        self.0 & !others.0 == 0
+    pub const fn is_subset(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
     }
 
     /// Returns the scopes in the order of lists.
@@ -172,13 +172,13 @@ impl ApiKey {
 
     /// Says whether a use at `now` is worth writing down: the record is exact to the minute, not to the request.
     #[must_use]
-    pub fn use_is_news(&self, now: Timestamp) -> bool {
+    pub fn should_record_use(&self, now: Timestamp) -> bool {
         self.last_used_at.is_none_or(|last| now.since(last).as_secs() >= 60)
     }
 
     /// Says whether it still opens anything.
     #[must_use]
-    pub fn is_alive(&self, now: Timestamp) -> bool {
+    pub fn is_valid(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         let some = scopes(&["merchant:write", "payments:read", "payments:read"]).unwrap();
         assert_eq!(some.to_string(), "payments:read merchant:write");
         assert!(some.contains(Scope::PaymentsRead) && !some.contains(Scope::PaymentsWrite));
-        assert!(some.is_within(Scopes::MERCHANT) && !Scopes::ALL.is_within(Scopes::MERCHANT));
+        assert!(some.is_subset(Scopes::MERCHANT) && !Scopes::ALL.is_subset(Scopes::MERCHANT));
         assert_eq!(Scopes::from_bits(some.bits()), Some(some));
         for wrong in [&[][..], &["payments"], &["payments:read", "root"], &["Admin"]] {
             assert_eq!(scopes(wrong).unwrap_err().field, "scopes", "{wrong:?}");
@@ -270,7 +270,7 @@ mod tests {
     fn a_key_ends_at_its_end() {
         let key = ApiKey::issue(KeyId::from_bits(1), "sk_live_x", "", Scopes::MERCHANT, Timestamp::EPOCH);
         let ending = ApiKey { expires_at: Some(Timestamp::from_seconds(100)), ..key.clone() };
-        assert!(key.is_alive(Timestamp::from_seconds(1_000_000)));
-        assert!(ending.is_alive(Timestamp::from_seconds(99)) && !ending.is_alive(Timestamp::from_seconds(100)));
+        assert!(key.is_valid(Timestamp::from_seconds(1_000_000)));
+        assert!(ending.is_valid(Timestamp::from_seconds(99)) && !ending.is_valid(Timestamp::from_seconds(100)));
     }
 }

@@ -34,12 +34,12 @@ pub struct Entry {
     /// What of theirs: a payment, a key.
     pub subject: Option<String>,
     /// What changed by it.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FieldChange>,
 }
 
 /// A field that changed. A secret's values are not told, only that it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FieldChange {
     /// The field, by its name of the REST interface.
     pub field: String,
     /// What it was.
@@ -64,11 +64,11 @@ impl Entry {
         for (field, value) in fields_of(after) {
             let was = old.iter().find(|(name, _)| *name == field).and_then(|(_, value)| value.clone());
             if was != value {
-                changes.push(Change { field: field.to_owned(), before: was, after: value });
+                changes.push(FieldChange { field: field.to_owned(), before: was, after: value });
             }
         }
         if before.is_some_and(|before| before.secrets.current != after.secrets.current) {
-            changes.push(Change { field: "webhookSecret".to_owned(), before: None, after: None });
+            changes.push(FieldChange { field: "webhookSecret".to_owned(), before: None, after: None });
         }
         Self { seq: 0, at, actor, action: action.to_owned(), merchant: after.id, subject, changes }
     }

@@ -171,7 +171,7 @@ impl Assessment {
             action: "compliance_noted".to_owned(),
             merchant: check.merchant,
             subject: Some(check.payment.to_string()),
-            changes: vec![audit::Change {
+            changes: vec![audit::FieldChange {
                 field: breach.window.as_str().to_owned(),
                 before: Some(breach.limit_cents.to_string()),
                 after: Some(breach.usd_cents.to_string()),

@@ -44,14 +44,14 @@ pub struct Cursor {
     /// The epoch in which it was given out.
     pub epoch: Epoch,
     /// The place of the last event that its holder knows; 0 is before the first.
-    pub place: u64,
+    pub seq: u64,
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.epoch {
-            Epoch::FIRST => write!(f, "{}", self.place),
-            Epoch(bits) => write!(f, "{bits:016x}-{}", self.place),
+            Epoch::FIRST => write!(f, "{}", self.seq),
+            Epoch(bits) => write!(f, "{bits:016x}-{}", self.seq),
         }
     }
 }
@@ -59,26 +59,26 @@ impl fmt::Display for Cursor {
 /// Why a text is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a number, or 16 hexadecimal digits, `-` and a number")]
-pub struct NotACursor;
+pub struct ParseCursorError;
 
 impl FromStr for Cursor {
-    type Err = NotACursor;
+    type Err = ParseCursorError;
 
-    fn from_str(text: &str) -> Result<Self, NotACursor> {
-        let (epoch, place) = match text.split_once('-') {
+    fn from_str(text: &str) -> Result<Self, ParseCursorError> {
+        let (epoch, seq) = match text.split_once('-') {
             None => (Epoch::FIRST, text),
-            Some((epoch, place)) => {
+            Some((epoch, seq)) => {
                 let is_lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
                 if epoch.len() != 16 || !epoch.bytes().all(is_lower_hex) {
-                    return Err(NotACursor);
+                    return Err(ParseCursorError);
                 }
-                (Epoch(u64::from_str_radix(epoch, 16).map_err(|_| NotACursor)?), place)
+                (Epoch(u64::from_str_radix(epoch, 16).map_err(|_| ParseCursorError)?), seq)
             }
         };
-        if place.is_empty() || !place.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(NotACursor);
+        if seq.is_empty() || !seq.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(ParseCursorError);
         }
-        Ok(Self { epoch, place: place.parse().map_err(|_| NotACursor)? })
+        Ok(Self { epoch, seq: seq.parse().map_err(|_| ParseCursorError)? })
     }
 }
 
@@ -90,18 +90,18 @@ pub struct Tail {
     /// The epoch of the newest event.
     pub epoch: Epoch,
     /// The place of the newest event before that epoch.
-    pub before: u64,
+    pub last_before_epoch: u64,
 }
 
 impl Tail {
     /// The tail of a list without events.
-    pub const EMPTY: Self = Self { last: 0, epoch: Epoch::FIRST, before: 0 };
+    pub const EMPTY: Self = Self { last: 0, epoch: Epoch::FIRST, last_before_epoch: 0 };
 
     /// Returns the tail after one more event.
     #[must_use]
     pub fn next(self, current: Epoch) -> Self {
-        let before = if self.epoch == current { self.before } else { self.last };
-        Self { last: self.last + 1, epoch: current, before }
+        let last_before_epoch = if self.epoch == current { self.last_before_epoch } else { self.last };
+        Self { last: self.last + 1, epoch: current, last_before_epoch }
     }
 }
 
@@ -116,16 +116,16 @@ pub struct EventList {
 
 /// A cursor that names no place in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
+pub enum CursorError {
     /// The store was restored since the cursor was given out: what followed it then may follow no longer.
-    #[error("the store was restored from a backup; continue with {go_on}")]
-    OtherEpoch {
+    #[error("the store was restored from a backup; continue with {resume_from}")]
+    EpochMismatch {
         /// The newest place up to which the list is known to be as the holder of the cursor read it.
-        go_on: Cursor,
+        resume_from: Cursor,
     },
     /// The list is shorter.
     #[error("must be between {first} and {last}")]
-    Beyond {
+    OutOfRange {
         /// Before the first event.
         first: Cursor,
         /// The newest event.
@@ -142,31 +142,31 @@ impl EventList {
 
     /// Returns the cursor of a place in the list.
     #[must_use]
-    pub fn cursor(&self, place: u64) -> Cursor {
-        Cursor { epoch: self.epoch(), place }
+    pub fn cursor(&self, seq: u64) -> Cursor {
+        Cursor { epoch: self.epoch(), seq }
     }
 
     /// Returns the place that a cursor names. The beginning of a list is the same in every epoch.
     ///
     /// # Errors
-    /// [`Misplaced`].
-    pub fn place(&self, cursor: Cursor) -> Result<u64, Misplaced> {
-        if cursor.place == 0 {
+    /// [`CursorError`].
+    pub fn resolve(&self, cursor: Cursor) -> Result<u64, CursorError> {
+        if cursor.seq == 0 {
             return Ok(0);
         }
         if cursor.epoch != self.epoch() {
-            return Err(self.restored(cursor));
+            return Err(self.epoch_mismatch(cursor));
         }
-        if cursor.place > self.tail.last {
-            return Err(Misplaced::Beyond { first: self.cursor(0), last: self.cursor(self.tail.last) });
+        if cursor.seq > self.tail.last {
+            return Err(CursorError::OutOfRange { first: self.cursor(0), last: self.cursor(self.tail.last) });
         }
-        Ok(cursor.place)
+        Ok(cursor.seq)
     }
 
     /// Refuses a cursor of another epoch.
     #[must_use]
-    pub fn restored(&self, cursor: Cursor) -> Misplaced {
-        Misplaced::OtherEpoch { go_on: self.cursor(cursor.place.min(self.common(cursor.epoch))) }
+    pub fn epoch_mismatch(&self, cursor: Cursor) -> CursorError {
+        CursorError::EpochMismatch { resume_from: self.cursor(cursor.seq.min(self.common(cursor.epoch))) }
     }
 
     /// Returns a place up to which the list is as it was in an epoch: the greatest that is known.
@@ -178,7 +178,7 @@ impl EventList {
         match (number(epoch), number(self.tail.epoch)) {
             // Nothing was appended since that epoch.
             (Some(then), Some(newest)) if newest <= then => self.tail.last,
-            (Some(then), Some(newest)) if newest == then + 1 => self.tail.before,
+            (Some(then), Some(newest)) if newest == then + 1 => self.tail.last_before_epoch,
             _ => 0,
         }
     }
@@ -192,12 +192,12 @@ mod tests {
 
     #[test]
     fn a_cursor_of_the_first_epoch_is_a_plain_number() {
-        let plain = Cursor { epoch: Epoch::FIRST, place: 7 };
+        let plain = Cursor { epoch: Epoch::FIRST, seq: 7 };
         assert_eq!((plain.to_string().as_str(), "7".parse()), ("7", Ok(plain)));
-        let later = Cursor { epoch: Epoch::random(0xc0_ffee), place: 7 };
+        let later = Cursor { epoch: Epoch::random(0xc0_ffee), seq: 7 };
         assert_eq!((later.to_string().as_str(), "0000000000c0ffee-7".parse()), ("0000000000c0ffee-7", Ok(later)));
         for bad in ["", "-", "x", "-1", "1.5", " 1", "+1", "0000000000c0ffee-", "0000000000C0FFEE-7", "c0ffee-7"] {
-            assert_eq!(bad.parse::<Cursor>(), Err(NotACursor), "{bad}");
+            assert_eq!(bad.parse::<Cursor>(), Err(ParseCursorError), "{bad}");
         }
         assert!("99999999999999999999".parse::<Cursor>().is_err());
     }
@@ -247,34 +247,34 @@ mod tests {
                         store.list.epochs.push(Epoch::random(number));
                     }
                     Step::Read => {
-                        let place = store.events.len() as u64;
-                        prop_assert_eq!(store.list.place(store.list.cursor(place)), Ok(place));
-                        readers.push((store.list.cursor(place), store.events.clone()));
+                        let seq = store.events.len() as u64;
+                        prop_assert_eq!(store.list.resolve(store.list.cursor(seq)), Ok(seq));
+                        readers.push((store.list.cursor(seq), store.events.clone()));
                     }
                 }
                 for (cursor, known) in &readers {
-                    let place = match store.list.place(*cursor) {
-                        Ok(place) => place,
-                        Err(Misplaced::OtherEpoch { go_on }) => {
+                    let seq = match store.list.resolve(*cursor) {
+                        Ok(seq) => seq,
+                        Err(CursorError::EpochMismatch { resume_from }) => {
                             prop_assert_ne!(cursor.epoch, store.list.epoch());
-                            store.list.place(go_on).unwrap()
+                            store.list.resolve(resume_from).unwrap()
                         }
                         Err(beyond) => return Err(TestCaseError::fail(format!("{beyond}"))),
                     };
-                    let passed = &store.events[..usize::try_from(place).unwrap()];
-                    prop_assert!(passed.iter().all(|event| known.contains(event)), "{} of {:?}", place, store);
+                    let passed = &store.events[..usize::try_from(seq).unwrap()];
+                    prop_assert!(passed.iter().all(|event| known.contains(event)), "{} of {:?}", seq, store);
                 }
             }
         }
 
         #[test]
-        fn a_cursor_beyond_the_end_is_refused_with_the_bounds(last in 0_u64..9, place in 0_u64..20) {
+        fn a_cursor_beyond_the_end_is_refused_with_the_bounds(last in 0_u64..9, seq in 0_u64..20) {
             let tail = Tail { last, ..Tail::EMPTY };
             let list = EventList { epochs: Vec::new(), tail };
-            match list.place(list.cursor(place)) {
-                Ok(found) => prop_assert!(found == place && place <= last),
-                Err(Misplaced::Beyond { first, last: end }) => {
-                    prop_assert!((first.place, end.place) == (0, last) && place > last);
+            match list.resolve(list.cursor(seq)) {
+                Ok(found) => prop_assert!(found == seq && seq <= last),
+                Err(CursorError::OutOfRange { first, last: end }) => {
+                    prop_assert!((first.seq, end.seq) == (0, last) && seq > last);
                 }
                 Err(other) => return Err(TestCaseError::fail(format!("{other}"))),
             }

@@ -80,7 +80,7 @@ pub fn text(field: &str, value: &str, max_chars: usize) -> Result<String, Violat
     if given > max_chars * 4 {
         return Err(long(given));
     }
-    let value = text::visible(value).map_err(|unfit| Violation::new(field, unfit))?;
+    let value = text::visible(value).map_err(|error| Violation::new(field, error))?;
     let chars = value.chars().count();
     if chars > max_chars { Err(long(chars)) } else { Ok(value) }
 }

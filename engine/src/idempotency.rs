@@ -45,7 +45,7 @@ impl IdempotencyKey {
 
 /// What is remembered of a request that was done under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Remembered {
+pub struct IdempotencyRecord {
     /// Whose key it is.
     pub merchant: MerchantId,
     /// The key's digest.
@@ -53,14 +53,14 @@ pub struct Remembered {
     /// What was asked.
     pub fingerprint: [u8; 32],
     /// What it made.
-    pub made: Made,
+    pub resource: Resource,
     /// When.
     pub at: Timestamp,
 }
 
 /// What a request made that was done under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum Resource {
     /// A payment session.
     Payment(PaymentId),
     /// The settlement of a transaction for somebody else's server.
@@ -69,10 +69,10 @@ pub enum Made {
     Delivery(DeliveryId),
 }
 
-impl Remembered {
+impl IdempotencyRecord {
     /// Says whether the key still stands for its request.
     #[must_use]
-    pub fn is_alive(&self, now: Timestamp) -> bool {
+    pub fn is_valid(&self, now: Timestamp) -> bool {
         now < self.at + KEY_LIFETIME
     }
 }
@@ -81,7 +81,7 @@ impl Remembered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The key stands for a request that was done before.
-    Repeated(Box<Remembered>),
+    Repeated(Box<IdempotencyRecord>),
     /// The merchant has as many keys as are remembered.
     Full,
 }
@@ -92,14 +92,14 @@ pub enum Refusal {
 /// # Errors
 /// Those of `count`.
 pub fn admit<E>(
-    stored: Option<&Remembered>,
+    stored: Option<&IdempotencyRecord>,
     is_kept: bool,
     now: Timestamp,
     most: u64,
     count: impl FnOnce() -> Result<u64, E>,
 ) -> Result<Result<(), Refusal>, E> {
     Ok(match stored {
-        Some(stored) if is_kept && stored.is_alive(now) => Err(Refusal::Repeated(Box::new(*stored))),
+        Some(stored) if is_kept && stored.is_valid(now) => Err(Refusal::Repeated(Box::new(*stored))),
         None if count()? >= most => Err(Refusal::Full),
         _ => Ok(()),
     })
@@ -194,11 +194,11 @@ mod tests {
     #[test]
     fn a_key_is_kept_once_while_it_is_alive_and_within_the_limit() {
         let now = Timestamp::from_seconds(9);
-        let stored = Remembered {
+        let stored = IdempotencyRecord {
             merchant: MerchantId::from_bits(1),
             key: [1; 32],
             fingerprint: [2; 32],
-            made: Made::Payment(PaymentId::from_bits(3)),
+            resource: Resource::Payment(PaymentId::from_bits(3)),
             at: now,
         };
         let admit = |stored, is_kept, now, count: u64| admit::<()>(stored, is_kept, now, 2, || Ok(count)).unwrap();

@@ -56,7 +56,7 @@ pub fn time_ordered(now: Timestamp, random: [u8; 10]) -> u128 {
 /// Why a text is not an id of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be `{prefix}` and {ENCODED_LEN} characters of 0-9 a-z without i, l, o, u")]
-pub struct NotAnId {
+pub struct ParseIdError {
     /// The prefix that was expected.
     pub prefix: &'static str,
 }
@@ -91,7 +91,7 @@ macro_rules! id {
 
             /// Returns the time the id was made, milliseconds exact.
             #[must_use]
-            pub const fn made_at(self) -> Timestamp {
+            pub const fn created_at(self) -> Timestamp {
                 Timestamp::from_millis((self.0 >> 80) as u64)
             }
         }
@@ -114,9 +114,9 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = NotAnId;
-            fn from_str(text: &str) -> Result<Self, NotAnId> {
-                text.strip_prefix(Self::PREFIX).and_then(decode).map(Self).ok_or(NotAnId { prefix: Self::PREFIX })
+            type Err = ParseIdError;
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                text.strip_prefix(Self::PREFIX).and_then(decode).map(Self).ok_or(ParseIdError { prefix: Self::PREFIX })
             }
         }
     };
@@ -204,7 +204,7 @@ mod tests {
         let late = PaymentId::new(Timestamp::from_millis(1_763_647_200_001), [0; 10]);
         assert!(early < late && early.to_string() < late.to_string());
         assert_eq!(early.to_string().parse(), Ok(early));
-        assert_eq!(early.made_at().millis(), 1_763_647_200_000);
+        assert_eq!(early.created_at().millis(), 1_763_647_200_000);
         assert_eq!(early.to_string().len(), 30);
     }
 

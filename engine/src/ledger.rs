@@ -59,7 +59,7 @@ impl BlockId {
 
 /// A transfer's place on the chain. Orders as the chain does: block, transaction, operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ChainPosition {
     /// The block's number.
     pub block_num: u32,
     /// The transaction's index in its block.
@@ -74,7 +74,7 @@ pub struct Transfer {
     /// The transaction that holds it.
     pub tx_id: TxId,
     /// Where it stands.
-    pub place: Place,
+    pub position: ChainPosition,
     /// The time of its block.
     pub block_time: Timestamp,
     /// Who paid.

@@ -214,7 +214,7 @@ impl Merchant {
     /// Registers a merchant: active, with x402 on.
     #[must_use]
     pub fn register(registration: Registration, credentials: Credentials<'_>, is_admin: bool, now: Timestamp) -> Self {
-        let scopes = Scopes::of_registration(is_admin);
+        let scopes = Scopes::initial(is_admin);
         Self {
             id: credentials.id,
             version: 1,
@@ -275,13 +275,13 @@ impl Merchant {
     /// Returns the key that a text hashes to, if it still opens anything.
     #[must_use]
     pub fn key(&self, digest: &KeyDigest, now: Timestamp) -> Option<&ApiKey> {
-        self.keys.iter().find(|key| key.digest.matches(digest) && key.is_alive(now))
+        self.keys.iter().find(|key| key.digest.matches(digest) && key.is_valid(now))
     }
 
     /// Returns the merchant with one new API key; every other stops at once.
     #[must_use]
     pub fn with_only_key(&self, id: KeyId, text: &str, now: Timestamp) -> Self {
-        let key = ApiKey::issue(id, text, "", Scopes::of_registration(self.is_admin), now);
+        let key = ApiKey::issue(id, text, "", Scopes::initial(self.is_admin), now);
         Self { keys: vec![key], ..self.next(now) }
     }
 
@@ -291,7 +291,7 @@ impl Merchant {
     /// [`KeyRejection::TooMany`].
     pub fn with_key(&self, key: ApiKey, now: Timestamp) -> Result<Self, KeyRejection> {
         let mut next = self.next(now);
-        next.keys.retain(|key| key.is_alive(now));
+        next.keys.retain(|key| key.is_valid(now));
         if next.keys.len() >= MAX_KEYS {
             return Err(KeyRejection::TooMany);
         }
@@ -305,7 +305,7 @@ impl Merchant {
     /// [`KeyRejection::NotFound`]; [`KeyRejection::Last`] where nothing would speak for the merchant any more.
     pub fn without_key(&self, id: KeyId, now: Timestamp) -> Result<Self, KeyRejection> {
         let mut next = self.next(now);
-        next.keys.retain(|key| key.is_alive(now));
+        next.keys.retain(|key| key.is_valid(now));
         let before = next.keys.len();
         next.keys.retain(|key| key.id != id);
         match next.keys.len() {
@@ -328,7 +328,7 @@ impl Merchant {
         now: Timestamp,
     ) -> Result<Self, KeyRejection> {
         let mut next = self.next(now);
-        next.keys.retain(|key| key.is_alive(now));
+        next.keys.retain(|key| key.is_valid(now));
         let at = next.keys.iter().position(|key| key.id == old).ok_or(KeyRejection::NotFound)?;
         let before = next.keys[at].clone();
         next.keys[at] = ApiKey::issue(id, text, &before.name, before.scopes, now);
@@ -410,8 +410,8 @@ mod tests {
     #[test]
     fn a_key_use_is_written_at_most_once_a_minute() {
         let used = merchant().key_used(KeyId::from_bits(2), Timestamp::from_seconds(100));
-        assert!(!used.keys[0].use_is_news(Timestamp::from_seconds(159)));
-        assert!(used.keys[0].use_is_news(Timestamp::from_seconds(160)));
+        assert!(!used.keys[0].should_record_use(Timestamp::from_seconds(159)));
+        assert!(used.keys[0].should_record_use(Timestamp::from_seconds(160)));
     }
 
     fn another(n: u128) -> ApiKey {

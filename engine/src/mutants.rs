@@ -160,7 +160,7 @@ mutants! {
 
 /// Says whether only clients who call through the facade can notice a mutant.
 #[must_use]
-pub fn is_of_facade(name: &str) -> bool {
+pub fn is_facade_mutant(name: &str) -> bool {
     name.starts_with("facade-")
 }
 
@@ -202,25 +202,25 @@ mod switch {
     const NONE: usize = usize::MAX;
 
     thread_local! {
-        static PLANTED: Cell<usize> = const { Cell::new(NONE) };
+        static ACTIVE: Cell<usize> = const { Cell::new(NONE) };
     }
 
     /// Switches one mutant on in this thread, or none.
-    pub fn plant(name: Option<&str>) {
+    pub fn activate(name: Option<&str>) {
         let found = name.and_then(|name| super::ALL.iter().position(|(known, _)| *known == name));
-        PLANTED.set(found.unwrap_or(NONE));
+        ACTIVE.set(found.unwrap_or(NONE));
     }
 
     /// Returns whether the mutant of this number is on in this thread. Compares two integers: marks are on hot paths.
     #[must_use]
     #[inline]
-    pub fn is_planted(index: usize) -> bool {
-        PLANTED.get() == index
+    pub fn is_active(index: usize) -> bool {
+        ACTIVE.get() == index
     }
 
     /// Returns every mutant; none in a release build.
     #[must_use]
-    pub const fn planted() -> Option<&'static [(&'static str, &'static str)]> {
+    pub const fn compiled_in() -> Option<&'static [(&'static str, &'static str)]> {
         Some(super::ALL)
     }
 }
@@ -228,30 +228,30 @@ mod switch {
 #[cfg(not(debug_assertions))]
 mod switch {
     /// Does nothing: a release build has no mutants.
-    pub const fn plant(_name: Option<&str>) {}
+    pub const fn activate(_name: Option<&str>) {}
 
     /// Returns `false`: a release build has no mutants.
     #[must_use]
     #[inline(always)]
-    pub const fn is_planted(_index: usize) -> bool {
+    pub const fn is_active(_index: usize) -> bool {
         false
     }
 
     /// Returns every mutant; none in a release build.
     #[must_use]
-    pub const fn planted() -> Option<&'static [(&'static str, &'static str)]> {
+    pub const fn compiled_in() -> Option<&'static [(&'static str, &'static str)]> {
         None
     }
 }
 
-pub use switch::{is_planted, plant, planted};
+pub use switch::{activate, compiled_in, is_active};
 
 /// Evaluates to whether a mutant is on; constantly `false` in a release build.
 #[macro_export]
 macro_rules! mutant {
     ($name:literal) => {{
         const INDEX: usize = $crate::mutants::index_of($name);
-        $crate::mutants::is_planted(INDEX)
+        $crate::mutants::is_active(INDEX)
     }};
 }
 
@@ -269,12 +269,12 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     fn one_mutant_is_on_until_another_is() {
-        plant(Some("only-exact-memos"));
+        activate(Some("only-exact-memos"));
         let on = (mutant!("only-exact-memos"), mutant!("amount-not-checked"));
-        plant(Some("not-a-mutant"));
+        activate(Some("not-a-mutant"));
         let unknown = mutant!("only-exact-memos");
-        plant(None);
+        activate(None);
         assert_eq!((on, unknown, mutant!("only-exact-memos")), ((true, false), false, false));
-        assert_eq!(planted().map(<[_]>::len), Some(ALL.len()));
+        assert_eq!(compiled_in().map(<[_]>::len), Some(ALL.len()));
     }
 }

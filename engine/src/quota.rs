@@ -20,7 +20,7 @@ pub struct Usage {
 
 /// A cap that refuses a creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Reached {
+pub enum QuotaExceeded {
     /// Payments must end before others are created.
     #[error(
         "{limit} payments are open, the most this merchant may have; wait until some complete, expire or are cancelled"
@@ -44,12 +44,12 @@ impl Quota {
     ///
     /// # Errors
     /// The cap that it would exceed.
-    pub fn check(self, usage: Usage, bytes: u64) -> Result<(), Reached> {
+    pub fn check(self, usage: Usage, bytes: u64) -> Result<(), QuotaExceeded> {
         if self.open_payments > 0 && usage.open_payments >= self.open_payments {
-            return Err(Reached::OpenPayments { limit: self.open_payments });
+            return Err(QuotaExceeded::OpenPayments { limit: self.open_payments });
         }
         if self.stored_bytes > 0 && usage.stored_bytes.saturating_add(bytes) > self.stored_bytes {
-            return Err(Reached::StoredBytes { limit: self.stored_bytes });
+            return Err(QuotaExceeded::StoredBytes { limit: self.stored_bytes });
         }
         Ok(())
     }
@@ -64,9 +64,9 @@ mod tests {
         let quota = Quota { open_payments: 2, stored_bytes: 100 };
         let usage = |open_payments, stored_bytes| Usage { open_payments, stored_bytes };
         assert_eq!(quota.check(usage(1, 60), 40), Ok(()));
-        assert_eq!(quota.check(usage(2, 0), 1), Err(Reached::OpenPayments { limit: 2 }));
-        assert_eq!(quota.check(usage(0, 60), 41), Err(Reached::StoredBytes { limit: 100 }));
-        assert_eq!(quota.check(usage(0, u64::MAX), 1), Err(Reached::StoredBytes { limit: 100 }));
+        assert_eq!(quota.check(usage(2, 0), 1), Err(QuotaExceeded::OpenPayments { limit: 2 }));
+        assert_eq!(quota.check(usage(0, 60), 41), Err(QuotaExceeded::StoredBytes { limit: 100 }));
+        assert_eq!(quota.check(usage(0, u64::MAX), 1), Err(QuotaExceeded::StoredBytes { limit: 100 }));
         assert_eq!(Quota::default().check(usage(u64::MAX, u64::MAX), u64::MAX), Ok(()));
     }
 }

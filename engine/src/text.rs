@@ -14,7 +14,7 @@ const VIRAMA: u8 = 9;
 
 /// Why a text cannot be shown to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfit {
+pub enum TextError {
     /// It has a control character.
     Control,
     /// It has a character that changes the direction of the text around it.
@@ -30,7 +30,7 @@ pub enum Unfit {
 }
 
 /// Writes the rule, as the end of a sentence that starts with the field.
-impl fmt::Display for Unfit {
+impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = |c: &char| u32::from(*c);
         match self {
@@ -48,7 +48,7 @@ impl fmt::Display for Unfit {
 ///
 /// # Errors
 /// Why it cannot be shown to people. Emoji sequences and the joiners of Persian and Indic scripts can.
-pub fn visible(text: &str) -> Result<String, Unfit> {
+pub fn visible(text: &str) -> Result<String, TextError> {
     let text: String = text.nfc().collect();
     let mut marks = 0;
     let mut has_visible = false;
@@ -62,23 +62,23 @@ pub fn visible(text: &str) -> Result<String, Unfit> {
                 && (!is_at_end || is_after_virama)
                 && chars.peek().is_none_or(|next| !is_joiner(*next) && *next != VARIATION);
             if !fits {
-                return Err(Unfit::Joiner(c));
+                return Err(TextError::Joiner(c));
             }
         } else if c == VARIATION {
             if !before.is_some_and(is_visible) {
-                return Err(Unfit::Joiner(c));
+                return Err(TextError::Joiner(c));
             }
         } else {
             check(c)?;
             marks = if is_combining_mark(c) { marks + 1 } else { 0 };
             if marks > MAX_MARKS {
-                return Err(Unfit::Marks);
+                return Err(TextError::Marks);
             }
             has_visible |= is_visible(c) && !is_combining_mark(c);
         }
         before = Some(c);
     }
-    if has_visible { Ok(text) } else { Err(Unfit::Blank) }
+    if has_visible { Ok(text) } else { Err(TextError::Blank) }
 }
 
 /// Says whether nobody sees a character, or it changes how those around it are seen. Joiners count, too.
@@ -104,12 +104,12 @@ const BRAILLE_BLANK: char = '\u{2800}';
 
 /// Refuses what is no text for people. Ranges: Unicode 16, properties `Bidi_Control`, `Default_Ignorable_Code_Point`,
 /// `Noncharacter_Code_Point`, and the separators of lines and paragraphs.
-fn check(c: char) -> Result<(), Unfit> {
+fn check(c: char) -> Result<(), TextError> {
     match c {
-        _ if c.is_control() => Err(Unfit::Control),
-        '\u{2028}' | '\u{2029}' => Err(Unfit::Control),
+        _ if c.is_control() => Err(TextError::Control),
+        '\u{2028}' | '\u{2029}' => Err(TextError::Control),
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            Err(Unfit::Direction(c))
+            Err(TextError::Direction(c))
         }
         '\u{ad}'
         | '\u{34f}'
@@ -127,8 +127,8 @@ fn check(c: char) -> Result<(), Unfit> {
         | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}' => Err(Unfit::Hidden(c)),
-        _ if u32::from(c) & 0xfffe == 0xfffe => Err(Unfit::Hidden(c)),
+        | '\u{e0000}'..='\u{e0fff}' => Err(TextError::Hidden(c)),
+        _ if u32::from(c) & 0xfffe == 0xfffe => Err(TextError::Hidden(c)),
         _ => Ok(()),
     }
 }
@@ -169,34 +169,34 @@ mod tests {
 
     #[test]
     fn what_hides_reorders_or_shows_nothing_is_refused() {
-        type Is = fn(&Unfit) -> bool;
+        type Is = fn(&TextError) -> bool;
         let cases: [(&str, Is); 26] = [
-            ("a\u{202e}b", |u| matches!(u, Unfit::Direction('\u{202e}'))),
-            ("a\u{2066}b", |u| matches!(u, Unfit::Direction(_))),
-            ("a\u{200f}b", |u| matches!(u, Unfit::Direction(_))),
-            ("\u{61c}a", |u| matches!(u, Unfit::Direction(_))),
-            ("Shop\u{e0041}", |u| matches!(u, Unfit::Hidden(_))),
-            ("\u{1f3f4}\u{e0067}\u{e007f}", |u| matches!(u, Unfit::Hidden(_))),
-            ("a\u{200b}b", |u| matches!(u, Unfit::Hidden('\u{200b}'))),
-            ("a\u{feff}", |u| matches!(u, Unfit::Hidden(_))),
-            ("a\u{ad}b", |u| matches!(u, Unfit::Hidden(_))),
-            ("\u{3164}", |u| matches!(u, Unfit::Hidden(_))),
-            ("a\u{fe0e}", |u| matches!(u, Unfit::Hidden(_))),
-            ("a\u{e0100}", |u| matches!(u, Unfit::Hidden(_))),
-            ("a\u{fffe}", |u| matches!(u, Unfit::Hidden(_))),
-            ("a\nb", |u| *u == Unfit::Control),
-            ("a\u{2028}b", |u| *u == Unfit::Control),
-            ("\u{200d}a", |u| matches!(u, Unfit::Joiner(_))),
-            ("a\u{200d}", |u| matches!(u, Unfit::Joiner(_))),
-            ("a\u{200c} b", |u| matches!(u, Unfit::Joiner(_))),
-            ("a\u{200d}\u{200d}b", |u| matches!(u, Unfit::Joiner(_))),
-            ("a\u{200c}\u{fe0f}b", |u| matches!(u, Unfit::Joiner(_))),
-            ("\u{fe0f}a", |u| matches!(u, Unfit::Joiner(_))),
-            ("", |u| *u == Unfit::Blank),
-            (" \u{a0}\u{3000}", |u| *u == Unfit::Blank),
-            ("\u{2800}", |u| *u == Unfit::Blank),
-            ("\u{301}", |u| *u == Unfit::Blank),
-            ("a\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}", |u| *u == Unfit::Marks),
+            ("a\u{202e}b", |u| matches!(u, TextError::Direction('\u{202e}'))),
+            ("a\u{2066}b", |u| matches!(u, TextError::Direction(_))),
+            ("a\u{200f}b", |u| matches!(u, TextError::Direction(_))),
+            ("\u{61c}a", |u| matches!(u, TextError::Direction(_))),
+            ("Shop\u{e0041}", |u| matches!(u, TextError::Hidden(_))),
+            ("\u{1f3f4}\u{e0067}\u{e007f}", |u| matches!(u, TextError::Hidden(_))),
+            ("a\u{200b}b", |u| matches!(u, TextError::Hidden('\u{200b}'))),
+            ("a\u{feff}", |u| matches!(u, TextError::Hidden(_))),
+            ("a\u{ad}b", |u| matches!(u, TextError::Hidden(_))),
+            ("\u{3164}", |u| matches!(u, TextError::Hidden(_))),
+            ("a\u{fe0e}", |u| matches!(u, TextError::Hidden(_))),
+            ("a\u{e0100}", |u| matches!(u, TextError::Hidden(_))),
+            ("a\u{fffe}", |u| matches!(u, TextError::Hidden(_))),
+            ("a\nb", |u| *u == TextError::Control),
+            ("a\u{2028}b", |u| *u == TextError::Control),
+            ("\u{200d}a", |u| matches!(u, TextError::Joiner(_))),
+            ("a\u{200d}", |u| matches!(u, TextError::Joiner(_))),
+            ("a\u{200c} b", |u| matches!(u, TextError::Joiner(_))),
+            ("a\u{200d}\u{200d}b", |u| matches!(u, TextError::Joiner(_))),
+            ("a\u{200c}\u{fe0f}b", |u| matches!(u, TextError::Joiner(_))),
+            ("\u{fe0f}a", |u| matches!(u, TextError::Joiner(_))),
+            ("", |u| *u == TextError::Blank),
+            (" \u{a0}\u{3000}", |u| *u == TextError::Blank),
+            ("\u{2800}", |u| *u == TextError::Blank),
+            ("\u{301}", |u| *u == TextError::Blank),
+            ("a\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}\u{316}", |u| *u == TextError::Marks),
         ];
         for (text, is_expected) in cases {
             let refused = visible(text).expect_err(text);

@@ -61,7 +61,7 @@ fn every_block_reads_and_builds_on_the_one_before(text: &str) {
 
     // The same block by itself, as the other two calls answer it.
     let json: Value = serde_json::from_str(text).unwrap();
-    let at = usize::try_from(transfer.place.block_num - 1_000_000).unwrap();
+    let at = usize::try_from(transfer.position.block_num - 1_000_000).unwrap();
     let one = &json["blocks"][at];
     assert_eq!(block::parse_block(&serde_json::json!({ "block": one }).to_string()), Ok(Some(blocks[at].clone())));
     assert_eq!(block::parse_condenser_block(&one.to_string()), Ok(Some(blocks[at].clone())));

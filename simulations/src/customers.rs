@@ -435,7 +435,7 @@ async fn assign(world: &Arc<World>, engine: &Engine, session: u32) -> Again {
         return Again::In(2_000);
     };
     let before = world.observe(|observer| observer.proofs.keys());
-    match engine.payments.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {
+    match engine.payments.assign(&merchant, oldest.transfer.position, known.id, "merchant".to_owned()).await {
         Ok(_) => {
             owners::decided(world, &merchant, &oldest.transfer.to, &before);
             world.event(Lane::Merchant, "assigned", Some(session), 0, || {

@@ -69,13 +69,13 @@ pub struct Hunt<'a> {
 #[must_use]
 pub fn planted() -> Option<Vec<(&'static str, &'static str)>> {
     let has_facade = crate::front::installed().is_some();
-    let is_noticed = |name: &str| has_facade || !engine::mutants::is_of_facade(name);
-    Some(engine::mutants::planted()?.iter().copied().filter(|(name, _)| is_noticed(name)).collect())
+    let is_noticed = |name: &str| has_facade || !engine::mutants::is_facade_mutant(name);
+    Some(engine::mutants::compiled_in()?.iter().copied().filter(|(name, _)| is_noticed(name)).collect())
 }
 
 /// Switches a mutant on in this thread: every world that runs in it has it.
 pub fn plant(name: &str) {
-    engine::mutants::plant(Some(name));
+    engine::mutants::activate(Some(name));
 }
 
 /// Switches the mutants on one after the other, runs seeds until an invariant breaks, and reports each. `stop` ends it
@@ -115,8 +115,8 @@ const SEEDS_BEFORE_SCENARIOS: u64 = 20;
 
 /// A mutant is on in this thread only, and a world runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
-    engine::mutants::plant(Some(name));
-    let mix = if engine::mutants::is_of_facade(name) { Mix::Facade } else { Mix::Both };
+    engine::mutants::activate(Some(name));
+    let mix = if engine::mutants::is_facade_mutant(name) { Mix::Facade } else { Mix::Both };
     let by_seed = |seed| {
         let outcome = world::run(&plan::of_seed(seed, hunt.payments, mix), false);
         outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))
@@ -130,7 +130,7 @@ fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     let broken = (1..=first).find_map(by_seed);
     let broken = broken.or_else(|| hunt.scenarios.iter().find_map(by_scenario));
     let broken = broken.or_else(|| (first + 1..=hunt.seeds).find_map(by_seed));
-    engine::mutants::plant(None);
+    engine::mutants::activate(None);
     broken
 }
 

@@ -17,12 +17,12 @@ use std::{
 
 use engine::{
     account::AccountName,
-    books::Day,
-    idempotency::Made,
+    idempotency::Resource,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
-    ledger::{Place, Transfer, TxId},
+    ledger::{ChainPosition, Transfer, TxId},
     merchant::Merchant,
     payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
+    reconciliation::Day,
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType, Outcome},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
@@ -317,7 +317,7 @@ impl Observer {
                 Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
                 Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
                 Write::Remember { remembered, .. } => {
-                    let Made::Payment(made) = remembered.made else { continue };
+                    let Resource::Payment(made) = remembered.resource else { continue };
                     let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
                     if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {
                         let text = format!("{earlier} and {made} were opened under one key");
@@ -434,7 +434,7 @@ impl Observer {
             if before.cancellation.is_none() && after.cancellation.is_some() {
                 self.marks.push("a cancellation is requested");
             }
-            if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
+            if before.active_cancellation().is_some() && after.active_cancellation().is_none() {
                 self.marks.push("a payment that came in time drops a request to cancel");
             }
         }
@@ -474,7 +474,7 @@ impl Observer {
 
     fn unmatched_written(&mut self, unmatched: &Unmatched) {
         let transfer = &unmatched.transfer;
-        let key = (transfer.tx_id, transfer.place.op_in_tx);
+        let key = (transfer.tx_id, transfer.position.op_in_tx);
         if self.truth.get(&key).is_none_or(|true_one| true_one != transfer) {
             let text = format!("{} op {} is kept as unmatched and is not on the chain", key.0, key.1);
             self.violate("credit-is-on-the-chain", text, None);
@@ -485,8 +485,8 @@ impl Observer {
 
     /// From now on a merchant's word stands for the memo's: the transfer is meant for the session, and counts if that
     /// still waits.
-    fn assigned(&mut self, account: &AccountName, place: Place, payment: PaymentId, by: &str) {
-        let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.place == place;
+    fn assigned(&mut self, account: &AccountName, place: ChainPosition, payment: PaymentId, by: &str) {
+        let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.position == place;
         let Some(kept) = self.unmatched.values_mut().find(is_it) else {
             self.violate("no-transfer-is-lost", "what was never kept is assigned".to_owned(), Some(payment));
             return;

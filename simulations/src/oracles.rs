@@ -212,7 +212,7 @@ fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
         {
             return Err(format!(
                 "the cursor passed block {} and {} of it is not kept",
-                transfer.place.block_num, key.0
+                transfer.position.block_num, key.0
             ));
         }
     }
@@ -314,7 +314,7 @@ fn every_session_ends(end: &End<'_>) -> FinalVerdict {
         if !payment.state.is_terminal() && over && payment.claim.is_none() {
             return Err((format!("{id} is still {} and its time is over for good", payment.state), Some(*id)));
         }
-        let undecided = payment.undecided_cancellation().filter(|request| end.observer.final_time > request.cutoff);
+        let undecided = payment.pending_cancellation().filter(|request| end.observer.final_time > request.cutoff);
         if let Some(request) = undecided {
             return Err((format!("{id} is still being cancelled and its cutoff was {}", request.cutoff), Some(*id)));
         }
@@ -328,7 +328,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
         let expiration = payment.and_then(|payment| payment.claim.as_ref()).map(|claim| claim.expiration);
         let is_over = |expiration| end.observer.final_time > expiration + Duration::from_secs(120);
         // Without a claim it is listed for a transfer that was sighted, which another invariant looks at.
-        let should_not_be_there = payment.is_none_or(|payment| !payment.is_undecided());
+        let should_not_be_there = payment.is_none_or(|payment| !payment.awaits_finality());
         if expiration.map_or(should_not_be_there, is_over) {
             return Err((format!("the claim of {id} is open though its transaction has expired for good"), Some(*id)));
         }
@@ -348,7 +348,7 @@ fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
     let Some(cursor) = end.observer.cursor else { return Ok(()) };
     for (id, payment) in &end.stored {
         let open = end.observer.rows.get(id).into_iter().flat_map(|rows| rows.values()).find(|credit| {
-            let block = credit.block.map_or(u32::MAX, |block| block.place.block_num);
+            let block = credit.block.map_or(u32::MAX, |block| block.position.block_num);
             // The blocks just above the cursor may be under way.
             credit.finality == Finality::Reversible && block.saturating_add(40) < cursor.block_id.number()
         });
@@ -409,7 +409,7 @@ fn credited_sums_are_the_chains(end: &End<'_>) -> FinalVerdict {
 }
 
 fn is_read(observer: &Observer, transfer: &Transfer) -> bool {
-    let number = transfer.place.block_num;
+    let number = transfer.position.block_num;
     let after_first = observer.first_cursor.is_some_and(|first| number > first.block_id.number());
     after_first && observer.cursor.is_some_and(|cursor| number <= cursor.block_id.number())
 }
@@ -453,7 +453,7 @@ fn is_assigned(unmatched: &Unmatched) -> bool {
 fn unmatched_has_no_session(end: &End<'_>) -> FinalVerdict {
     for unmatched in end.stored_unmatched.iter().filter(|unmatched| !is_assigned(unmatched)) {
         let transfer = &unmatched.transfer;
-        let target = end.observer.target_of((transfer.tx_id, transfer.place.op_in_tx));
+        let target = end.observer.target_of((transfer.tx_id, transfer.position.op_in_tx));
         let payment = target.and_then(|id| end.stored.get(&id));
         if let Some(payment) = payment.filter(|payment| is_of(end.observer, payment, &unmatched.transfer)) {
             let text = format!("{} names {} and is kept as unmatched", unmatched.transfer.tx_id, payment.id);
@@ -509,7 +509,7 @@ impl Observer {
         if self.is_fee_account(&transfer.to) {
             return Some(true);
         }
-        self.accounts.is_kept(&transfer.to, transfer.place.block_num)
+        self.accounts.is_kept(&transfer.to, transfer.position.block_num)
     }
 }
 

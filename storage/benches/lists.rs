@@ -296,7 +296,7 @@ fn queries() -> Vec<(&'static str, MakeQuery)> {
         (
             "from, to",
             of(|query, random, count| {
-                query.from = Some(payment_id(random % count, count).made_at());
+                query.from = Some(payment_id(random % count, count).created_at());
                 query.to = Some(query.from.expect("set") + Duration::from_millis(mixed(random) % YEAR_MS));
             }),
         ),
@@ -339,7 +339,7 @@ fn queries() -> Vec<(&'static str, MakeQuery)> {
             "currency, from, word, amount",
             of(|query, random, count| {
                 query.currency = Some(Currency::ALL[index(random, 2)]);
-                query.from = Some(payment_id(random % count, count).made_at());
+                query.from = Some(payment_id(random % count, count).created_at());
                 query.query = Some("mug".to_owned());
                 query.min_units = Some(random % 9_000);
             }),

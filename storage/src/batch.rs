@@ -6,14 +6,15 @@ use engine::{
     account::AccountName,
     audit::Entry,
     billing::{Invoice, Period, Schedule},
-    books, compliance,
+    compliance,
     event_list::Epoch,
-    idempotency::Remembered,
+    idempotency::IdempotencyRecord,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
-    ledger::{BlockId, Place, Transfer, TxId},
+    ledger::{BlockId, ChainPosition, Transfer, TxId},
     merchant::Merchant,
     payment::{Credit, Payment, Rate},
-    quota::{Quota, Reached},
+    quota::{Quota, QuotaExceeded},
+    reconciliation,
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType},
     x402::{ClaimOutcome, ClaimRecord},
@@ -72,7 +73,7 @@ pub enum Write {
     /// The idempotency key of a request that is done with this batch; refused while the same key stands for another.
     Remember {
         /// The key and what was done under it.
-        remembered: Remembered,
+        remembered: IdempotencyRecord,
         /// Keys that are kept of its merchant at most; one more is refused.
         most: u64,
     },
@@ -145,7 +146,7 @@ pub enum Write {
         /// The account it went to.
         account: AccountName,
         /// Where it stands.
-        place: Place,
+        place: ChainPosition,
         /// What is done about it.
         handling: Handling,
     },
@@ -180,7 +181,7 @@ pub enum Write {
         change: compliance::ComplianceChange,
     },
     /// What the check of a day's books said, in place of what was known of that day.
-    Books(Box<books::Day>),
+    Books(Box<reconciliation::Day>),
     /// The newest price of HIVE.
     Rate(Rate),
     /// The epoch that follows a restore; refused unless one is pending.
@@ -333,8 +334,8 @@ pub enum CommitError {
     #[error("a transfer of the transaction is assigned to {0}")]
     Assigned(PaymentId),
     /// The idempotency key stands for a request that was done before. Nothing was written.
-    #[error("done before: {:?}", .0.made)]
-    Remembered(Box<Remembered>),
+    #[error("done before: {:?}", .0.resource)]
+    Remembered(Box<IdempotencyRecord>),
     /// The merchant has as many idempotency keys as are remembered. Nothing was written.
     #[error("the merchant has too many idempotency keys")]
     KeysFull,
@@ -343,7 +344,7 @@ pub enum CommitError {
     OnHold(compliance::Refusal),
     /// The merchant's caps refuse the creation. Nothing was written.
     #[error("{0}")]
-    QuotaReached(Reached),
+    QuotaReached(QuotaExceeded),
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store is overloaded")]
     Overloaded,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{
-    billing::{Account, INVOICE_LIFETIME, Invoice, Month, Period, RawTier, Schedule, Status, Tiers, Usage},
+    billing::{BillingTotals, INVOICE_LIFETIME, Invoice, Month, Period, RawTier, Schedule, Status, Tiers, Usage},
     ids::PaymentId,
     payment::{FeeMode, Payment, State},
     time::Timestamp,
@@ -166,12 +166,12 @@ async fn periods_are_listed_by_merchant_and_status_and_summed_up() {
     assert_eq!(list(PeriodQuery { status: Some(Status::Paid), ..query }).await, (vec![], 0));
     let accounts = store.billing_accounts(november().end()).await.unwrap();
     assert_eq!(accounts.len(), 2);
-    let first = Account {
+    let first = BillingTotals {
         current: only(&store, november().next()).await.usage,
         outstanding: 1,
         outstanding_cents: 15,
         oldest_unpaid: Some(november()),
-        ..Account::of(merchant_id(1))
+        ..BillingTotals::of(merchant_id(1))
     };
     assert_eq!(accounts[0], first);
 }

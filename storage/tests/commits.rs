@@ -485,12 +485,12 @@ async fn unmatched_transfers_are_listed_newest_first_by_account() {
     let list = store.unmatched(account("shop"), 9).await.unwrap();
     assert_eq!(list, [unmatched("shop", 10, 0), unmatched("shop", 9, 2), unmatched("shop", 9, 1)]);
     assert_eq!(store.unmatched(account("shop"), 2).await.unwrap(), list[..2]);
-    let older = store.unmatched_before(account("shop"), list[1].transfer.place, 9).await.unwrap();
+    let older = store.unmatched_before(account("shop"), list[1].transfer.position, 9).await.unwrap();
     assert_eq!(older, list[2..], "a page goes on where the last one ended");
 }
 
 fn handle(of: &Unmatched, handling: Handling) -> Batch {
-    let (account, place) = (*of.account(), of.transfer.place);
+    let (account, place) = (*of.account(), of.transfer.position);
     Batch::of(Write::Handle { account, place, handling })
 }
 
@@ -507,7 +507,7 @@ async fn the_first_assignment_of_a_stray_transfer_wins_and_a_second_reading_of_t
     assert_conflict(store.commit(handle(&stray, to(2))).await, "transfer");
     assert_conflict(store.commit(handle(&stray, ignored)).await, "transfer");
     store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
-    let kept = store.unmatched_at(account("shop"), stray.transfer.place).await.unwrap().unwrap();
+    let kept = store.unmatched_at(account("shop"), stray.transfer.position).await.unwrap().unwrap();
     assert_eq!(kept, Unmatched { handling: to(1), ..stray });
 }
 
@@ -524,7 +524,7 @@ async fn a_transfer_that_names_an_unknown_session_waits_for_it() {
     for stray in strays.iter().chain([&unmatched("shop", 12, 0)]) {
         store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
     }
-    let key = |stray: &Unmatched, number| (payment_id(number), *stray.account(), stray.transfer.place);
+    let key = |stray: &Unmatched, number| (payment_id(number), *stray.account(), stray.transfer.position);
     let waiting = store.waiting_for_sessions(None, 9).await.unwrap();
     assert_eq!(waiting, [key(&strays[1], 1), key(&strays[0], 2), key(&strays[2], 2)]);
     assert_eq!(store.waiting_for_sessions(Some(waiting[0]), 1).await.unwrap(), waiting[1..2]);

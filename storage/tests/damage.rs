@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use engine::{
     audit::{Actor, Entry},
     billing::{Invoice, Month, Schedule, Tiers},
-    books::Day,
     compliance::{ComplianceChange, LimitBreach, Window},
-    idempotency::{Made, Remembered},
+    idempotency::{IdempotencyRecord, Resource},
     ids::DeliveryId,
     money::{FeePercent, HivePrice},
     ownership::{Proof, VerificationMethod},
     payment::{Payment, Rate, State},
+    reconciliation::Day,
     time::Timestamp,
 };
 use storage::{
@@ -32,11 +32,11 @@ fn completed(payment: &Payment) -> Payment {
 
 fn key(number: u8) -> Write {
     Write::Remember {
-        remembered: Remembered {
+        remembered: IdempotencyRecord {
             merchant: merchant_id(1),
             key: [number; 32],
             fingerprint: [0; 32],
-            made: Made::Payment(payment_id(1)),
+            resource: Resource::Payment(payment_id(1)),
             at: START,
         },
         most: 1_000,
@@ -103,7 +103,7 @@ async fn fill(data: &Path) {
     stray.reason = UnmatchedReason::UnknownSession;
     commit(Batch::of(Write::Unmatched(stray)).and(Write::Unmatched(unmatched("shop.example", 10, 0)))).await;
     let handling = Handling::Assigned { payment: payment_id(1), by: "key".to_owned(), at: START };
-    let place = unmatched("shop.example", 10, 0).transfer.place;
+    let place = unmatched("shop.example", 10, 0).transfer.position;
     commit(Batch::of(Write::Handle { account: account("shop.example"), place, handling })).await;
     commit(Batch::of(Write::Cursor { cursor: cursor(5), expected: None }).and(entry()).and(entry())).await;
     let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(1) };

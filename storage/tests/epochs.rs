@@ -42,10 +42,10 @@ async fn an_epoch_begins_only_after_a_restore_and_once() {
         assert_refused(restored.commit(begin).await);
         let list = restored.event_list(merchant_id(1)).await.unwrap();
         assert_eq!(list.epochs, (1..=life).map(Epoch::random).collect::<Vec<_>>());
-        assert_eq!((list.tail.last, list.tail.before), (life, life - 1));
+        assert_eq!((list.tail.last, list.tail.last_before_epoch), (life, life - 1));
         restored.commit(Batch::of(Write::Event(event(1, 5 + life)))).await.unwrap();
         let list = restored.event_list(merchant_id(1)).await.unwrap();
-        assert_eq!(list.tail, Tail { last: life + 1, epoch: Epoch::random(life), before: life });
+        assert_eq!(list.tail, Tail { last: life + 1, epoch: Epoch::random(life), last_before_epoch: life });
         lives.push(restored);
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use engine::{
-    audit::{Actor, Change, Entry},
-    idempotency::{Made, Remembered},
+    audit::{Actor, Entry, FieldChange},
+    idempotency::{IdempotencyRecord, Resource},
     ids::{MerchantId, PaymentId},
     merchant::Merchant,
     payment::{Canceller, Command, Payment},
@@ -27,11 +27,11 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
         let mut digest = [0; 32];
         digest[..4].copy_from_slice(&n.to_be_bytes());
         Write::Remember {
-            remembered: Remembered {
+            remembered: IdempotencyRecord {
                 merchant: MerchantId::from_bits(merchant),
                 key: digest,
                 fingerprint: [0; 32],
-                made: Made::Payment(PaymentId::from_bits(n.into())),
+                resource: Resource::Payment(PaymentId::from_bits(n.into())),
                 at: Timestamp::from_seconds(hours * 3_600),
             },
             most: MOST,
@@ -58,11 +58,11 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
 #[tokio::test]
 async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_same_commit() {
     let day = |days: u64| Timestamp::from_seconds(days * 86_400);
-    let key = |at| Remembered {
+    let key = |at| IdempotencyRecord {
         merchant: MerchantId::from_bits(1),
         key: [1; 32],
         fingerprint: [0; 32],
-        made: Made::Payment(PaymentId::from_bits(1)),
+        resource: Resource::Payment(PaymentId::from_bits(1)),
         at,
     };
     let forget = Write::Forget { made_before: day(2) };
@@ -88,11 +88,11 @@ async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let kept = Write::Remember {
-        remembered: Remembered {
+        remembered: IdempotencyRecord {
             merchant: MerchantId::from_bits(1),
             key: [2; 32],
             fingerprint: [0; 32],
-            made: Made::Payment(PaymentId::from_bits(1)),
+            resource: Resource::Payment(PaymentId::from_bits(1)),
             at: Timestamp::from_seconds(0),
         },
         most: MOST,
@@ -115,7 +115,7 @@ async fn the_audit_log_only_grows_and_is_read_from_its_end() {
             action: "merchant_updated".to_owned(),
             merchant: MerchantId::from_bits(merchant),
             subject: None,
-            changes: vec![Change { field: "name".to_owned(), before: Some("a".to_owned()), after: None }],
+            changes: vec![FieldChange { field: "name".to_owned(), before: Some("a".to_owned()), after: None }],
         }))
     };
     for n in 1..=5 {

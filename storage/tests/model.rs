@@ -11,12 +11,12 @@ use std::{
 use engine::{
     account::AccountName,
     billing::{Month, Period, Sale, Schedule},
-    idempotency::Remembered,
+    idempotency::IdempotencyRecord,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
     payment::{Credit, Payment, Rate, State},
     time::Timestamp,
-    webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
+    webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth, Trigger},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use proptest::prelude::*;
@@ -38,11 +38,11 @@ struct Model {
     merchants: BTreeMap<MerchantId, Merchant>,
     accounts: BTreeSet<AccountName>,
     events: BTreeMap<MerchantId, Vec<EventRecord>>,
-    deliveries: BTreeMap<(MerchantId, DeliveryId), Logged>,
-    endpoints: BTreeMap<MerchantId, Endpoint>,
+    deliveries: BTreeMap<(MerchantId, DeliveryId), DeliveryRecord>,
+    endpoints: BTreeMap<MerchantId, EndpointHealth>,
     attempts: BTreeMap<EventId, Vec<Attempt>>,
     claims: Vec<ClaimRecord>,
-    remembered: Vec<Remembered>,
+    remembered: Vec<IdempotencyRecord>,
     cursor: Option<Cursor>,
     unmatched: Vec<Unmatched>,
     rate: Option<Rate>,
@@ -131,7 +131,7 @@ impl Model {
                     schedule_from: 0,
                     due_at: event.at,
                 };
-                self.deliveries.insert((event.merchant, event.delivery.unwrap()), Logged::new(delivery));
+                self.deliveries.insert((event.merchant, event.delivery.unwrap()), DeliveryRecord::new(delivery));
             }
             Write::Attempt { delivery, attempt } => {
                 let taken = self.waiting(delivery)?;
@@ -147,7 +147,7 @@ impl Model {
                 if self.deliveries.contains_key(&place) {
                     return Err(conflict());
                 }
-                self.deliveries.insert(place, Logged::new(delivery.clone()));
+                self.deliveries.insert(place, DeliveryRecord::new(delivery.clone()));
             }
             Write::Replay { delivery, at } => {
                 let logged = self.deliveries.get_mut(&(delivery.merchant, delivery.id)).ok_or_else(conflict)?;
@@ -184,7 +184,7 @@ impl Model {
             Write::Remember { remembered: new, .. } => {
                 let stored = self.remembered.iter_mut().find(|r| (r.merchant, r.key) == (new.merchant, new.key));
                 match stored {
-                    Some(stored) if stored.is_alive(new.at) => {
+                    Some(stored) if stored.is_valid(new.at) => {
                         return Err(CommitError::Remembered(Box::new(*stored)));
                     }
                     Some(stored) => *stored = *new,
@@ -199,7 +199,7 @@ impl Model {
                 self.cursor = Some(*cursor);
             }
             Write::Unmatched(unmatched) => {
-                let place = |u: &Unmatched| (*u.account(), u.transfer.place);
+                let place = |u: &Unmatched| (*u.account(), u.transfer.position);
                 if self.unmatched.iter().all(|other| place(other) != place(unmatched)) {
                     self.unmatched.push(unmatched.clone());
                 }
@@ -208,7 +208,7 @@ impl Model {
                 let stored = self
                     .unmatched
                     .iter_mut()
-                    .find(|u| (u.account(), u.transfer.place) == (account, *place))
+                    .find(|u| (u.account(), u.transfer.position) == (account, *place))
                     .filter(|u| !matches!(u.handling, Handling::Assigned { .. }));
                 let stored = stored.ok_or_else(conflict)?;
                 let sale = self.claims.iter().find(|c| c.tx_id == stored.transfer.tx_id && c.sale().is_some());
@@ -281,7 +281,7 @@ impl Model {
                 if missed != sale.missing_fee_millicents {
                     self.sold.insert(after.merchant);
                     let period = self.open_period(after.merchant, Month::of(sale.at), now);
-                    period.usage.owe(missed, sale.missing_fee_millicents);
+                    period.usage.adjust_missing_fee(missed, sale.missing_fee_millicents);
                 }
             }
             (None, None) => {
@@ -295,7 +295,7 @@ impl Model {
         }
     }
 
-    fn waiting(&mut self, delivery: &Delivery) -> Result<&mut Logged, CommitError> {
+    fn waiting(&mut self, delivery: &Delivery) -> Result<&mut DeliveryRecord, CommitError> {
         let logged = self.deliveries.get_mut(&(delivery.merchant, delivery.id)).ok_or_else(conflict)?;
         let seen = |d: &Delivery| (d.event, d.due_at, d.attempts);
         let is_as_seen = logged.state == DeliveryState::Pending && seen(&logged.delivery) == seen(delivery);
@@ -348,7 +348,7 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
         model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.due_at(), p.id)).collect();
     due.sort_unstable();
     assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
-    let in_flight: Vec<_> = model.payments.values().filter(|p| p.is_undecided()).map(|p| p.id).collect();
+    let in_flight: Vec<_> = model.payments.values().filter(|p| p.awaits_finality()).map(|p| p.id).collect();
     assert_eq!(store.in_flight().await.unwrap(), in_flight);
     let is_open = |c: &&ClaimRecord| matches!(c.purpose, Purpose::Facilitated(_)) && c.outcome == ClaimOutcome::Open;
     let mut facilitations: Vec<_> = model.claims.iter().filter(is_open).cloned().collect();
@@ -380,15 +380,15 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
     for owner in 1..3 {
         let merchant = merchant_id(owner);
         let logged = model.deliveries.values().filter(|logged| logged.delivery.merchant == merchant);
-        let mut newest_first: Vec<Logged> = logged.cloned().collect();
+        let mut newest_first: Vec<DeliveryRecord> = logged.cloned().collect();
         newest_first.reverse();
         let query =
             DeliveryQuery { merchant, before: None, limit: 1_000, states: Vec::new(), event: None, payment: None };
         let list = async |query| store.deliveries(query).await.unwrap().items;
         assert_eq!(list(query.clone()).await, newest_first);
         for payment in newest_first.iter().map(|logged| logged.delivery.payment).collect::<BTreeSet<_>>() {
-            let of_payment = |logged: &&Logged| logged.delivery.payment == payment;
-            let wanted: Vec<Logged> = newest_first.iter().filter(of_payment).cloned().collect();
+            let of_payment = |logged: &&DeliveryRecord| logged.delivery.payment == payment;
+            let wanted: Vec<DeliveryRecord> = newest_first.iter().filter(of_payment).cloned().collect();
             let query = DeliveryQuery { payment: Some(payment), ..query.clone() };
             assert_eq!(list(query).await, wanted);
         }
@@ -423,7 +423,7 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
     for now in [at(20), Timestamp::MAX] {
         let mut found = Vec::new();
         for work in store.due_work(now, 1_000, 1_000, storage::Passed::default()).await.unwrap() {
-            assert_eq!(Some(&work.endpoint), model.endpoints.get(&work.merchant).or(Some(&Endpoint::default())));
+            assert_eq!(Some(&work.endpoint), model.endpoints.get(&work.merchant).or(Some(&EndpointHealth::default())));
             for due in work.deliveries {
                 let earlier = |other: &&Delivery| {
                     (other.payment, other.trigger) == (due.delivery.payment, Trigger::Auto)
@@ -463,7 +463,7 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
     }
     for name in ["shop", "shop.two"] {
         let mut expected: Vec<_> = model.unmatched.iter().filter(|u| u.account().as_str() == name).cloned().collect();
-        expected.sort_by_key(|u| std::cmp::Reverse(u.transfer.place));
+        expected.sort_by_key(|u| std::cmp::Reverse(u.transfer.position));
         assert_eq!(store.unmatched(account(name), 100).await.unwrap(), expected);
     }
     assert_eq!(store.cursor().await.unwrap(), model.cursor);

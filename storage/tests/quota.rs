@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use engine::{
     payment::{Payment, State},
-    quota::{Quota, Reached},
+    quota::{Quota, QuotaExceeded},
 };
 use storage::{Batch, CommitError, EmbeddedStore, Idle, NewStore, Options, Write, prelude::*};
 use tokio::task::JoinSet;
@@ -30,7 +30,7 @@ fn in_state(payment: &Payment, state: State) -> Payment {
 }
 
 const THREE_OPEN: Quota = Quota { open_payments: 3, stored_bytes: 0 };
-const FULL: Result<(), CommitError> = Err(CommitError::QuotaReached(Reached::OpenPayments { limit: 3 }));
+const FULL: Result<(), CommitError> = Err(CommitError::QuotaReached(QuotaExceeded::OpenPayments { limit: 3 }));
 
 #[tokio::test]
 async fn a_cap_on_open_payments_counts_those_that_have_not_ended_and_no_others() {
@@ -70,7 +70,7 @@ async fn bytes_of(payment: &Payment) -> u64 {
 async fn a_cap_on_stored_bytes_counts_what_records_take_as_they_grow() {
     let one = bytes_of(&payment(1, 1)).await;
     let quota = Quota { open_payments: 0, stored_bytes: 2 * one };
-    let full: Result<(), _> = Err(CommitError::QuotaReached(Reached::StoredBytes { limit: 2 * one }));
+    let full: Result<(), _> = Err(CommitError::QuotaReached(QuotaExceeded::StoredBytes { limit: 2 * one }));
     let store = with_merchants(in_memory()).await;
     store.commit(admitted(&payment(1, 1), quota)).await.unwrap();
     let longer = Payment { version: 2, description: "x".repeat(200), ..payment(1, 1) };

@@ -23,7 +23,7 @@ async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
     };
     let assign = |block| {
         let handling = Handling::Assigned { payment: payment_id(1), by: "key".to_owned(), at: START };
-        Batch::of(Write::Handle { account: account("shop"), place: stray(block, 0).transfer.place, handling })
+        Batch::of(Write::Handle { account: account("shop"), place: stray(block, 0).transfer.position, handling })
     };
     for (block, number) in [(1, 1), (2, 2), (3, 3)] {
         store.commit(Batch::of(Write::Unmatched(stray(block, number)))).await.unwrap();

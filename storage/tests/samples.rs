@@ -7,13 +7,13 @@ use engine::{
     fields::{Metadata, MetadataValue},
     hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
-    ledger::{BlockId, Place, Transfer, TxId},
+    ledger::{BlockId, ChainPosition, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
     money::{Currency, FeePercent, Money},
     payment::{ClaimFinality, Command, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, State, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType, Outcome, Secret},
-    x402::{ClaimOutcome, ClaimRecord, Facilitation, Proof, Purpose},
+    x402::{ClaimOutcome, ClaimRecord, Facilitation, PayerProof, Purpose},
 };
 use storage::{
     Batch, CommitMode, Cursor, EmbeddedStore, EventRecord, Options, Unmatched, UnmatchedReason, Vault, Write,
@@ -172,8 +172,8 @@ pub(crate) fn claimed(number: u8, nonce: &str) -> ClaimRecord {
 }
 
 /// What the payer of a claim is recognized by.
-pub(crate) fn proof(number: u8) -> Proof {
-    Proof { pack: Pack::Legacy, digest: [number; 32], keys: BTreeSet::from([PublicKey([number; 33])]) }
+pub(crate) fn proof(number: u8) -> PayerProof {
+    PayerProof { pack: Pack::Legacy, digest: [number; 32], keys: BTreeSet::from([PublicKey([number; 33])]) }
 }
 
 /// A claim for somebody else's server.
@@ -202,7 +202,7 @@ pub(crate) fn unmatched(to: &str, block_num: u32, op_in_tx: u32) -> Unmatched {
         handling: storage::Handling::Open,
         transfer: Transfer {
             tx_id: tx_id(1),
-            place: Place { block_num, tx_in_block: 2, op_in_tx },
+            position: ChainPosition { block_num, tx_in_block: 2, op_in_tx },
             block_time: at(u64::from(block_num) * 3),
             from: account("alice"),
             to: account(to),

@@ -20,7 +20,7 @@ async fn found(store: &EmbeddedStore, query: &str) -> Vec<u64> {
     let query = PaymentQuery { query: Some(query.to_owned()), ..PaymentQuery::all(merchant_id(1), 100) };
     let page = store.payments(query).await.unwrap();
     assert_eq!(page.total, page.items.len() as u64);
-    page.items.iter().map(|payment| payment.id.made_at().since(START).as_millis().try_into().unwrap()).collect()
+    page.items.iter().map(|payment| payment.id.created_at().since(START).as_millis().try_into().unwrap()).collect()
 }
 
 /// Returns the payment once somebody has sent it money.

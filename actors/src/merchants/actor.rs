@@ -172,7 +172,7 @@ impl MerchantActor {
             }
             // Many requests may have asked for the same minute.
             Change::KeyUsed(key) => {
-                let is_news = merchant.keys.iter().any(|known| known.id == key && known.use_is_news(now));
+                let is_news = merchant.keys.iter().any(|known| known.id == key && known.should_record_use(now));
                 Ok(if is_news { merchant.key_used(key, now) } else { Merchant::clone(merchant) })
             }
             Change::Challenge { .. }

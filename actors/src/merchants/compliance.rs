@@ -64,7 +64,7 @@ impl Merchants {
 
     async fn hold(&self, merchant: MerchantId, crossing: LimitBreach) -> Result<(), EngineError> {
         let window = crossing.window.as_str();
-        let flag = audit::Change { field: "flag".to_owned(), before: None, after: Some(told(&crossing)) };
+        let flag = audit::FieldChange { field: "flag".to_owned(), before: None, after: Some(told(&crossing)) };
         let batch = Batch::of(Write::Standing { merchant, change: ComplianceChange::Hold(crossing) })
             .and(self.access.audit_event("merchant_flagged", merchant, None, vec![flag]));
         match self.access.context.env.store.commit(batch).await {
@@ -116,7 +116,7 @@ impl Merchants {
             if let Some(hold) = &standing.hold {
                 let clearance = Clearance { by: by.clone(), reason: reason.clone(), at: self.access.now() };
                 decided.standing.push(ComplianceChange::Clear(clearance));
-                let change = |field: &str, before, after| audit::Change { field: field.to_owned(), before, after };
+                let change = |field: &str, before, after| audit::FieldChange { field: field.to_owned(), before, after };
                 decided.told.push(change("flag", Some(told(hold)), None));
                 decided.told.push(change("reason", None, Some(reason.clone())));
             }
@@ -176,7 +176,7 @@ impl Merchants {
 #[derive(Default)]
 struct Decided {
     standing: Vec<ComplianceChange>,
-    told: Vec<audit::Change>,
+    told: Vec<audit::FieldChange>,
 }
 
 impl Decided {
@@ -196,7 +196,7 @@ impl Decided {
         let fields = ["singleCents", "dailyCents", "monthlyCents"];
         for ((field, before), after) in fields.into_iter().zip(of(from)).zip(of(to)) {
             if before != after {
-                self.told.push(audit::Change { field: field.to_owned(), before, after });
+                self.told.push(audit::FieldChange { field: field.to_owned(), before, after });
             }
         }
     }

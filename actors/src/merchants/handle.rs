@@ -59,7 +59,7 @@ impl Merchants {
         let now = self.access.now();
         let found = found.and_then(|merchant| merchant.key(&digest, now).cloned().map(|key| (merchant, key)));
         let (merchant, key) = found.ok_or(EngineError::Unauthenticated)?;
-        if key.use_is_news(now) {
+        if key.should_record_use(now) {
             let (change, by) = (Change::KeyUsed(key.id), Actor::default());
             let _ = self.actor.cast(MerchantMsg::Change { id: merchant.id, change, by, reply: None });
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{
     audit::{self, Actor, Entry},
-    billing::{Account, Invoice, Month, Period, Schedule, Status, Tiers, invoice_session},
+    billing::{BillingTotals, Invoice, Month, Period, Schedule, Status, Tiers, invoice_session},
     fields::Violation,
     ids::MerchantId,
     merchant::Merchant,
@@ -37,7 +37,7 @@ pub struct BillingSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillingOverview {
     /// Each merchant with what its months come to, in order of registration.
-    pub accounts: Vec<(Arc<Merchant>, Account)>,
+    pub accounts: Vec<(Arc<Merchant>, BillingTotals)>,
     /// The tiers in force.
     pub tiers: Tiers,
 }
@@ -128,7 +128,7 @@ impl Operations {
         for _ in 0..MAX_CONFLICTS {
             let (before, now) = (self.fee_tiers().await?, self.access.now());
             let schedule = Schedule { version: before.version + 1, tiers: tiers.clone(), updated_at: now };
-            let change = audit::Change {
+            let change = audit::FieldChange {
                 field: "tiers".to_owned(),
                 before: Some(before.tiers.to_string()),
                 after: Some(tiers.to_string()),
@@ -316,7 +316,7 @@ impl Biller<'_> {
     }
 
     fn told(&self, period: &Period, invoice: &Invoice) -> Entry {
-        let change = |field: &str, before: Option<String>, after: Option<String>| audit::Change {
+        let change = |field: &str, before: Option<String>, after: Option<String>| audit::FieldChange {
             field: field.to_owned(),
             before,
             after,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use engine::{
     account::AccountName,
     audit::{Actor, Entry},
-    books::Day,
     ids::MerchantId,
+    reconciliation::Day,
     time::Timestamp,
 };
 use prometheus_client::registry::Registry;

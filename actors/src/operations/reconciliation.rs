@@ -9,12 +9,12 @@ use std::{sync::Arc, time::Duration};
 use engine::{
     account::AccountName,
     audit::{Actor as Doer, Entry},
-    books::{Booked, Day, Difference, Outcome, compare, end_of_day},
     ids::MerchantId,
     ledger::{Transfer, match_refund_memo},
     mutant,
     ownership::merchant_in_proof_memo,
     payment::Payment,
+    reconciliation::{Day, Difference, LedgerEntry, Outcome, compare, end_of_day},
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -232,7 +232,7 @@ impl Reconciler {
         Ok((chain.len() as u64, compare(account, &chain, &booked, is_refund)))
     }
 
-    async fn booked(&self, account: &AccountName, span: (Timestamp, Timestamp)) -> Result<Vec<Booked>, ReadError> {
+    async fn booked(&self, account: &AccountName, span: (Timestamp, Timestamp)) -> Result<Vec<LedgerEntry>, ReadError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let (page, next) = self.context.env.store.booked(*account, span, after, PAGE).await?;
@@ -248,7 +248,7 @@ impl Reconciler {
     async fn is_refund(&self, transfer: &Transfer) -> Result<bool, ReadError> {
         let Some(id) = match_refund_memo(&transfer.memo) else { return Ok(false) };
         let payment = self.context.sound(self.context.env.store.payment(id).await)?.flatten();
-        Ok(payment.is_some_and(|payment: Payment| payment.takes_refund(transfer)))
+        Ok(payment.is_some_and(|payment: Payment| payment.accepts_refund(transfer)))
     }
 
     /// Ends a check: a difference is looked for again, silence is tried again, and the rest is stored.
@@ -265,8 +265,8 @@ impl Reconciler {
             differences += (difference.missing.len() + difference.extra.len()) as u64;
             let merchants = self.merchants_of(&account).await?;
             writes.extend(merchants.iter().map(|merchant| self.told(*merchant, &account)));
-            let finding = day.found(account, merchants, difference);
-            let list = |moved: &[engine::books::Moved]| {
+            let finding = day.record_mismatch(account, merchants, difference);
+            let list = |moved: &[engine::reconciliation::Movement]| {
                 let texts: Vec<_> = moved.iter().map(|moved| format!("{} ({})", moved.tx_id, moved.money)).collect();
                 texts.join(", ")
             };

@@ -7,7 +7,7 @@ use std::sync::{
 
 use engine::{
     audit::{self, Actor},
-    idempotency::{self, IdempotencyKey, Made, Remembered},
+    idempotency::{self, IdempotencyKey, IdempotencyRecord, Resource},
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::Merchant,
     money::{Currency, Money},
@@ -105,11 +105,11 @@ impl Payments {
         let key = key.map(|key| key.digest("create payment"));
         self.check_peg(draft.amount, merchant.id, key).await?;
         let id = env.entropy.payment_id(now);
-        let remembered = key.map(|key| Remembered {
+        let remembered = key.map(|key| IdempotencyRecord {
             merchant: merchant.id,
             key,
             fingerprint: idempotency::fingerprint(&draft),
-            made: Made::Payment(id),
+            resource: Resource::Payment(id),
             at: now,
         });
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| EngineError::NoRate)?;
@@ -129,7 +129,7 @@ impl Payments {
             Ok(()) => {}
             Err(CommitError::Remembered(earlier)) => {
                 let same = remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint);
-                let Made::Payment(id) = earlier.made else { return Err(EngineError::KeyReused) };
+                let Resource::Payment(id) = earlier.resource else { return Err(EngineError::KeyReused) };
                 if !same && !mutant!("facade-other-order-gets-the-first") {
                     return Err(EngineError::KeyReused);
                 }

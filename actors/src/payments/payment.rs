@@ -207,7 +207,7 @@ impl PaymentActor {
         let now = self.context.now();
         let known = with_rows(&self.context, &session.payment, command).await?;
         match known.apply(command, now) {
-            Ok(step) if known.overlooks_unlisted(&step.payment) && !mutant!("unlisted-not-judged") => {
+            Ok(step) if known.needs_unlisted_rows(&step.payment) && !mutant!("unlisted-not-judged") => {
                 Ok(with_late_rows(&self.context, &known).await?.apply(command, now))
             }
             decided => Ok(decided),
@@ -279,9 +279,9 @@ impl PaymentActor {
                 outcome: ClaimOutcome::Open,
                 at: claim.claimed_at,
             })),
-            Command::Attach(attachment) => batch.and(Write::Handle {
+            Command::Assign(attachment) => batch.and(Write::Handle {
                 account: attachment.transfer.to,
-                place: attachment.transfer.place,
+                place: attachment.transfer.position,
                 handling: Handling::Assigned { payment: payment.id, by: attachment.by.clone(), at: payment.updated_at },
             }),
             Command::Refuse { tx_id, reason, message } => batch.and(Write::ClaimOutcome {
@@ -368,7 +368,7 @@ fn note_cancellation(before: &Payment, after: &Payment) {
         let (by, cutoff) = (request.by.as_str(), request.cutoff);
         tracing::info!(payment.id = %id, by, %cutoff, "cancellation of payment {id} requested, decided by the first block after {cutoff}");
     }
-    if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
+    if before.active_cancellation().is_some() && after.active_cancellation().is_none() {
         tracing::info!(payment.id = %id, "cancellation of payment {id} dropped: a transfer arrived before the cutoff");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) async fn with_rows(
     payment: &Arc<Payment>,
     command: &Command,
 ) -> Result<Arc<Payment>, SessionError> {
-    let wanted = payment.rows_wanted(command);
+    let wanted = payment.required_rows(command);
     let mut known = Arc::clone(payment);
     for (tx_id, op_in_tx) in wanted.into_iter().filter(|_| !mutant!("unlisted-not-loaded")) {
         match context.env.store.transfer(payment.id, tx_id, op_in_tx).await {

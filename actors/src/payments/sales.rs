@@ -1,7 +1,8 @@
 //! Sales: transfers that were settled by x402 for somebody's resource. They pay no session and are nobody's to assign.
 
 use engine::{
-    ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp, x402::Facilitation,
+    ids::MerchantId, ledger::ChainPosition, merchant::Merchant, payment::ClaimFinality, time::Timestamp,
+    x402::Facilitation,
 };
 use storage::Unmatched;
 
@@ -18,7 +19,7 @@ pub struct Part<T> {
     /// The rows, newest first.
     pub rows: Vec<T>,
     /// Where the list goes on; none at its end.
-    pub next: Option<Place>,
+    pub next: Option<ChainPosition>,
 }
 
 /// A sale, as the chain holds its transfer.
@@ -61,7 +62,7 @@ impl Payments {
     pub async fn sales(
         &self,
         merchant: &Merchant,
-        before: Option<Place>,
+        before: Option<ChainPosition>,
         limit: usize,
     ) -> Result<Part<Sale>, EngineError> {
         let has_proven = merchant.proof_for(&merchant.hive_account).is_some();
@@ -83,11 +84,11 @@ impl Payments {
     pub(crate) async fn list_incoming<T>(
         &self,
         merchant: &Merchant,
-        before: Option<Place>,
+        before: Option<ChainPosition>,
         limit: usize,
         pick: impl Fn(Incoming) -> Option<T> + Send,
     ) -> Result<Part<T>, EngineError> {
-        let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+        let newest = ChainPosition { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
         let mut before = before.unwrap_or(newest);
         let (mut rows, mut last, mut passed) = (Vec::new(), None, 0);
         while passed < MAX_PASSED {
@@ -95,7 +96,7 @@ impl Payments {
             let page = page.map_err(|error| self.access.read_failed(&error))?;
             let is_last = page.len() < PAGE;
             for unmatched in page {
-                let place = unmatched.transfer.place;
+                let place = unmatched.transfer.position;
                 (before, passed) = (place, passed + 1);
                 let incoming =
                     incoming(&self.access.context, unmatched).await.map_err(|error| self.access.read_failed(&error))?;

@@ -53,7 +53,7 @@ pub(crate) async fn settle(
         let irreversible_time =
             if mutant!("buried-by-our-clock") { context.now() } else { ledger.view.irreversible_time() };
         if irreversible_time > claim.expiration {
-            order(Command::Bury { tx_id, irreversible_time });
+            order(Command::MarkExpired { tx_id, irreversible_time });
         } else if let Some(Refused { reason, message, .. }) = refusal.clone() {
             // Its commit may take a while, and a node that has refused may take it meanwhile: nobody gets it again.
             order(Command::Refuse { tx_id, reason, message });
@@ -78,7 +78,7 @@ pub(crate) async fn settle(
         }
         if !is_lost && context.now() >= claim.claimed_at + HOLD {
             is_lost = true;
-            order(Command::Lose { tx_id });
+            order(Command::MarkUnknown { tx_id });
         }
         // Only what has expired can be buried: until then the ledger's time says nothing.
         let now = context.now();

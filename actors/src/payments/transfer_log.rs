@@ -21,7 +21,7 @@ pub(crate) fn credited(credit: &Credit, payment: &Payment) {
         payment.id = %payment.id,
         merchant.id = %payment.merchant,
         tx_id = %credit.tx_id,
-        block_num = credit.block.map(|block| block.place.block_num),
+        block_num = credit.block.map(|block| block.position.block_num),
         from = %credit.from,
         amount = %credit.money,
         reason,
@@ -65,7 +65,7 @@ impl Elsewhere {
             UnmatchedReason::UnknownSession => &self.to_unknown_sessions,
             _ => &self.to_known_sessions,
         };
-        match lines.take(transfer.place.block_num) {
+        match lines.take(transfer.position.block_num) {
             ..MAX_LINES => uncredited(transfer, reason.word(), "transfer to another account"),
             MAX_LINES => tracing::warn!(
                 reason = reason.word(),
@@ -99,7 +99,7 @@ fn uncredited(transfer: &Transfer, reason: &str, what: &str) {
         payment.id = named(transfer),
         account = %transfer.to,
         tx_id = %transfer.tx_id,
-        block_num = transfer.place.block_num,
+        block_num = transfer.position.block_num,
         from = %transfer.from,
         amount = %transfer.money,
         reason,

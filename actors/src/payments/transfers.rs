@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{
     ids::{MerchantId, PaymentId},
-    payment::{Credit, Owed, Owing, Payment, shown_memo},
+    payment::{Credit, Payment, RefundCalculator, RefundDue, shown_memo},
 };
 
 use storage::Batch;
@@ -58,11 +58,11 @@ impl Payments {
     ///
     /// # Errors
     /// Store errors.
-    pub async fn owed(&self, payment: &Payment) -> Result<Vec<Owed>, EngineError> {
+    pub async fn owed(&self, payment: &Payment) -> Result<Vec<RefundDue>, EngineError> {
         if payment.unlisted.is_none() {
-            return Ok(payment.owed());
+            return Ok(payment.refunds_due());
         }
-        let (mut owing, mut before) = (Owing::of(payment), None);
+        let (mut owing, mut before) = (RefundCalculator::of(payment), None);
         loop {
             let rows = self.access.context.env.store.transfers(payment.id, before, PAGE).await;
             let rows = rows.map_err(|e| self.access.read_failed(&e))?;

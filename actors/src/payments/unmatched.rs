@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use engine::{
     account::AccountName,
     ids::{MerchantId, PaymentId},
-    ledger::Place,
+    ledger::ChainPosition,
     merchant::Merchant,
     mutant,
-    payment::{Attachment, Command, Payment, Rejection, Resolution, Route},
+    payment::{Assignment, Command, Payment, Rejection, Resolution, Route},
 };
 use storage::{Batch, Handling, Unmatched, Vicinity, Write};
 
@@ -72,7 +72,7 @@ impl Payments {
     pub async fn unmatched(
         &self,
         merchant: &Merchant,
-        before: Option<Place>,
+        before: Option<ChainPosition>,
         limit: usize,
     ) -> Result<Part<Unmatched>, EngineError> {
         self.unmatched_where(merchant, before, limit, |_| true).await
@@ -85,7 +85,7 @@ impl Payments {
     pub async fn unmatched_where(
         &self,
         merchant: &Merchant,
-        before: Option<Place>,
+        before: Option<ChainPosition>,
         limit: usize,
         is_wanted: impl Fn(&Unmatched) -> bool + Send + Sync,
     ) -> Result<Part<Unmatched>, EngineError> {
@@ -102,12 +102,12 @@ impl Payments {
     /// # Errors
     /// [`EngineError::NotProven`]; [`EngineError::TransferNotFound`]; [`EngineError::TransferSettled`] for a sale; store
     /// errors.
-    pub async fn unmatched_at(&self, merchant: &Merchant, place: Place) -> Result<Unmatched, EngineError> {
+    pub async fn unmatched_at(&self, merchant: &Merchant, place: ChainPosition) -> Result<Unmatched, EngineError> {
         self.merchants.may_read(merchant, &merchant.hive_account)?;
         self.unmatched_to(merchant.hive_account, place).await
     }
 
-    async fn unmatched_to(&self, account: AccountName, place: Place) -> Result<Unmatched, EngineError> {
+    async fn unmatched_to(&self, account: AccountName, place: ChainPosition) -> Result<Unmatched, EngineError> {
         let found = self
             .access
             .context
@@ -128,7 +128,7 @@ impl Payments {
     ///
     /// # Errors
     /// As [`Payments::unmatched_at`].
-    pub async fn candidates(&self, merchant: &Merchant, place: Place) -> Result<Vec<Candidate>, EngineError> {
+    pub async fn candidates(&self, merchant: &Merchant, place: ChainPosition) -> Result<Vec<Candidate>, EngineError> {
         let unmatched = self.unmatched_at(merchant, place).await?;
         let time = unmatched.transfer.block_time;
         let vicinity = Vicinity {
@@ -162,7 +162,7 @@ impl Payments {
     pub async fn assign(
         &self,
         merchant: &Merchant,
-        place: Place,
+        place: ChainPosition,
         payment: PaymentId,
         by: String,
     ) -> Result<Arc<Payment>, EngineError> {
@@ -186,9 +186,9 @@ impl Payments {
         let transfer = unmatched.transfer;
         let account = transfer.to;
         let route = if mutant!("assigned-is-a-wallets") { Route::Wallet } else { Route::Manual };
-        let attachment = Attachment { transfer, route, memo_normalized: false, by };
+        let attachment = Assignment { transfer, route, memo_normalized: false, by };
         let told = self.access.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
-        match self.order(payment.id, Command::Attach(attachment), Some(told)).await.map_err(EngineError::from) {
+        match self.order(payment.id, Command::Assign(attachment), Some(told)).await.map_err(EngineError::from) {
             Ok(payment) => {
                 tracing::info!(payment.id = %payment.id, %account, "transfer assigned to payment {}", payment.id);
                 Ok(payment)
@@ -214,7 +214,7 @@ impl Payments {
     pub async fn ignore(
         &self,
         merchant: &Merchant,
-        place: Place,
+        place: ChainPosition,
         by: String,
         note: String,
     ) -> Result<Unmatched, EngineError> {
@@ -281,6 +281,6 @@ impl Payments {
 }
 
 /// Names a transfer by its place on the chain.
-fn name_of(Place { block_num, tx_in_block, op_in_tx }: Place) -> String {
+fn name_of(ChainPosition { block_num, tx_in_block, op_in_tx }: ChainPosition) -> String {
     format!("{block_num}-{tx_in_block}-{op_in_tx}")
 }

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 use engine::{
     account::AccountName,
     ids::PaymentId,
-    ledger::{MemoMatch, Place, match_memo},
+    ledger::{ChainPosition, MemoMatch, match_memo},
     mutant,
-    payment::{Attachment, Command, Rejection, Route},
+    payment::{Assignment, Command, Rejection, Route},
 };
 use ractor::ActorRef;
 use storage::{Batch, Handling, ReadError, StrayKey, Unmatched, Write};
@@ -35,8 +35,8 @@ pub(crate) async fn awaited(
     }
     let not_before = context.now().minus(WAITS);
     let last_account = AccountName::parse("zzzzzzzzzzzzzzzz").expect("a name of sixteen letters");
-    let last_place = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
-    for id in sessions.filter(|id| id.made_at() >= not_before) {
+    let last_place = ChainPosition { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+    for id in sessions.filter(|id| id.created_at() >= not_before) {
         let just_before = (PaymentId::from_bits(id.bits().wrapping_sub(1)), last_account, last_place);
         let first = store.waiting_for_sessions(Some(just_before), 1).await?.pop();
         if first.is_some_and(|(waits_for, ..)| waits_for == id) {
@@ -65,7 +65,7 @@ pub(crate) async fn attach_waiting(
     let next = if waiting.len() < AT_ONCE { None } else { waiting.last().cloned() };
     for (id, account, place) in waiting {
         // What nobody ever opened is not looked for for ever.
-        if id.made_at() < not_before {
+        if id.created_at() < not_before {
             continue;
         }
         let known = context.env.store.payment(id).await.inspect_err(|error| context.read_failed(error));
@@ -76,8 +76,8 @@ pub(crate) async fn attach_waiting(
         };
         let memo_normalized = !matches!(match_memo(&transfer.memo), MemoMatch::Exact(_));
         let by = BY_MEMO.to_owned();
-        let attachment = Attachment { transfer, route: Route::Wallet, memo_normalized, by };
-        let (order, answer) = Order::awaited(Command::Attach(attachment));
+        let attachment = Assignment { transfer, route: Route::Wallet, memo_normalized, by };
+        let (order, answer) = Order::awaited(Command::Assign(attachment));
         if registry.cast(RegistryMsg::Order(id, order)).is_err() {
             return None;
         }

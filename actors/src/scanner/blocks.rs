@@ -318,7 +318,7 @@ impl Scanner {
             self.context.env.probe.reach("scanner: credited, cursor not moved");
             self.store_cursor(position, cursor, Batch { writes }).await?;
             let is_sale = |transfer: &Transfer| {
-                told.iter().any(|told| told.concern == Concern::Sale && told.transfer.place == transfer.place)
+                told.iter().any(|told| told.concern == Concern::Sale && told.transfer.position == transfer.position)
             };
             for unmatched in &unmatched {
                 if is_sale(&unmatched.transfer) {
@@ -405,7 +405,7 @@ impl Scanner {
             let told = self.told_by(std::slice::from_ref(&block)).await?;
             let sighting = |told: &Told<'_>| match told.concern {
                 Concern::Session(payment, _) => {
-                    let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.place.op_in_tx);
+                    let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.position.op_in_tx);
                     Some(Sighting { block_num: block.number(), payment, tx_id, op_in_tx })
                 }
                 Concern::Account(_) | Concern::Sale | Concern::Proof | Concern::Nobody => None,
@@ -453,7 +453,7 @@ impl Scanner {
             let Some(payment) = read.flatten() else { continue };
             let mut add = |credit: &Credit| {
                 if let Some(block) = credit.block.filter(|_| credit.finality == Finality::Reversible) {
-                    let (block_num, tx_id, op_in_tx) = (block.place.block_num, credit.tx_id, credit.op_in_tx);
+                    let (block_num, tx_id, op_in_tx) = (block.position.block_num, credit.tx_id, credit.op_in_tx);
                     sighted.insert(Sighting { block_num, payment: id, tx_id, op_in_tx });
                 }
             };

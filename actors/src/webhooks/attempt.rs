@@ -4,7 +4,7 @@ use engine::{
     merchant::Merchant,
     mutant,
     time::Timestamp,
-    webhook::{Attempt, Delivery, Next, body_digest},
+    webhook::{Attempt, Delivery, RetryDecision, body_digest},
 };
 use storage::{Batch, CommitError, EventRecord, Write};
 
@@ -57,12 +57,12 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
         delivery.id = %delivery.id, event.id = %delivery.event, attempt = number, outcome = outcome.as_str(), ?next,
         "webhook for {}: attempt {number} {}", delivery.payment, outcome.as_str()
     );
-    if next == Next::DisableEndpoint {
+    if next == RetryDecision::DisableEndpoint {
         tracing::warn!(merchant.id = %merchant.id, "webhook endpoint of {} responded 410 Gone: disabled", merchant.id);
     }
     let next_attempt_at = match next {
-        Next::RetryAt(at) => Some(at),
-        Next::Delivered | Next::GiveUp | Next::DisableEndpoint => None,
+        RetryDecision::RetryAt(at) => Some(at),
+        RetryDecision::Delivered | RetryDecision::GiveUp | RetryDecision::DisableEndpoint => None,
     };
     let attempt = Attempt {
         delivery: delivery.id,
@@ -82,7 +82,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
         body_sha256,
     };
     store.commit(Batch::of(Write::Attempt { delivery, attempt })).await?;
-    Ok(if next == Next::Delivered { Attempted::Taken } else { Attempted::NotTaken })
+    Ok(if next == RetryDecision::Delivered { Attempted::Taken } else { Attempted::NotTaken })
 }
 
 fn request(

@@ -13,7 +13,7 @@ use engine::{
     ids::{DeliveryId, MerchantId, PaymentId},
     mutant,
     time::Timestamp,
-    webhook::{Delivery, Endpoint, Trigger},
+    webhook::{Delivery, EndpointHealth, Trigger},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use storage::{Batch, Due, DueWork, Passed, Write};
@@ -99,7 +99,7 @@ struct Queue {
     knows_all: bool,
     /// What could not be recorded is left alone until then.
     backoff: BTreeMap<DeliveryId, Timestamp>,
-    endpoint: Endpoint,
+    endpoint: EndpointHealth,
     bucket: TokenBucket,
 }
 

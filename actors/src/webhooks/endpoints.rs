@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use engine::{
     fields::Violation,
-    idempotency::{IdempotencyKey, Made, Remembered, redelivery_fingerprint, test_fingerprint},
+    idempotency::{IdempotencyKey, IdempotencyRecord, Resource, redelivery_fingerprint, test_fingerprint},
     ids::{DeliveryId, MerchantId, PaymentId},
     payment::State,
     time::Timestamp,
-    webhook::{self, Attempt, Delivery, Endpoint, EventType, Logged, Trigger, Warning},
+    webhook::{self, Attempt, Delivery, DeliveryRecord, EndpointHealth, EventType, Trigger, Warning},
 };
 use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Page, Write};
 
@@ -28,7 +28,7 @@ pub struct EndpointState {
     /// Where to; none where the merchant has no endpoint.
     pub url: Option<String>,
     /// What the attempts show.
-    pub endpoint: Endpoint,
+    pub endpoint: EndpointHealth,
     /// What the merchant should know before it is disabled.
     pub warning: Option<Warning>,
 }
@@ -46,7 +46,7 @@ pub struct Replayed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// The delivery.
-    pub logged: Logged,
+    pub logged: DeliveryRecord,
     /// Whether the same was asked before under the same idempotency key, and nothing more is sent.
     pub is_replay: bool,
 }
@@ -143,9 +143,15 @@ impl Webhooks {
         let event =
             EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
         let told = self.access.audit_event("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
-        let made = Made::Delivery(delivery);
+        let made = Resource::Delivery(delivery);
         let fingerprint = test_fingerprint(kind, status);
-        let remembered = key.map(|key| Remembered { merchant, key: key.digest("test webhook"), fingerprint, made, at });
+        let remembered = key.map(|key| IdempotencyRecord {
+            merchant,
+            key: key.digest("test webhook"),
+            fingerprint,
+            resource: made,
+            at,
+        });
         let sent = self.send(Batch::of(Write::Event(event)).and(told), merchant, delivery, remembered).await?;
         self.notifier.has_event(merchant);
         Ok(sent)
@@ -174,11 +180,11 @@ impl Webhooks {
         let fingerprint = redelivery_fingerprint(id);
         let id = env.entropy.delivery_id(due_at);
         let delivery = Delivery { id, trigger: Trigger::Manual, attempts: 0, schedule_from: 0, due_at, ..earlier };
-        let remembered = key.map(|key| Remembered {
+        let remembered = key.map(|key| IdempotencyRecord {
             merchant,
             key: key.digest("redeliver webhook"),
             fingerprint,
-            made: Made::Delivery(id),
+            resource: Resource::Delivery(id),
             at: due_at,
         });
         self.send(Batch::of(Write::Redeliver(delivery)).and(told), merchant, id, remembered).await
@@ -190,15 +196,15 @@ impl Webhooks {
         mut batch: Batch,
         merchant: MerchantId,
         id: DeliveryId,
-        remembered: Option<Remembered>,
+        remembered: Option<IdempotencyRecord>,
     ) -> Result<Sent, EngineError> {
         if let Some(remembered) = remembered {
             batch = batch.and(Write::Remember { remembered, most: self.access.context.settings.idempotency_keys });
         }
         let (id, is_replay) = match self.access.context.env.store.commit(batch).await {
             Ok(()) => (id, false),
-            Err(CommitError::Remembered(earlier)) => match earlier.made {
-                Made::Delivery(id) if remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint) => {
+            Err(CommitError::Remembered(earlier)) => match earlier.resource {
+                Resource::Delivery(id) if remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint) => {
                     (id, true)
                 }
                 _ => return Err(EngineError::KeyReused),
@@ -214,7 +220,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// Store errors.
-    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Page<Logged>, EngineError> {
+    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Page<DeliveryRecord>, EngineError> {
         self.access.context.env.store.deliveries(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
@@ -232,7 +238,11 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`EngineError::DeliveryNotFound`]; store errors.
-    pub async fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Result<(Logged, Vec<Attempt>), EngineError> {
+    pub async fn delivery(
+        &self,
+        merchant: MerchantId,
+        id: DeliveryId,
+    ) -> Result<(DeliveryRecord, Vec<Attempt>), EngineError> {
         let logged = self.logged(merchant, id).await?;
         let event = logged.delivery.event;
         let mut attempts =
@@ -241,7 +251,7 @@ impl Webhooks {
         Ok((logged, attempts))
     }
 
-    async fn logged(&self, merchant: MerchantId, id: DeliveryId) -> Result<Logged, EngineError> {
+    async fn logged(&self, merchant: MerchantId, id: DeliveryId) -> Result<DeliveryRecord, EngineError> {
         let found =
             self.access.context.env.store.delivery(merchant, id).await.map_err(|e| self.access.read_failed(&e))?;
         found.ok_or(EngineError::DeliveryNotFound)

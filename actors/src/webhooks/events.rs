@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use engine::{
-    event_list::{Cursor, Epoch, EventList, Misplaced},
+    event_list::{Cursor, CursorError, Epoch, EventList},
     ids::{EventId, MerchantId},
 };
 use storage::EventRecord;
@@ -53,7 +53,7 @@ impl EventWatch {
     /// Returns the place after which it watches.
     #[must_use]
     pub const fn position(&self) -> Cursor {
-        Cursor { epoch: self.epoch, place: self.after }
+        Cursor { epoch: self.epoch, seq: self.after }
     }
 
     /// Waits for what comes next, a few seconds at most: then it returns none, and may be called again.
@@ -101,7 +101,7 @@ impl Webhooks {
     async fn event_place(&self, merchant: MerchantId, list: &EventList, after: After) -> Result<u64, EngineError> {
         let event = match after {
             After::Beginning => return Ok(0),
-            After::Cursor(cursor) => return list.place(cursor).map_err(EngineError::Misplaced),
+            After::Cursor(cursor) => return list.resolve(cursor).map_err(EngineError::Misplaced),
             After::Event(event) => event,
         };
         let place = self.access.context.env.store.event_place(event).await.map_err(|e| self.access.read_failed(&e))?;
@@ -109,7 +109,7 @@ impl Webhooks {
             Some((_, place)) => Ok(place),
             None if list.epoch() == Epoch::FIRST => Err(EngineError::EventForgotten),
             // It may be one that the store had before it was restored, and that is not announced again yet.
-            None => Err(EngineError::Misplaced(Misplaced::OtherEpoch { go_on: list.cursor(0) })),
+            None => Err(EngineError::Misplaced(CursorError::EpochMismatch { resume_from: list.cursor(0) })),
         }
     }
 

@@ -11,8 +11,8 @@ use engine::{
     hive::Authorized,
     mutant,
     x402::{
-        ClaimRecord, Expected, PaymentPayload, Presented, Proof, Purpose, Reason, Refused, Requirements, authorize,
-        candidate_ids, check_balance,
+        CheckedPayment, ClaimRecord, Expected, PayerProof, PaymentPayload, Purpose, Reason, Refused, Requirements,
+        authorize, candidate_ids, check_balance,
     },
 };
 
@@ -29,7 +29,7 @@ pub(crate) const LEAST_WAIT: Duration = Duration::from_secs(3);
 
 /// A payment that passed every check.
 pub(crate) struct Checked {
-    pub(crate) presented: Presented,
+    pub(crate) presented: CheckedPayment,
     pub(crate) authorized: Authorized,
 }
 
@@ -59,7 +59,7 @@ impl X402 {
 
     /// Says who shows a payment of which something is claimed.
     pub(crate) fn seen_as(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> Seen {
-        let is_shown = claimed.proof.is_shown_by(&claimed.nonce, payload, self.access.context.settings.chain_id);
+        let is_shown = claimed.proof.matches(&claimed.nonce, payload, self.access.context.settings.chain_id);
         if is_shown || mutant!("anybody-shows-a-payment") {
             return Seen::ByItsPayer(Box::new(claimed));
         }
@@ -82,8 +82,8 @@ impl X402 {
         }
     }
 
-    pub(crate) fn proof(&self, payload: &PaymentPayload, checked: &Checked) -> Proof {
-        Proof::of(&payload.transaction, self.access.context.settings.chain_id, &checked.authorized)
+    pub(crate) fn proof(&self, payload: &PaymentPayload, checked: &Checked) -> PayerProof {
+        PayerProof::of(&payload.transaction, self.access.context.settings.chain_id, &checked.authorized)
     }
 
     /// Local checks first, then the ledger's word on keys and funds.

@@ -1,7 +1,7 @@
 //! Claims of transactions for other servers: stored before the broadcast, decided once, and reported once.
 
 use engine::{
-    idempotency::Remembered,
+    idempotency::IdempotencyRecord,
     ledger::TxId,
     x402::{ClaimOutcome, ClaimRecord},
 };
@@ -26,7 +26,7 @@ pub(crate) enum FacilitatorMsg {
 pub(crate) async fn claim(
     context: &Context,
     claimed: &ClaimRecord,
-    remembered: Option<Remembered>,
+    remembered: Option<IdempotencyRecord>,
 ) -> Result<(), ClaimError> {
     let batch = Batch::of(Write::Claim(claimed.clone()));
     let batch = match remembered {
@@ -42,7 +42,7 @@ pub(crate) async fn claim(
 /// Why a claim was not stored.
 pub(crate) enum ClaimError {
     /// The key stands for an earlier request.
-    Remembered(Box<Remembered>),
+    Remembered(Box<IdempotencyRecord>),
     /// Anything else.
     Failed(SessionError),
 }

@@ -1,7 +1,7 @@
 //! Payments for other people's servers: verified, claimed, broadcast, and reported as a success once.
 
 use engine::{
-    idempotency::{Made, Remembered, settlement_fingerprint},
+    idempotency::{IdempotencyRecord, Resource, settlement_fingerprint},
     ids::MerchantId,
     money::usd_cents,
     mutant,
@@ -68,11 +68,11 @@ impl X402 {
         };
         let payer = checked.presented.payer;
         let claimed = self.claim_record(requirements, payload, caller, &checked);
-        let remembered = caller.request_key().map(|(merchant, key)| Remembered {
+        let remembered = caller.request_key().map(|(merchant, key)| IdempotencyRecord {
             merchant,
             key,
             fingerprint: settlement_fingerprint(requirements),
-            made: Made::Settlement(claimed.tx_id),
+            resource: Resource::Settlement(claimed.tx_id),
             at: claimed.at,
         });
         match claims::claim(&self.access.context, &claimed, remembered).await {
@@ -159,7 +159,7 @@ impl X402 {
         let found = self.access.context.env.store.remembered(merchant, key).await;
         match found
             .map_err(|error| self.access.read_failed(&error))?
-            .filter(|earlier| earlier.is_alive(self.access.now()))
+            .filter(|earlier| earlier.is_valid(self.access.now()))
         {
             Some(earlier) => self.settlement_of(&earlier, requirements, payload).await.map(Some),
             None => Ok(None),
@@ -192,11 +192,11 @@ impl X402 {
 
     async fn settlement_of(
         &self,
-        earlier: &Remembered,
+        earlier: &IdempotencyRecord,
         requirements: &Requirements,
         payload: &PaymentPayload,
     ) -> Result<ClaimRecord, X402Error> {
-        let Made::Settlement(tx_id) = earlier.made else { return Err(EngineError::KeyReused.into()) };
+        let Resource::Settlement(tx_id) = earlier.resource else { return Err(EngineError::KeyReused.into()) };
         if earlier.fingerprint != settlement_fingerprint(requirements) {
             return Err(EngineError::KeyReused.into());
         }

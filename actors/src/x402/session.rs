@@ -151,7 +151,7 @@ impl X402 {
         if payment.is_expired(self.access.now()) && !mutant!("verifies-what-is-over") {
             return Err(Refused::new(Reason::SessionExpired, "the session has expired"));
         }
-        if payment.undecided_cancellation().is_some() {
+        if payment.pending_cancellation().is_some() {
             return Err(Refused::new(Reason::SessionCancelling, "the session is being cancelled"));
         }
         if !merchant.is_active {
@@ -224,7 +224,7 @@ impl X402 {
         if payment.paid_by == Some(tx_id)
             && let Some(credit) = credit
         {
-            let block_num = credit.block.map(|block| block.place.block_num);
+            let block_num = credit.block.map(|block| block.position.block_num);
             return Ok(Settled { tx_id, payer: credit.from, block_num, amount: credit.money, is_replay: false });
         }
         let payer = payment.claim.as_ref().filter(|claim| claim.tx_id == tx_id).map(|claim| claim.payer);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{
     ids::{PaymentId, SlugToken},
-    ledger::{Place, refund_memo_of},
+    ledger::{ChainPosition, refund_memo_of},
     merchant::Merchant,
     payment::{Payment, Resolution, ResolutionKind, Route, Terms},
 };
@@ -17,7 +17,12 @@ async fn strays(world: &World, merchant: &Merchant, count: usize) -> Vec<Unmatch
     list().await
 }
 
-async fn assign(world: &World, merchant: &Merchant, place: Place, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+async fn assign(
+    world: &World,
+    merchant: &Merchant,
+    place: ChainPosition,
+    id: PaymentId,
+) -> Result<Arc<Payment>, EngineError> {
     world.engine().payments.assign(merchant, place, id, "key_1".to_owned()).await
 }
 
@@ -28,7 +33,7 @@ async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_
     let (paid, other) = (world.open(&merchant).await, world.open(&merchant).await);
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "thanks")]);
     world.ledger.settle();
-    let place = strays(&world, &merchant, 1).await[0].transfer.place;
+    let place = strays(&world, &merchant, 1).await[0].transfer.position;
     let likely = world.engine().payments.candidates(&merchant, place).await.unwrap();
     assert_eq!(likely.iter().map(|c| c.payment.id).collect::<Vec<_>>(), [other.id, paid.id]);
     assert!(likely.iter().all(|c| c.is_same_amount && c.is_on_time && !c.is_same_payer));
@@ -60,7 +65,7 @@ async fn an_ignored_transfer_may_be_assigned_and_one_to_another_account_may_not(
     let payment = world.open(&merchant).await;
     world.ledger.produce_at(payment.expires_at.seconds() + 3, vec![transfer("alice", "blue.mugs", 1_000, "")]);
     world.ledger.settle();
-    let place = strays(&world, &merchant, 1).await[0].transfer.place;
+    let place = strays(&world, &merchant, 1).await[0].transfer.position;
     world.engine().payments.ignore(&merchant, place, "key_1".to_owned(), "a gift".to_owned()).await.unwrap();
     assert_eq!(assign(&world, &stranger, place, payment.id).await, Err(EngineError::PaymentNotFound));
     let theirs = world.open(&stranger).await;
@@ -72,7 +77,7 @@ async fn an_ignored_transfer_may_be_assigned_and_one_to_another_account_may_not(
     let old = world.open(&merchant).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "again")]);
     world.ledger.settle();
-    let place = strays(&world, &merchant, 2).await[0].transfer.place;
+    let place = strays(&world, &merchant, 2).await[0].transfer.position;
     let update = engine::merchant::Update { hive_account: Some(name("new.mugs")), ..Default::default() };
     world.engine().merchants.update(merchant.id, update).await.unwrap();
     world.engine().merchants.vouch_for(merchant.id, Some(name("new.mugs"))).await.unwrap();
@@ -166,7 +171,7 @@ async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_th
     let stored = async || world.engine().payments.any(payment.id).await.unwrap();
     world.until("both are seen", async || stored().await.transfers.len() == 2).await;
     let late = stored().await;
-    let plan = late.refund_plan(&late.owed(), None, None).unwrap();
+    let plan = late.refund_plan(&late.refunds_due(), None, None).unwrap();
     assert_eq!((plan.to.as_str(), plan.money.units), ("alice", 1_000));
     let decision = Resolution {
         kind: ResolutionKind::Refunded,
@@ -187,7 +192,7 @@ async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_th
     world.until("the refund is found", async || stored().await.refunded_units() == 1_000).await;
     let kept = strays(&world, &merchant, 1).await;
     assert_eq!(kept[0].transfer.from.as_str(), "mallory", "what is sent to the shop is no refund");
-    assert_eq!(stored().await.owed(), []);
+    assert_eq!(stored().await.refunds_due(), []);
     assert_eq!(refund_memo_of(payment.id), plan.memo);
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(world.receiver.statuses(), ["completed"], "no state changed, nothing is announced");

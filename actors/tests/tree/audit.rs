@@ -49,7 +49,7 @@ async fn a_cancel_that_was_stored_before_a_crash_is_in_the_log_and_one_that_was_
     assert_eq!(world.told(&merchant, "payment_cancel_requested").await, [], "nothing was done");
     world.trap.arm(STORED, 1);
     assert_eq!(world.keyed(&merchant).payments.cancel(merchant.id, kept.id).await, Err(EngineError::StoreFailed));
-    let is_asked = async |id| world.engine().payments.any(id).await.unwrap().undecided_cancellation().is_some();
+    let is_asked = async |id| world.engine().payments.any(id).await.unwrap().pending_cancellation().is_some();
     assert_eq!((is_asked(lost.id).await, is_asked(kept.id).await), (false, true));
     let told = world.told(&merchant, "payment_cancel_requested").await;
     let by = Actor { merchant: Some(merchant.id), key: Some(key(&merchant)), ip: Some("192.0.2.1".to_owned()) };
@@ -67,7 +67,7 @@ async fn a_cancel_is_told_once_and_only_where_a_merchant_did_it() {
     assert_eq!(refused, Err(EngineError::PaymentNotFound));
     let cancels = (0..10).map(|_| async { world.keyed(&merchant).payments.cancel(merchant.id, own.id).await });
     let answers = futures_util::future::join_all(cancels).await;
-    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().undecided_cancellation().is_some()));
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().pending_cancellation().is_some()));
     world.engine().payments.cancel_checkout(customers.id).await.unwrap();
     world.keyed(&merchant).payments.cancel(merchant.id, customers.id).await.unwrap();
     world.pay(paid.id);
@@ -88,7 +88,7 @@ async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the
     world.ledger.settle();
     let strays = async || world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows;
     world.until("the stray is kept", async || strays().await.len() == 1).await;
-    let place = strays().await[0].transfer.place;
+    let place = strays().await[0].transfer.position;
     let assign =
         async || world.keyed(&merchant).payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
     world.trap.arm(STORED, 1);

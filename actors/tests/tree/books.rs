@@ -2,9 +2,9 @@
 
 use super::*;
 use engine::{
-    books::{Day, Outcome},
     ledger::{Transfer, TxId},
     merchant::Merchant,
+    reconciliation::{Day, Outcome},
 };
 use storage::AuditQuery;
 

@@ -21,7 +21,7 @@ async fn a_transfer_on_its_way_when_somebody_cancels_completes_the_session() {
     world.until_state(too_late.id, State::UserCancelled).await;
     let late = world.engine().payments.any(too_late.id).await.unwrap();
     assert_eq!((late.late_units(), late.needs_attention()), (1_000, true));
-    let is_dropped = async || world.engine().payments.any(in_part.id).await.unwrap().standing_cancellation().is_none();
+    let is_dropped = async || world.engine().payments.any(in_part.id).await.unwrap().active_cancellation().is_none();
     world.until("the request is dropped", is_dropped).await;
     world.ledger.produce(vec![pays(in_part.id, 600)]);
     world.ledger.settle();

@@ -3,7 +3,7 @@
 use super::*;
 use actors::{Caller, Target, X402Error, X402Request};
 use engine::{
-    idempotency::{Made, Remembered},
+    idempotency::{IdempotencyRecord, Resource},
     ids::{MerchantId, PaymentId},
     payment::{Resolution, ResolutionKind},
     x402::{Reason, Requirements},
@@ -82,8 +82,8 @@ async fn all_dead_idempotency_keys_go_at_once() {
         let key = |n: u32| {
             let mut digest = [0; 32];
             digest[..4].copy_from_slice(&n.to_be_bytes());
-            let (merchant, made) = (MerchantId::from_bits(1), Made::Payment(PaymentId::from_bits(1)));
-            let remembered = Remembered { merchant, key: digest, fingerprint: [0; 32], made, at };
+            let (merchant, made) = (MerchantId::from_bits(1), Resource::Payment(PaymentId::from_bits(1)));
+            let remembered = IdempotencyRecord { merchant, key: digest, fingerprint: [0; 32], resource: made, at };
             Write::Remember { remembered, most: u64::MAX }
         };
         let writes = (chunk * 1_000..(chunk + 1) * 1_000).map(key).collect();

@@ -92,7 +92,7 @@ async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it
     world.ledger.produce(Vec::new());
     world.until("it is gone", async || seen(Finality::Orphaned).await).await;
     let asked = world.engine().payments.cancel_checkout(payment.id).await.unwrap();
-    assert_eq!((asked.state, asked.undecided_cancellation().is_some()), (State::Pending, true));
+    assert_eq!((asked.state, asked.pending_cancellation().is_some()), (State::Pending, true));
     let again = world.engine().payments.cancel(merchant.id, payment.id).await.unwrap();
     assert_eq!(again, asked, "cancelling twice is cancelling once, for whoever asked first");
     world.ledger.settle();
@@ -247,7 +247,7 @@ async fn orders_that_meet_a_session_on_its_way_to_sleep_wake_it_again() {
         answers.push(tokio::spawn(async move { engine.payments.cancel(merchant, id).await }));
     }
     for answer in answers {
-        assert!(answer.await.unwrap().unwrap().undecided_cancellation().is_some());
+        assert!(answer.await.unwrap().unwrap().pending_cancellation().is_some());
     }
     world.ledger.produce_at(BEGIN + 1_000, Vec::new());
     world.ledger.settle();

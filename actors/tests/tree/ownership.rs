@@ -84,7 +84,7 @@ async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right(
     world.ledger.settle();
     let listed = async || world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap();
     world.until("the money is listed", async || !listed().await.is_empty()).await;
-    let place = listed().await[0].transfer.place;
+    let place = listed().await[0].transfer.position;
     let decided = world.engine().payments.ignore(&thief, place, "key_1".to_owned(), String::new()).await;
     assert_eq!(
         decided,
@@ -154,7 +154,7 @@ async fn a_session_of_an_account_that_was_never_proven_opens_no_way_to_its_money
     world.ledger.settle();
     let list = async || world.engine().payments.unmatched(&shop, None, 9).await.unwrap().rows;
     world.until("it is kept", async || !list().await.is_empty()).await;
-    let place = list().await[0].transfer.place;
+    let place = list().await[0].transfer.position;
     let engine = world.engine();
     let by = || "key_1".to_owned();
     assert_eq!(engine.payments.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));

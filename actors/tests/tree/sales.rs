@@ -65,7 +65,7 @@ async fn what_was_settled_for_a_server_is_a_sale_and_cannot_be_assigned() {
     world.until("it is sold", async || sold(&world, &merchant).await.len() == 1).await;
     assert_eq!(sold(&world, &merchant).await, [(id_of(&transaction), "/a".to_owned())]);
     assert_eq!(unmatched(&world, &merchant).await, []);
-    let place = world.engine().payments.sales(&merchant, None, 1).await.unwrap().rows[0].transfer.place;
+    let place = world.engine().payments.sales(&merchant, None, 1).await.unwrap().rows[0].transfer.position;
     let refused = Err(EngineError::TransferSettled("/a".to_owned()));
     let assigned = world.engine().payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
     assert_eq!(assigned.map(|payment| payment.state), refused);
@@ -119,7 +119,7 @@ async fn what_was_assigned_settles_nothing() {
     world.until("it is unmatched", async || unmatched(&world, &merchant).await.len() == 1).await;
     let list = world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows;
     let assigned =
-        world.engine().payments.assign(&merchant, list[0].transfer.place, payment.id, "key_1".to_owned()).await;
+        world.engine().payments.assign(&merchant, list[0].transfer.position, payment.id, "key_1".to_owned()).await;
     assert_eq!(assigned.unwrap().state, State::Completed);
     // Whatever the nodes say of the transaction, the store knows that it pays a session.
     for manner in [Manner::Honest, Manner::Forgets] {
@@ -140,7 +140,7 @@ async fn a_claim_that_is_younger_than_its_transfers_row_makes_it_a_sale_until_it
     world.ledger.produce(vec![transfer("agent", "blue.mugs", 1_000, "x402:n-2")]);
     world.ledger.settle();
     world.until("it is unmatched", async || unmatched(&world, &merchant).await.len() == 1).await;
-    let place = world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows[0].transfer.place;
+    let place = world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows[0].transfer.position;
     let tx_id = unmatched(&world, &merchant).await[0];
     // As if the claim had waited for its commit while the chain went on.
     let claimed = world.env.store.claim(id_of(&template)).await.unwrap().unwrap();

@@ -17,7 +17,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, ChainId, Pack, PrivateKey, Transaction},
     ids::PaymentId,
-    ledger::{Block, BlockId, Head, Place, Transfer, TxId, VirtualOperations, memo_of},
+    ledger::{Block, BlockId, ChainPosition, Head, Transfer, TxId, VirtualOperations, memo_of},
     merchant::{Merchant, RawUpdate, Registration, Update},
     money::{Currency, HbdPrice, HivePrice, Money},
     payment::{Draft, Payment, State},
@@ -121,7 +121,7 @@ fn block_id(number: u32, salt: u8, txs: usize) -> BlockId {
 pub(crate) fn transfer(from: &str, to: &str, units: u64, memo: &str) -> Transfer {
     Transfer {
         tx_id: TxId::default(),
-        place: Place { block_num: 0, tx_in_block: 0, op_in_tx: 0 },
+        position: ChainPosition { block_num: 0, tx_in_block: 0, op_in_tx: 0 },
         block_time: Timestamp::EPOCH,
         from: name(from),
         to: name(to),
@@ -153,8 +153,8 @@ impl Ledger {
                 tx_id.0[..8].copy_from_slice(&chain.txs.to_be_bytes());
             }
             let op_in_tx = u32::try_from(placed.iter().filter(|t: &&Transfer| t.tx_id == tx_id).count()).unwrap();
-            let place = Place { block_num: number, tx_in_block, op_in_tx };
-            placed.push(Transfer { tx_id, place, block_time: time, ..transfer });
+            let place = ChainPosition { block_num: number, tx_in_block, op_in_tx };
+            placed.push(Transfer { tx_id, position: place, block_time: time, ..transfer });
         }
         let unknown_operations = BTreeMap::new();
         chain.blocks.push(Block {
@@ -178,9 +178,9 @@ impl Ledger {
         let mut chain = self.inner.lock().unwrap();
         let newest = chain.blocks.last_mut().unwrap();
         let block_num = newest.number();
-        let place = |tx_in_block| Place { block_num, tx_in_block, op_in_tx: 0 };
-        newest.escrow_releases.push(Transfer { place: place(0), ..from_escrow });
-        let by_itself = Transfer { place: place(u32::MAX), ..by_itself };
+        let place = |tx_in_block| ChainPosition { block_num, tx_in_block, op_in_tx: 0 };
+        newest.escrow_releases.push(Transfer { position: place(0), ..from_escrow });
+        let by_itself = Transfer { position: place(u32::MAX), ..by_itself };
         chain.virtual_transfers.entry(block_num).or_default().push(by_itself);
     }
 

@@ -7,7 +7,7 @@ use engine::{
     account::AccountName,
     fields::{self, Violation},
     hive::Form,
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     merchant::{Merchant, Scope},
     money::{MAX_AMOUNT_UNITS, Money},
     payment::{NOTE_MAX_CHARS, Resolution, shown_memo},
@@ -208,18 +208,19 @@ fn note(text: &str) -> Result<String, ApiError> {
 }
 
 /// Names a transfer by its place on the chain.
-fn id(place: Place) -> String {
+fn id(place: ChainPosition) -> String {
     format!("{}-{}-{}", place.block_num, place.tx_in_block, place.op_in_tx)
 }
 
 /// Reads what [`id`] writes, and nothing else.
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<ChainPosition> {
     let mut numbers = text.split('-').map(|number| number.parse::<u32>().ok());
-    let place = Place { block_num: numbers.next()??, tx_in_block: numbers.next()??, op_in_tx: numbers.next()?? };
+    let place =
+        ChainPosition { block_num: numbers.next()??, tx_in_block: numbers.next()??, op_in_tx: numbers.next()?? };
     (numbers.next().is_none() && id(place) == text).then_some(place)
 }
 
-fn read_place(text: &str) -> Result<Place, ApiError> {
+fn read_place(text: &str) -> Result<ChainPosition, ApiError> {
     place(text).ok_or_else(|| ApiError::with_message(Reason::NotFound, "no such unmatched transfer"))
 }
 
@@ -245,10 +246,10 @@ const fn status(handling: &Handling) -> UnmatchedStatus {
 fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
     let transfer = unmatched.transfer;
     let mut shown = v1::UnmatchedTransfer {
-        id: id(transfer.place),
+        id: id(transfer.position),
         tx_id: transfer.tx_id.to_string(),
-        op_index: transfer.place.op_in_tx,
-        block_num: transfer.place.block_num,
+        op_index: transfer.position.op_in_tx,
+        block_num: transfer.position.block_num,
         block_time: Some(convert::timestamp(transfer.block_time)),
         from_account: transfer.from.to_string(),
         to_account: transfer.to.to_string(),
@@ -274,10 +275,10 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
 
 fn sale(Sale { transfer, resource, claimed_at, .. }: Sale) -> v1::Sale {
     v1::Sale {
-        id: id(transfer.place),
+        id: id(transfer.position),
         tx_id: transfer.tx_id.to_string(),
-        op_index: transfer.place.op_in_tx,
-        block_num: transfer.place.block_num,
+        op_index: transfer.position.op_in_tx,
+        block_num: transfer.position.block_num,
         block_time: Some(convert::timestamp(transfer.block_time)),
         payer: transfer.from.to_string(),
         pay_to: transfer.to.to_string(),
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_transfer_is_named_by_its_place_and_by_nothing_else() {
-        let there = Place { block_num: 4_294_967_295, tx_in_block: 0, op_in_tx: 7 };
+        let there = ChainPosition { block_num: 4_294_967_295, tx_in_block: 0, op_in_tx: 7 };
         assert_eq!(place(&id(there)), Some(there));
         for wrong in ["", "1", "1-2", "1-2-3-4", "1-2-x", "+1-2-3", "01-2-3", "1-2-4294967296", "1--3", "-1-2-3"] {
             assert_eq!(place(wrong), None, "{wrong}");

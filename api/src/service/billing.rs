@@ -1,7 +1,7 @@
 //! Billing: what merchants use and owe, the fee tiers, the invoices.
 
 use engine::{
-    billing::{Account, Month, Period, RawTier, Schedule, Status as Standing, Tiers},
+    billing::{BillingTotals, Month, Period, RawTier, Schedule, Status as Standing, Tiers},
     ids::MerchantId,
     merchant::{Merchant, Scope},
     time::Timestamp,
@@ -217,7 +217,7 @@ fn period(period: &Period, merchant: &Merchant, tiers: &Tiers, now: Timestamp) -
     }
 }
 
-fn account(merchant: &Merchant, account: &Account, tiers: &Tiers) -> v1::BillingAccount {
+fn account(merchant: &Merchant, account: &BillingTotals, tiers: &Tiers) -> v1::BillingAccount {
     v1::BillingAccount {
         merchant_id: merchant.id.to_string(),
         merchant_name: merchant.name.clone(),
@@ -230,6 +230,6 @@ fn account(merchant: &Merchant, account: &Account, tiers: &Tiers) -> v1::Billing
         paid_invoices: account.paid,
         paid_amount_cents: account.paid_cents,
         oldest_unpaid_start: account.oldest_unpaid.map(|month| timestamp(month.start())),
-        is_behind: account.is_behind(),
+        is_behind: account.is_delinquent(),
     }
 }

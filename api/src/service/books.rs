@@ -1,7 +1,7 @@
 //! The daily check of the books, for admins.
 
 use engine::{
-    books::{Day, Finding, Moved},
+    reconciliation::{Day, Finding, Movement},
     time::Timestamp,
 };
 use proto::v1::{self, reconciliation_service_server::ReconciliationService};
@@ -50,7 +50,7 @@ fn told(day: Day) -> v1::Reconciliation {
 }
 
 fn finding(finding: Finding) -> v1::ReconciliationFinding {
-    let list = |moved: Vec<Moved>| moved.into_iter().map(operation).collect();
+    let list = |moved: Vec<Movement>| moved.into_iter().map(operation).collect();
     v1::ReconciliationFinding {
         account: finding.account.to_string(),
         merchant_ids: finding.merchants.iter().map(ToString::to_string).collect(),
@@ -61,6 +61,6 @@ fn finding(finding: Finding) -> v1::ReconciliationFinding {
     }
 }
 
-fn operation(moved: Moved) -> v1::ReconciliationOperation {
+fn operation(moved: Movement) -> v1::ReconciliationOperation {
     v1::ReconciliationOperation { tx_id: moved.tx_id.to_string(), amount: Some(convert::money(moved.money)) }
 }

@@ -3,7 +3,7 @@
 use actors::EngineError;
 use engine::{
     account::AccountName,
-    event_list::Misplaced,
+    event_list::CursorError,
     fields::{Metadata, MetadataValue, Violation},
     hive::Network,
     ids::PaymentId,
@@ -15,7 +15,7 @@ use engine::{
         Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
         Resolution, ResolutionKind, Route, State,
     },
-    quota::Reached,
+    quota::QuotaExceeded,
     time::Timestamp,
 };
 use proto::{
@@ -35,10 +35,10 @@ pub(super) fn error(error: EngineError) -> ApiError {
             let message = format!("this account is on hold: please contact {contact} for identity verification");
             ApiError::with_message(Reason::ComplianceHold, message)
         }
-        EngineError::Quota(reached @ Reached::OpenPayments { .. }) => {
+        EngineError::Quota(reached @ QuotaExceeded::OpenPayments { .. }) => {
             ApiError::with_message(Reason::TooManyOpenPayments, reached.to_string())
         }
-        EngineError::Quota(reached @ Reached::StoredBytes { .. }) => {
+        EngineError::Quota(reached @ QuotaExceeded::StoredBytes { .. }) => {
             ApiError::with_message(Reason::StoredBytesReached, reached.to_string())
         }
         EngineError::Invalid(violations) => invalid(violations),
@@ -75,12 +75,12 @@ pub(super) fn error(error: EngineError) -> ApiError {
         EngineError::EventForgotten => {
             ApiError::with_message(Reason::NotFound, "the event is older than the retention")
         }
-        EngineError::Misplaced(misplaced @ Misplaced::Beyond { .. }) => {
+        EngineError::Misplaced(misplaced @ CursorError::OutOfRange { .. }) => {
             ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
         }
-        EngineError::Misplaced(misplaced @ Misplaced::OtherEpoch { go_on }) => {
+        EngineError::Misplaced(misplaced @ CursorError::EpochMismatch { resume_from }) => {
             ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string())
-                .with_next_cursor(go_on.to_string())
+                .with_next_cursor(resume_from.to_string())
         }
         EngineError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         EngineError::Rejected(rejection) => rejected(&rejection),
@@ -160,7 +160,7 @@ fn rejected(rejection: &Rejection) -> ApiError {
         | Rejection::NoSuchClaim { .. }
         | Rejection::Unchanged { .. }
         | Rejection::ForeignTransfer { .. }
-        | Rejection::Full { .. } => Reason::PaymentNotPending,
+        | Rejection::TooManyRefunds { .. } => Reason::PaymentNotPending,
         Rejection::Expired { .. } => Reason::PaymentExpired,
         Rejection::Cancelling { .. } => Reason::SessionCancelling,
         Rejection::Detected { .. } => Reason::PaymentDetected,
@@ -299,7 +299,7 @@ pub(super) fn transfer(credit: Credit) -> v1::Transfer {
     v1::Transfer {
         tx_id: credit.tx_id.to_string(),
         op_index: credit.op_in_tx,
-        block_num: credit.block.map(|block| block.place.block_num),
+        block_num: credit.block.map(|block| block.position.block_num),
         block_time: credit.block.map(|block| timestamp(block.time)),
         from_account: credit.from.to_string(),
         to_account: credit.to.to_string(),

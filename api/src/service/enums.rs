@@ -3,10 +3,10 @@
 
 use actors::{Condition, RegistrationMode};
 use engine::{
-    books,
     compliance::Window,
     merchant::Scope,
     ownership::Action,
+    reconciliation,
     webhook::{DisableReason, EventType, Outcome, Warning},
 };
 use proto::v1::{
@@ -68,11 +68,11 @@ pub(super) const fn window(window: Window) -> LimitWindow {
     }
 }
 
-pub(super) const fn reconciliation(outcome: books::Outcome) -> ReconciliationOutcome {
+pub(super) const fn reconciliation(outcome: reconciliation::Outcome) -> ReconciliationOutcome {
     match outcome {
-        books::Outcome::Ok => ReconciliationOutcome::Ok,
-        books::Outcome::Mismatch => ReconciliationOutcome::Mismatch,
-        books::Outcome::NotChecked => ReconciliationOutcome::NotChecked,
+        reconciliation::Outcome::Ok => ReconciliationOutcome::Ok,
+        reconciliation::Outcome::Mismatch => ReconciliationOutcome::Mismatch,
+        reconciliation::Outcome::NotChecked => ReconciliationOutcome::NotChecked,
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         for each in Window::ALL {
             assert_eq!(window(each).rest_name(), Some(each.as_str()));
         }
-        for each in books::Outcome::ALL {
+        for each in reconciliation::Outcome::ALL {
             assert_eq!(reconciliation(each).rest_name(), Some(each.as_str()));
         }
         for each in [RegistrationMode::Open, RegistrationMode::Approval, RegistrationMode::Closed] {

@@ -128,8 +128,8 @@ fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
     v1::Event {
         id: record.id.to_string(),
         r#type: enums::event_type(record.kind).into(),
-        cursor: Cursor { epoch, place: record.seq }.to_string(),
-        payment_id: if record.kind.is_of_payment() { record.payment.to_string() } else { String::new() },
+        cursor: Cursor { epoch, seq: record.seq }.to_string(),
+        payment_id: if record.kind.is_payment_event() { record.payment.to_string() } else { String::new() },
         created_at: Some(convert::timestamp(record.at)),
         body: record.body.into(),
     }

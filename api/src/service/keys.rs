@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{
     api_key::{MAX_OVERLAP_HOURS, key_name},
-    audit::{Change, Entry},
+    audit::{Entry, FieldChange},
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, Merchant, Scope, Scopes},
 };
@@ -50,7 +50,7 @@ fn key_id(text: &str) -> Result<KeyId, ApiError> {
 impl Service {
     fn keys_of(&self, merchant: &Merchant) -> Vec<v1::ApiKey> {
         let now = self.engine.now();
-        merchant.keys.iter().filter(|key| key.is_alive(now)).map(record).collect()
+        merchant.keys.iter().filter(|key| key.is_valid(now)).map(record).collect()
     }
 }
 
@@ -79,7 +79,7 @@ impl ApiKeyService for Service {
                     return Err(convert::invalid(wrong).into());
                 }
             };
-        if !scopes.is_within(asking.scopes) {
+        if !scopes.is_subset(asking.scopes) {
             let message = "must be among the scopes of the key that asks";
             return Err(ApiError::new(Reason::InsufficientScope).and_field("scopes", message).into());
         }
@@ -113,7 +113,7 @@ impl ApiKeyService for Service {
             return Err(ApiError::field("overlapHours", message).into());
         }
         let old = key_id(&request.get_ref().key_id)?;
-        let may = merchant.keys.iter().find(|key| key.id == old).is_none_or(|key| key.scopes.is_within(asking.scopes));
+        let may = merchant.keys.iter().find(|key| key.id == old).is_none_or(|key| key.scopes.is_subset(asking.scopes));
         if !may {
             return Err(ApiError::new(Reason::InsufficientScope).into());
         }
@@ -151,7 +151,8 @@ impl AuditLogService for Service {
 }
 
 fn told(entry: Entry) -> v1::AuditEntry {
-    let change = |change: Change| v1::AuditChange { field: change.field, before: change.before, after: change.after };
+    let change =
+        |change: FieldChange| v1::AuditChange { field: change.field, before: change.before, after: change.after };
     v1::AuditEntry {
         seq: entry.seq,
         at: Some(convert::timestamp(entry.at)),

@@ -5,7 +5,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Scope,
     payment::State,
-    webhook::{Attempt, DeliveryState, EventType, Logged, Outcome, Trigger},
+    webhook::{Attempt, DeliveryRecord, DeliveryState, EventType, Outcome, Trigger},
 };
 use futures_util::{
     StreamExt, TryStreamExt,
@@ -144,7 +144,7 @@ fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiE
     };
     let status = match asked.status {
         None => return Ok((kind, State::Completed)),
-        Some(_) if !kind.is_of_payment() => {
+        Some(_) if !kind.is_payment_event() => {
             return Err(ApiError::field("status", format!("must be left out: {} has no status", kind.as_str())));
         }
         Some(status) => {
@@ -233,7 +233,7 @@ fn replay(replayed: Replayed) -> v1::ReplayWebhooksResponse {
     v1::ReplayWebhooksResponse { replayed: count, has_more: replayed.has_more }
 }
 
-fn delivery(logged: Logged) -> v1::WebhookDelivery {
+fn delivery(logged: DeliveryRecord) -> v1::WebhookDelivery {
     let (delivery, last) = (logged.delivery, logged.last);
     let waits = logged.state == DeliveryState::Pending;
     v1::WebhookDelivery {
@@ -243,7 +243,7 @@ fn delivery(logged: Logged) -> v1::WebhookDelivery {
         trigger: trigger(delivery.trigger).into(),
         state: state(logged.state).into(),
         attempts: delivery.attempts,
-        created_at: Some(timestamp(delivery.id.made_at())),
+        created_at: Some(timestamp(delivery.id.created_at())),
         next_attempt_at: waits.then(|| timestamp(delivery.due_at)),
         last_outcome: last.map_or(0, |(outcome, _)| enums::attempt(outcome).into()),
         last_http_status: last.and_then(|(outcome, _)| status(outcome)),

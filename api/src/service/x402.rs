@@ -8,7 +8,7 @@ use engine::{
     merchant::Scope,
     money::Money,
     time::Timestamp,
-    x402::{Accepted, PaymentPayload, Reason, Refused, Requirements, Version},
+    x402::{AcceptedRequirements, PaymentPayload, Reason, Refused, Requirements, Version},
 };
 use proto::{
     ApiError,
@@ -165,7 +165,7 @@ fn read_payload(
     let accepted = match (version, accepted) {
         (Version::V1, _) => None,
         (Version::V2, Some(accepted)) => {
-            Some(Accepted { amount: accepted.amount, asset: accepted.asset, pay_to: accepted.pay_to })
+            Some(AcceptedRequirements { amount: accepted.amount, asset: accepted.asset, pay_to: accepted.pay_to })
         }
         (Version::V2, None) => return Err(invalid("accepted is missing")),
     };
@@ -240,7 +240,7 @@ mod tests {
         let sent = payload();
         let read_back = read(request(session.clone(), sent.clone())).unwrap().unwrap();
         assert_eq!(read_back, X402Request { target: Target::Session(id), payload: sent });
-        let accepted = Accepted { amount: "1000".into(), asset: "HBD".into(), pay_to: "blue.mugs".into() };
+        let accepted = AcceptedRequirements { amount: "1000".into(), asset: "HBD".into(), pay_to: "blue.mugs".into() };
         let identifier = Some("an-identifier-16".to_owned());
         let sent = PaymentPayload { version: Version::V2, accepted: Some(accepted), identifier, ..payload() };
         assert_eq!(read(request(session, sent.clone())).unwrap().unwrap().payload, sent);

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use month::Month;
 use sha2::{Digest, Sha256};
 pub use tiers::{MAX_TIERS, MAX_VOLUME_CENTS, RawTier, Schedule, Tier, Tiers};
-pub use usage::{Change, Counted};
+pub use usage::{PeriodChange, PriorUsage};
 
 use crate::{
     fields::{Metadata, MetadataValue},
@@ -94,11 +94,11 @@ impl Usage {
         if sale.is_split {
             self.split_volume_cents = self.split_volume_cents.saturating_add(sale.usd_cents);
         }
-        self.owe(0, sale.missing_fee_millicents);
+        self.adjust_missing_fee(0, sale.missing_fee_millicents);
     }
 
     /// Notes that a fee came, or went, after its payment was counted.
-    pub fn owe(&mut self, before_millicents: u64, after_millicents: u64) {
+    pub fn adjust_missing_fee(&mut self, before_millicents: u64, after_millicents: u64) {
         let change = i128::from(after_millicents) - i128::from(before_millicents);
         let next = i128::from(self.missing_fee_millicents) + change;
         self.missing_fee_millicents = i64::try_from(next.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
@@ -112,14 +112,14 @@ impl Usage {
     /// Returns what the month comes to: the percentage of the tier its whole volume falls in, of the volume whose fee did
     /// not come with the payments, and the missing fees of the rest.
     #[must_use]
-    pub fn bill(&self, tiers: &Tiers) -> Amount {
+    pub fn bill(&self, tiers: &Tiers) -> Bill {
         let open_cents = self.volume_cents.saturating_sub(self.split_volume_cents);
         let fee = percentage(tiers.percent_of(self.volume_cents), open_cents);
         let millicents = i128::from(self.missing_fee_millicents) + i128::try_from(fee).unwrap_or(i128::MAX / 2);
         if millicents < 0 {
-            return Amount { cents: 0, carried_millicents: i64::try_from(millicents).unwrap_or(i64::MIN) };
+            return Bill { cents: 0, carried_millicents: i64::try_from(millicents).unwrap_or(i64::MIN) };
         }
-        Amount { cents: u64::try_from(millicents / 1_000).unwrap_or(u64::MAX), carried_millicents: 0 }
+        Bill { cents: u64::try_from(millicents / 1_000).unwrap_or(u64::MAX), carried_millicents: 0 }
     }
 }
 
@@ -130,7 +130,7 @@ fn percentage(percent: FeePercent, cents: u64) -> u128 {
 
 /// What a month comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Amount {
+pub struct Bill {
     /// US cents, rounded down, once for the whole month.
     pub cents: u64,
     /// What the next month takes over, thousandths of a US cent: 0, or less where more came than was owed.
@@ -291,7 +291,7 @@ pub fn invoice_session(
 
 /// What one merchant's periods come to together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
+pub struct BillingTotals {
     /// Whose.
     pub merchant: MerchantId,
     /// What completed this month.
@@ -310,7 +310,7 @@ pub struct Account {
     pub is_overdue: bool,
 }
 
-impl Account {
+impl BillingTotals {
     /// Returns an account without periods.
     #[must_use]
     pub fn of(merchant: MerchantId) -> Self {
@@ -350,7 +350,7 @@ impl Account {
 
     /// Says whether its merchant is behind: an invoice is overdue, or two wait.
     #[must_use]
-    pub const fn is_behind(&self) -> bool {
+    pub const fn is_delinquent(&self) -> bool {
         self.is_overdue || self.outstanding >= 2
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     account::AccountName,
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     payment::{Credit, CreditBlock, Disposition, Finality, Route},
 };
 
@@ -50,12 +50,12 @@ fn payment(fee_mode: FeeMode) -> Payment {
 }
 
 fn credit(tx: u8, seconds: u64, units: u64, disposition: Disposition) -> Credit {
-    let place = Place { block_num: 1, tx_in_block: 0, op_in_tx: 0 };
+    let position = ChainPosition { block_num: 1, tx_in_block: 0, op_in_tx: 0 };
     Credit {
         seq: 1,
         tx_id: TxId([tx; 20]),
         op_in_tx: u32::from(disposition == Disposition::Fee),
-        block: Some(CreditBlock { place, time: Timestamp::from_seconds(seconds) }),
+        block: Some(CreditBlock { position, time: Timestamp::from_seconds(seconds) }),
         from: account("alice"),
         to: account("blue.mugs"),
         money: Money::new(units, Currency::Hbd),
@@ -97,7 +97,7 @@ fn a_fee_that_came_with_its_payment_is_not_billed_and_one_that_did_not_is() {
     let (sale, mut usage) = (Sale::of(&whole).unwrap(), Usage::default());
     assert_eq!((sale.is_split, sale.missing_fee_millicents), (true, 0));
     usage.add(&sale);
-    assert_eq!(usage.bill(&hosted()), Amount { cents: 0, carried_millicents: 0 });
+    assert_eq!(usage.bill(&hosted()), Bill { cents: 0, carried_millicents: 0 });
     let plain = completed(payment(split()), vec![credit(1, 100, 1_000, Disposition::Counted)]);
     let sale = Sale::of(&plain).unwrap();
     assert_eq!(sale.missing_fee_millicents, 1_500, "1.5 cents");
@@ -106,41 +106,44 @@ fn a_fee_that_came_with_its_payment_is_not_billed_and_one_that_did_not_is() {
     }
     assert_eq!((usage.volume_cents, usage.split_volume_cents, usage.payments), (500, 500, 5));
     assert_eq!(usage.bill(&hosted()).cents, 6, "four missing fees, no percentage beside them");
-    usage.owe(1_500, 0);
+    usage.adjust_missing_fee(1_500, 0);
     assert_eq!(usage.bill(&hosted()).cents, 4, "one came after all");
 }
 
 #[test]
 fn a_payment_is_counted_once_and_a_late_fee_changes_only_what_is_missing() {
     let sale = Sale { at: Timestamp::EPOCH, usd_cents: 100, is_split: true, missing_fee_millicents: 1_500 };
-    let counted = |state, missing_fee_millicents| Some(Counted { state, missing_fee_millicents });
-    assert_eq!(Change::of(State::Pending, Some(sale), None), None);
-    assert_eq!(Change::of(State::Completed, Some(sale), counted(State::Pending, 0)), Some(Change::Sold(sale)));
-    assert_eq!(Change::of(State::Completed, Some(sale), counted(State::Completed, 1_500)), None);
-    let late = Change::of(State::Completed, Some(sale), counted(State::Completed, 2_000)).unwrap();
-    assert_eq!(late, Change::Fee { sale, missed_millicents: 2_000 });
-    assert_eq!(Change::of(State::Completed, None, counted(State::Pending, 0)), Some(Change::Paid));
-    assert_eq!(Change::of(State::Completed, None, counted(State::Completed, 0)), None);
+    let counted = |state, missing_fee_millicents| Some(PriorUsage { state, missing_fee_millicents });
+    assert_eq!(PeriodChange::of(State::Pending, Some(sale), None), None);
+    assert_eq!(
+        PeriodChange::of(State::Completed, Some(sale), counted(State::Pending, 0)),
+        Some(PeriodChange::Sold(sale))
+    );
+    assert_eq!(PeriodChange::of(State::Completed, Some(sale), counted(State::Completed, 1_500)), None);
+    let late = PeriodChange::of(State::Completed, Some(sale), counted(State::Completed, 2_000)).unwrap();
+    assert_eq!(late, PeriodChange::Fee { sale, missed_millicents: 2_000 });
+    assert_eq!(PeriodChange::of(State::Completed, None, counted(State::Pending, 0)), Some(PeriodChange::Paid));
+    assert_eq!(PeriodChange::of(State::Completed, None, counted(State::Completed, 0)), None);
 
     let (month, now) = (Month::of(Timestamp::EPOCH), Timestamp::from_seconds(5));
     let mut period = Period::begin(MerchantId::from_bits(1), month, Timestamp::EPOCH);
-    assert!(!period.apply(&Change::Paid, now), "there is no invoice to pay");
-    assert!(period.apply(&Change::Sold(sale), now) && period.apply(&late, now));
+    assert!(!period.apply(&PeriodChange::Paid, now), "there is no invoice to pay");
+    assert!(period.apply(&PeriodChange::Sold(sale), now) && period.apply(&late, now));
     assert_eq!((period.usage.payments, period.usage.missing_fee_millicents, period.updated_at), (1, 1_000, now));
-    assert!(period.is_billable_as(&period.clone()) && !period.is_closed());
+    assert!(period.accepts_invoice_for(&period.clone()) && !period.is_closed());
 }
 
 #[test]
 fn what_was_billed_before_its_fee_came_is_given_back_in_the_next_month() {
     let mut usage = Usage::default();
-    usage.owe(1_500_000, 0);
-    assert_eq!(usage.bill(&hosted()), Amount { cents: 0, carried_millicents: -1_500_000 });
+    usage.adjust_missing_fee(1_500_000, 0);
+    assert_eq!(usage.bill(&hosted()), Bill { cents: 0, carried_millicents: -1_500_000 });
     usage.add(&Sale { at: Timestamp::EPOCH, usd_cents: 90_000, is_split: false, missing_fee_millicents: 0 });
-    assert_eq!(usage.bill(&hosted()), Amount { cents: 0, carried_millicents: -150_000 }, "1350 cents less 1500");
+    assert_eq!(usage.bill(&hosted()), Bill { cents: 0, carried_millicents: -150_000 }, "1350 cents less 1500");
     let mut next = Usage::default();
     next.carry(-150_000);
     next.add(&Sale { at: Timestamp::EPOCH, usd_cents: 20_000, is_split: false, missing_fee_millicents: 0 });
-    assert_eq!(next.bill(&hosted()), Amount { cents: 150, carried_millicents: 0 });
+    assert_eq!(next.bill(&hosted()), Bill { cents: 150, carried_millicents: 0 });
 }
 
 #[test]
@@ -188,9 +191,9 @@ fn a_period_is_open_invoiced_overdue_and_paid() {
     };
     period.invoice = Some(invoice.clone());
     assert_eq!((period.status(at(20)), period.status(at(21))), (Status::Invoiced, Status::Overdue));
-    let mut account = Account::of(period.merchant);
+    let mut account = BillingTotals::of(period.merchant);
     account.add(&period, at(21));
-    assert_eq!((account.outstanding, account.outstanding_cents, account.is_behind()), (1, 7, true));
+    assert_eq!((account.outstanding, account.outstanding_cents, account.is_delinquent()), (1, 7, true));
     period.invoice = Some(Invoice { paid_at: Some(at(22)), ..invoice });
     assert_eq!(period.status(at(99)), Status::Paid);
     let other = Period { month: period.month.next(), ..period.clone() };

@@ -5,7 +5,7 @@ use crate::{mutant, payment::State, time::Timestamp};
 
 /// What is known of a payment before a write of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct PriorUsage {
     /// Its state.
     pub state: State,
     /// The part of a split fee that was missing, thousandths of a US cent.
@@ -14,7 +14,7 @@ pub struct Counted {
 
 /// What a write of a payment means for a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum PeriodChange {
     /// A sale completed.
     Sold(Sale),
     /// A split fee arrived, or a fork removed it, after its payment had completed.
@@ -28,10 +28,10 @@ pub enum Change {
     Paid,
 }
 
-impl Change {
+impl PeriodChange {
     /// Returns what a write means. Completed is final: a payment counts when it gets there, once.
     #[must_use]
-    pub fn of(state: State, sale: Option<Sale>, before: Option<Counted>) -> Option<Self> {
+    pub fn of(state: State, sale: Option<Sale>, before: Option<PriorUsage>) -> Option<Self> {
         if state != State::Completed {
             return None;
         }
@@ -66,20 +66,20 @@ impl Period {
 
     /// Says whether an invoice made for the period as it was `read` still fits: nothing was counted or billed since.
     #[must_use]
-    pub fn is_billable_as(&self, read: &Self) -> bool {
+    pub fn accepts_invoice_for(&self, read: &Self) -> bool {
         self == read && self.is_unsettled()
     }
 
     /// Applies a change at `now`; returns whether the period is another one.
-    pub fn apply(&mut self, change: &Change, now: Timestamp) -> bool {
+    pub fn apply(&mut self, change: &PeriodChange, now: Timestamp) -> bool {
         self.updated_at = self.updated_at.max(now);
         match (change, &mut self.invoice) {
-            (Change::Sold(sale), _) => self.usage.add(sale),
-            (Change::Fee { sale, missed_millicents }, _) => {
-                self.usage.owe(*missed_millicents, sale.missing_fee_millicents);
+            (PeriodChange::Sold(sale), _) => self.usage.add(sale),
+            (PeriodChange::Fee { sale, missed_millicents }, _) => {
+                self.usage.adjust_missing_fee(*missed_millicents, sale.missing_fee_millicents);
             }
-            (Change::Paid, Some(invoice)) => drop(invoice.paid_at.get_or_insert(now)),
-            (Change::Paid, None) => return false,
+            (PeriodChange::Paid, Some(invoice)) => drop(invoice.paid_at.get_or_insert(now)),
+            (PeriodChange::Paid, None) => return false,
         }
         true
     }

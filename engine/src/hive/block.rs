@@ -3,18 +3,18 @@
 //! A block is mostly operations that pay nobody: they are passed over without being kept. A transfer that cannot be
 //! read is an error of the whole block, because a payment passed over is money lost.
 
-mod kinds;
-mod paying;
+mod operation_names;
+mod transfers;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use self::kinds::{OTHER_KINDS, UNKNOWN_KINDS_MAX};
-use self::paying::{Operations, Paying, TransferJson};
+pub use self::operation_names::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX};
+use self::transfers::{MoneyOperation, Operations, TransferJson};
 use crate::{
-    ledger::{Block, BlockId, Head, Place, Transfer, TxId, VirtualOperations},
+    ledger::{Block, BlockId, ChainPosition, Head, Transfer, TxId, VirtualOperations},
     time::Timestamp,
 };
 
@@ -57,10 +57,10 @@ pub enum BlockError {
         tx_in_block: u32,
     },
     /// A transfer that cannot be read.
-    #[error("the transfer at {place:?} has a `{field}` that cannot be read")]
+    #[error("the transfer at {position:?} has a `{field}` that cannot be read")]
     Transfer {
         /// Where it stands.
-        place: Place,
+        position: ChainPosition,
         /// Which member.
         field: &'static str,
     },
@@ -145,16 +145,16 @@ pub fn parse_virtual_operations(result: &str) -> Result<Option<VirtualOperations
     let mut read = VirtualOperations::default();
     for (op_in_tx, Happening { trx_id, block, timestamp, op }) in (0..).zip(happened.ops) {
         if !matches!(&*op.name, "fill_recurrent_transfer_operation" | "fill_transfer_from_savings_operation") {
-            if let Some(kind) = kinds::unknown_virtual(&op.name) {
-                kinds::count(&mut read.unknown, &kind);
+            if let Some(kind) = operation_names::unknown_virtual(&op.name) {
+                operation_names::count(&mut read.unknown, &kind);
             }
             continue;
         }
         let tx_id = TxId::parse(&trx_id).ok_or(BlockError::TxId { block, tx_in_block: u32::MAX })?;
-        let place = Place { block_num: block, tx_in_block: u32::MAX, op_in_tx };
+        let position = ChainPosition { block_num: block, tx_in_block: u32::MAX, op_in_tx };
         let time = Timestamp::parse_ledger(&timestamp).ok_or(BlockError::Time)?;
         let tx_id = if tx_id == TxId::default() { without_transaction(block) } else { tx_id };
-        read.transfers.push(serde_json::from_str::<TransferJson<'_>>(op.value.get())?.read(tx_id, place, time)?);
+        read.transfers.push(serde_json::from_str::<TransferJson<'_>>(op.value.get())?.read(tx_id, position, time)?);
     }
     Ok(Some(read))
 }
@@ -205,10 +205,10 @@ pub fn parse_account_history(result: &str) -> Result<Vec<HistoryEntry>, BlockErr
         for (_, paying) in &operations.paying {
             let (block, tx_in_block) = (happened.block, happened.trx_in_block);
             let tx_id = TxId::parse(&happened.trx_id).ok_or(BlockError::TxId { block, tx_in_block })?;
-            let place = Place { block_num: block, tx_in_block, op_in_tx: happened.op_in_trx };
+            let position = ChainPosition { block_num: block, tx_in_block, op_in_tx: happened.op_in_trx };
             match paying {
-                Paying::Transfer(transfer) => entry.transfers.push(transfer.read(tx_id, place, time)?),
-                Paying::Release(release) => entry.transfers.extend(release.read(tx_id, place, time)?),
+                MoneyOperation::Transfer(transfer) => entry.transfers.push(transfer.read(tx_id, position, time)?),
+                MoneyOperation::Release(release) => entry.transfers.extend(release.read(tx_id, position, time)?),
             }
         }
         Ok(entry)
@@ -280,17 +280,17 @@ impl BlockJson<'_> {
         let mut unknown_operations = BTreeMap::new();
         for (tx_in_block, (transaction, tx_id)) in (0u32..).zip(self.transactions.iter().zip(&self.transaction_ids)) {
             for kind in &transaction.operations.unknown {
-                kinds::count(&mut unknown_operations, kind);
+                operation_names::count(&mut unknown_operations, kind);
             }
             if transaction.operations.paying.is_empty() {
                 continue;
             }
             let tx_id = TxId::parse(&tx_id.0).ok_or(BlockError::TxId { block: id.number(), tx_in_block })?;
             for (op_in_tx, paying) in &transaction.operations.paying {
-                let place = Place { block_num: id.number(), tx_in_block, op_in_tx: *op_in_tx };
+                let position = ChainPosition { block_num: id.number(), tx_in_block, op_in_tx: *op_in_tx };
                 match paying {
-                    Paying::Transfer(transfer) => transfers.push(transfer.read(tx_id, place, time)?),
-                    Paying::Release(release) => escrow_releases.extend(release.read(tx_id, place, time)?),
+                    MoneyOperation::Transfer(transfer) => transfers.push(transfer.read(tx_id, position, time)?),
+                    MoneyOperation::Release(release) => escrow_releases.extend(release.read(tx_id, position, time)?),
                 }
             }
         }
@@ -302,7 +302,7 @@ impl BlockJson<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{paying::SECOND_CURRENCY, *};
+    use super::{transfers::SECOND_CURRENCY, *};
     use crate::{
         account::AccountName,
         money::{Currency, Money},
@@ -328,7 +328,7 @@ mod tests {
     fn a_transfer_reads_the_same_in_both_forms_and_in_either_order_of_members() {
         let expected = Transfer {
             tx_id: TxId::parse("292318c5bbd68dca097d7c91781d96f913bb5fef").unwrap(),
-            place: Place { block_num: 1_000_000, tx_in_block: 1, op_in_tx: 0 },
+            position: ChainPosition { block_num: 1_000_000, tx_in_block: 1, op_in_tx: 0 },
             block_time: Timestamp::parse_ledger("2026-11-20T14:00:00").unwrap(),
             from: AccountName::parse("alice").unwrap(),
             to: AccountName::parse("bob").unwrap(),
@@ -341,7 +341,7 @@ mod tests {
             assert_eq!(transfers(operation), Ok(vec![expected.clone()]), "{operation}");
         }
         let second = transfers(&format!(r#"{{"type":"custom_json_operation","value":{{"id":"transfer"}}}},{HF26}"#));
-        assert_eq!(second.unwrap()[0].place.op_in_tx, 1);
+        assert_eq!(second.unwrap()[0].position.op_in_tx, 1);
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         let legacy = r#"["pay_later",{"amount":"1.000 HIVE"},"a third part"]"#;
         let bare = r#"{"type":"pay_later_operation"}"#;
         let nameless = r#"{"value":{"type":"transfer_operation"},"type":"Pay\u0007\"} later"}"#;
-        for (operations, place, kinds) in [
+        for (operations, position, kinds) in [
             (format!("{unknown},{HF26}"), 1, vec![("pay_later", 1)]),
             (format!("{HF26},{legacy}"), 0, vec![("pay_later", 1)]),
             (format!("{bare},{CONDENSER},{unknown}"), 1, vec![("pay_later", 2)]),
@@ -358,14 +358,14 @@ mod tests {
         ] {
             let read = parse_condenser_block(&block(&operations)).unwrap().unwrap();
             assert_eq!(read.transfers.len(), 1, "{operations}");
-            assert_eq!(read.transfers[0].place.op_in_tx, place, "{operations}");
+            assert_eq!(read.transfers[0].position.op_in_tx, position, "{operations}");
             let told: Vec<_> = read.unknown_operations.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
             assert_eq!(told, kinds, "{operations}");
         }
         let many: Vec<_> = (0..40).map(|n| format!(r#"["kind{n}",{{}}]"#)).collect();
         let read = parse_condenser_block(&block(&many.join(","))).unwrap().unwrap();
-        assert_eq!(read.unknown_operations.len(), UNKNOWN_KINDS_MAX + 1);
-        assert_eq!(read.unknown_operations[OTHER_KINDS], 24);
+        assert_eq!(read.unknown_operations.len(), UNKNOWN_OPERATIONS_MAX + 1);
+        assert_eq!(read.unknown_operations[OTHER_OPERATIONS], 24);
         let extended =
             block(HF26).replace(r#""signatures":[]"#, r#""signatures":[],"extensions":[["future",{"x":1}]]"#);
         assert_eq!(parse_condenser_block(&extended).unwrap().unwrap().transfers.len(), 1);
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_transfer_that_cannot_be_read_is_an_error_of_the_block() {
-        let place = Place { block_num: 1_000_000, tx_in_block: 1, op_in_tx: 0 };
+        let position = ChainPosition { block_num: 1_000_000, tx_in_block: 1, op_in_tx: 0 };
         for (from, to, field) in [
             (r#""alice""#, r#""Alice""#, "from"),
             (r#""bob""#, r#""b""#, "to"),
@@ -381,11 +381,11 @@ mod tests {
             ("1.000 HIVE", "-1.000 HIVE", "amount"),
         ] {
             let error = transfers(&CONDENSER.replace(from, to)).unwrap_err();
-            assert_eq!(error, BlockError::Transfer { place, field });
+            assert_eq!(error, BlockError::Transfer { position, field });
         }
         for (from, to) in [("@@000000021", "@@000000037"), (":3", ":6"), (r#""1000""#, r#""+1000""#)] {
             let error = transfers(&HF26.replace(from, to)).unwrap_err();
-            assert_eq!(error, BlockError::Transfer { place, field: "amount" });
+            assert_eq!(error, BlockError::Transfer { position, field: "amount" });
         }
         for broken in [
             CONDENSER.replace(r#","memo":"aé\"b""#, ""),
@@ -409,7 +409,7 @@ mod tests {
         for operation in [release, legacy] {
             let read = parse_condenser_block(&block(operation)).unwrap().unwrap();
             let paid: Vec<_> =
-                read.escrow_releases.iter().map(|t| (t.to.as_str(), t.money, t.place.op_in_tx)).collect();
+                read.escrow_releases.iter().map(|t| (t.to.as_str(), t.money, t.position.op_in_tx)).collect();
             let (hbd, hive) = (Money::new(1_000, Currency::Hbd), Money::new(2_000, Currency::Hive));
             assert_eq!((paid, read.transfers), (vec![("bob", hbd, 0), ("bob", hive, SECOND_CURRENCY)], vec![]));
             let broken = operation.replace(r#""receiver":"bob""#, r#""receiver":"B""#);
@@ -441,7 +441,7 @@ mod tests {
         let numbers: Vec<_> = read.iter().map(|entry| (entry.number, entry.transfers.len())).collect();
         assert_eq!(numbers, [(4, 1), (5, 0), (6, 0)]);
         let transfer = &read[0].transfers[0];
-        assert_eq!((transfer.from.as_str(), transfer.place.block_num, transfer.place.op_in_tx), ("alice", 7, 2));
+        assert_eq!((transfer.from.as_str(), transfer.position.block_num, transfer.position.op_in_tx), ("alice", 7, 2));
         assert_eq!(transfer.block_time, read[1].time);
         assert_eq!(parse_account_history(r#"{"history":[]}"#), Ok(vec![]));
         for broken in ["{}", r#"{"history":[[1]]}"#, &answer.replace("2026-11", "2026x11")] {
@@ -467,10 +467,10 @@ mod tests {
             entry(none, "fill_transfer_from_savings", r#""request_id":7"#),
         );
         let read = parse_virtual_operations(&text).unwrap().unwrap();
-        let place = |op_in_tx| Place { block_num: 9, tx_in_block: u32::MAX, op_in_tx };
+        let position = |op_in_tx| ChainPosition { block_num: 9, tx_in_block: u32::MAX, op_in_tx };
         assert_eq!(read.unknown, BTreeMap::from([("pay_later".to_owned(), 2)]));
         let read = read.transfers;
-        assert_eq!(read.iter().map(|t| t.place).collect::<Vec<_>>(), [place(0), place(2)]);
+        assert_eq!(read.iter().map(|t| t.position).collect::<Vec<_>>(), [position(0), position(2)]);
         let ids: Vec<_> = read.iter().map(|t| t.tx_id.to_string()).collect();
         assert_eq!(ids, [ID, "0000000900000000000000000000000000000000"]);
         assert!(read.iter().all(|t| t.money == Money::new(5_000, Currency::Hbd) && t.memo == "m"));
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(parse_virtual_operations(&quiet), Ok(Some(VirtualOperations::default())));
         assert_eq!(parse_virtual_operations(r#"{"ops":[]}"#), Ok(None));
         let error = parse_virtual_operations(&text.replace("alice", "Alice")).unwrap_err();
-        assert_eq!(error, BlockError::Transfer { place: place(0), field: "from" });
+        assert_eq!(error, BlockError::Transfer { position: position(0), field: "from" });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     hive::{PrivateKey, PublicKey, Signature},
     ids::{KeyId, MerchantId},
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     merchant::{Credentials, Registration, api_key_text},
     money::{Currency, Money},
     webhook::Secret,
@@ -78,7 +78,7 @@ fn sign(challenge: &Challenge, server: &str, id: MerchantId, seed: u8) -> Signat
 fn moved(from: &str, to: &str, memo: &str, block_time: Timestamp) -> Transfer {
     Transfer {
         tx_id: TxId([1; 20]),
-        place: Place { block_num: 1, tx_in_block: 0, op_in_tx: 0 },
+        position: ChainPosition { block_num: 1, tx_in_block: 0, op_in_tx: 0 },
         block_time,
         from: name(from),
         to: name(to),

@@ -111,5 +111,5 @@ fn event_id(payment: PaymentId, sequence: u32) -> EventId {
     let hash = Sha256::new().chain_update(payment.bits().to_be_bytes()).chain_update(sequence.to_be_bytes()).finalize();
     let mut random = [0; 10];
     random.copy_from_slice(&hash[..10]);
-    EventId::new(payment.made_at(), random)
+    EventId::new(payment.created_at(), random)
 }

@@ -6,8 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Attachment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, Event, ExceptionEvent, FeeMode,
-    Finality, Payment, Resolution, Route, State, astray::MAX_REFUNDS,
+    Assignment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, Event, ExceptionEvent, FeeMode,
+    Finality, Payment, Resolution, Route, State, resolution::MAX_REFUNDS,
 };
 use crate::{
     ids::{EventId, PaymentId},
@@ -74,19 +74,19 @@ pub enum Command {
         message: String,
     },
     /// The hold ran out and nobody knows what became of the claimed transaction.
-    Lose {
+    MarkUnknown {
         /// The claimed transaction.
         tx_id: TxId,
     },
     /// An irreversible block has passed the claimed transaction's expiration, and no block holds it.
-    Bury {
+    MarkExpired {
         /// The claimed transaction.
         tx_id: TxId,
         /// The time of that block.
         irreversible_time: Timestamp,
     },
     /// A transfer that was kept aside belongs to this session.
-    Attach(Attachment),
+    Assign(Assignment),
     /// The merchant decided what its exceptions come to.
     Resolve(Resolution),
     /// The merchant deletes what it attached to the session.
@@ -186,7 +186,7 @@ pub enum Rejection {
     },
     /// The session keeps as many refunds as it can.
     #[error("payment {id} keeps {MAX_REFUNDS} refunds already")]
-    Full {
+    TooManyRefunds {
         /// The session.
         id: PaymentId,
     },
@@ -219,7 +219,7 @@ pub struct Transition {
 
 impl Payment {
     /// Applies a command at `now` (the later of the wall clock and the head block's time). The snapshot must list the
-    /// transfers that [`Payment::rows_wanted`] names, if the session has them.
+    /// transfers that [`Payment::required_rows`] names, if the session has them.
     ///
     /// # Errors
     /// A [`Rejection`] where the command changes nothing.
@@ -227,7 +227,7 @@ impl Payment {
         let mut step = self.step(command, now)?;
         step.announce_exceptions(self, now);
         step.rows = self.changed_rows(&step.payment);
-        step.payment.list_few();
+        step.payment.trim_listed();
         Ok(step)
     }
 
@@ -240,18 +240,18 @@ impl Payment {
                 self.credit(transfer, *finality, *route, *memo_normalized, now)
             }
             Command::Orphan { tx_id, op_in_tx } => self.orphan(*tx_id, *op_in_tx, now),
-            Command::Claim(claim) => self.take_claim(claim, now),
+            Command::Claim(claim) => self.add_claim(claim, now),
             Command::Settle { tx_id, evidence, block } => self.settle(*tx_id, *evidence, *block, now),
             Command::Refuse { tx_id, .. } => self.refuse(*tx_id, now),
-            Command::Lose { tx_id } => self.lose(*tx_id, now),
-            Command::Bury { tx_id, irreversible_time } => self.bury(*tx_id, *irreversible_time, now),
-            Command::Attach(Attachment { transfer, route, memo_normalized, .. }) => {
+            Command::MarkUnknown { tx_id } => self.mark_unknown(*tx_id, now),
+            Command::MarkExpired { tx_id, irreversible_time } => self.mark_expired(*tx_id, *irreversible_time, now),
+            Command::Assign(Assignment { transfer, route, memo_normalized, .. }) => {
                 self.credit(transfer, Finality::Irreversible, *route, *memo_normalized, now)
             }
             Command::Resolve(resolution) => self.resolve(resolution, now),
             Command::DeleteMetadata => self.delete_metadata(now),
             Command::DeleteNote => self.delete_note(now),
-            Command::Refund(transfer) => self.take_refund(transfer, now),
+            Command::Refund(transfer) => self.add_refund(transfer, now),
         }
     }
 
@@ -267,10 +267,10 @@ impl Payment {
         if irreversible_time <= ends_at {
             return Err(Rejection::NotDue { id, ends_at });
         }
-        if self.undecided_cancellation().is_some() {
+        if self.pending_cancellation().is_some() {
             return self.decide_cancellation(irreversible_time, now);
         }
-        Ok(self.next(now).moved(self, State::SystemCancelled, now))
+        Ok(self.next(now).in_state(self, State::SystemCancelled, now))
     }
 
     fn credit(
@@ -281,8 +281,8 @@ impl Payment {
         memo_normalized: bool,
         now: Timestamp,
     ) -> Result<Transition, Rejection> {
-        let block = CreditBlock { place: transfer.place, time: transfer.block_time };
-        let is_it = |c: &Credit| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.place.op_in_tx;
+        let block = CreditBlock { position: transfer.position, time: transfer.block_time };
+        let is_it = |c: &Credit| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.position.op_in_tx;
         let known = self.transfers.iter().position(is_it).filter(|_| !mutant!("transfers-not-deduped"));
         // A refusal is far more frequent than a step, and costs no snapshot.
         let refusal = match known.map(|at| &self.transfers[at]) {
@@ -323,7 +323,7 @@ impl Payment {
                 next.transfers.push(Credit {
                     seq: self.transfer_count() + 1,
                     tx_id: transfer.tx_id,
-                    op_in_tx: transfer.place.op_in_tx,
+                    op_in_tx: transfer.position.op_in_tx,
                     block: Some(block),
                     from: transfer.from,
                     to: transfer.to,
@@ -341,7 +341,7 @@ impl Payment {
         if !self.state.is_terminal() && (satisfied || next.is_paid()) {
             return Ok(next.completed(self, transfer.tx_id, now));
         }
-        Ok(next.still())
+        Ok(next.in_same_state())
     }
 
     pub(super) fn is_paid(&self) -> bool {
@@ -388,7 +388,7 @@ impl Payment {
                 Disposition::Late
             }
             // Judged again when the block is final, and when the request is decided.
-            _ if self.undecided_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
+            _ if self.pending_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
                 && !mutant!("money-after-cutoff-counts") =>
             {
                 Disposition::AfterCancel
@@ -404,10 +404,10 @@ impl Payment {
         };
         let mut next = self.next(now);
         next.transfers[at].finality = Finality::Orphaned;
-        Ok(next.still())
+        Ok(next.in_same_state())
     }
 
-    fn take_claim(&self, claim: &Arc<Claim>, now: Timestamp) -> Result<Transition, Rejection> {
+    fn add_claim(&self, claim: &Arc<Claim>, now: Timestamp) -> Result<Transition, Rejection> {
         let id = self.id;
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id, state: self.state });
@@ -418,7 +418,7 @@ impl Payment {
         if self.is_expired(now) {
             return Err(Rejection::Expired { id });
         }
-        if let Some(request) = self.undecided_cancellation().filter(|_| !mutant!("claim-while-cancelling")) {
+        if let Some(request) = self.pending_cancellation().filter(|_| !mutant!("claim-while-cancelling")) {
             return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
         }
         // A whole payment waits in a reversible block: a second one would only have to be sent back. A transfer that the
@@ -429,7 +429,7 @@ impl Payment {
         }
         let effects = vec![Effect::Broadcast(claim.tx_id)];
         let next = Self { claim: Some(Arc::clone(claim)), ..self.next(now) };
-        Ok(Transition { effects, ..next.still() })
+        Ok(Transition { effects, ..next.in_same_state() })
     }
 
     fn settle(
@@ -474,7 +474,7 @@ impl Payment {
             return if next.transfers == self.transfers && next.claim == self.claim {
                 Err(Rejection::Unchanged { id: self.id })
             } else {
-                Ok(next.still())
+                Ok(next.in_same_state())
             };
         }
         Ok(next.completed(self, tx_id, now))
@@ -486,18 +486,18 @@ impl Payment {
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id: self.id, state: self.state });
         }
-        Ok(Self { claim: None, ..self.next(now) }.still())
+        Ok(Self { claim: None, ..self.next(now) }.in_same_state())
     }
 
-    fn lose(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
+    fn mark_unknown(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
         self.open_claim(tx_id)?;
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id: self.id, state: self.state });
         }
-        Ok(self.next(now).moved(self, State::Processing, now))
+        Ok(self.next(now).in_state(self, State::Processing, now))
     }
 
-    fn bury(&self, tx_id: TxId, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
+    fn mark_expired(&self, tx_id: TxId, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
         let claim = self.open_claim(tx_id)?;
         if irreversible_time <= claim.expiration {
             return Err(Rejection::NotDue { id: self.id, ends_at: claim.expiration });
@@ -507,12 +507,12 @@ impl Payment {
             credit.finality = Finality::Orphaned;
         }
         match self.state {
-            State::Processing => Ok(next.moved(self, State::Failed, now)),
+            State::Processing => Ok(next.in_state(self, State::Failed, now)),
             State::Completed if self.paid_by == Some(tx_id) => {
                 next.is_reversed = true;
-                Ok(next.still())
+                Ok(next.in_same_state())
             }
-            _ => Ok(next.still()),
+            _ => Ok(next.in_same_state()),
         }
     }
 
@@ -560,7 +560,7 @@ impl Payment {
         self.drop_cancellation_when_paid(now);
         self.completed_at = Some(now);
         self.paid_by = Some(tx_id);
-        self.moved(before, State::Completed, now)
+        self.in_state(before, State::Completed, now)
     }
 
     pub(super) fn next(&self, now: Timestamp) -> Self {
@@ -568,12 +568,12 @@ impl Payment {
     }
 
     /// Ends a step that reaches no new state.
-    pub(super) fn still(self) -> Transition {
+    pub(super) fn in_same_state(self) -> Transition {
         Transition { payment: self, event: None, exception: None, effects: Vec::new(), rows: Vec::new() }
     }
 
     /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
-    pub(super) fn moved(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
+    pub(super) fn in_state(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;
         self.previous_state = Some(before.state);

@@ -50,20 +50,20 @@ pub struct Cancellation {
 impl Payment {
     /// Returns the request to cancel that is undecided or in force; none once it was dropped.
     #[must_use]
-    pub fn standing_cancellation(&self) -> Option<&Cancellation> {
+    pub fn active_cancellation(&self) -> Option<&Cancellation> {
         self.cancellation.as_ref().filter(|request| request.dropped_at.is_none())
     }
 
     /// Returns the request to cancel that waits for the block that decides it.
     #[must_use]
-    pub fn undecided_cancellation(&self) -> Option<&Cancellation> {
-        self.standing_cancellation().filter(|_| self.state == State::Pending)
+    pub fn pending_cancellation(&self) -> Option<&Cancellation> {
+        self.active_cancellation().filter(|_| self.state == State::Pending)
     }
 
     /// Returns the time that an irreversible block must have passed to end the session.
     #[must_use]
     pub fn due_at(&self) -> Timestamp {
-        self.undecided_cancellation().map_or_else(|| self.deadline(), |request| request.cutoff)
+        self.pending_cancellation().map_or_else(|| self.deadline(), |request| request.cutoff)
     }
 
     pub(super) fn cancel(
@@ -78,7 +78,7 @@ impl Payment {
             State::Pending => {}
             state => return Err(Rejection::NotPending { id, state }),
         }
-        if self.undecided_cancellation().is_some() {
+        if self.pending_cancellation().is_some() {
             return Err(Rejection::AlreadyCancelled { id });
         }
         if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("cancel-ignores-claim")) {
@@ -96,9 +96,9 @@ impl Payment {
         let mut next = self.next(now);
         next.cancellation = Some(Cancellation { by, requested_at: now, cutoff, dropped_at: None });
         if mutant!("cancelled-at-once") {
-            return Ok(next.moved(self, State::UserCancelled, now));
+            return Ok(next.in_state(self, State::UserCancelled, now));
         }
-        Ok(next.still())
+        Ok(next.in_same_state())
     }
 
     pub(super) fn report_wallet(&self, now: Timestamp) -> Result<Transition, Rejection> {
@@ -106,7 +106,7 @@ impl Payment {
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id, state: self.state });
         }
-        if let Some(request) = self.undecided_cancellation() {
+        if let Some(request) = self.pending_cancellation() {
             return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
         }
         if self.is_expired(now) {
@@ -115,7 +115,7 @@ impl Payment {
         if self.wallet_opened_at.is_some() {
             return Err(Rejection::Unchanged { id });
         }
-        Ok(Self { wallet_opened_at: Some(now), ..self.next(now) }.still())
+        Ok(Self { wallet_opened_at: Some(now), ..self.next(now) }.in_same_state())
     }
 
     /// Decides the request to cancel: every transfer up to `irreversible_time`, which is later than its cutoff, is stored.
@@ -125,7 +125,7 @@ impl Payment {
         now: Timestamp,
     ) -> Result<Transition, Rejection> {
         let mut next = self.next(now);
-        if self.counted_finally() == 0 || mutant!("cancel-decided-despite-money") {
+        if self.irreversible_counted_units() == 0 || mutant!("cancel-decided-despite-money") {
             // Whatever comes to be final from here on has missed the cutoff, and has missed the deadline no more than that.
             for credit in &mut next.transfers {
                 let is_open = credit.disposition == Disposition::Counted && credit.finality != Finality::Irreversible;
@@ -133,7 +133,7 @@ impl Payment {
                     credit.disposition = Disposition::AfterCancel;
                 }
             }
-            return Ok(next.moved(self, State::UserCancelled, now));
+            return Ok(next.in_state(self, State::UserCancelled, now));
         }
         next.drop_cancellation(now);
         // The session goes on as if nobody had asked: what missed only the cutoff counts, in the order of the chain.
@@ -147,14 +147,14 @@ impl Payment {
         }
         Ok(match paid_by {
             Some(tx_id) => next.completed(self, tx_id, now),
-            None if irreversible_time > self.deadline() => next.moved(self, State::SystemCancelled, now),
-            None => next.still(),
+            None if irreversible_time > self.deadline() => next.in_state(self, State::SystemCancelled, now),
+            None => next.in_same_state(),
         })
     }
 
     /// Ends the request of a session that was paid in time: what came after the cutoff is surplus.
     pub(super) fn drop_cancellation_when_paid(&mut self, now: Timestamp) {
-        if self.standing_cancellation().is_none() {
+        if self.active_cancellation().is_none() {
             return;
         }
         self.drop_cancellation(now);
@@ -176,12 +176,12 @@ impl Payment {
     fn after_cutoff(&self) -> Vec<usize> {
         let missed = |at: &usize| self.transfers[*at].disposition == Disposition::AfterCancel;
         let mut found: Vec<_> = (0..self.transfers.len()).filter(missed).collect();
-        found.sort_by_key(|at| self.transfers[*at].block.map(|block| block.place));
+        found.sort_by_key(|at| self.transfers[*at].block.map(|block| block.position));
         found
     }
 
     /// Returns the money for the merchant that counts and is final, smallest units.
-    fn counted_finally(&self) -> u64 {
+    fn irreversible_counted_units(&self) -> u64 {
         let counted = self.totals().with(Disposition::Counted).irreversible_units;
         u64::try_from(counted).unwrap_or(u64::MAX)
     }

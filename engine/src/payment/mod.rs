@@ -2,8 +2,8 @@
 
 mod announce;
 mod apply;
-mod astray;
 mod cancellation;
+mod resolution;
 mod totals;
 mod view;
 
@@ -14,8 +14,10 @@ use std::{sync::Arc, time::Duration};
 
 pub use announce::{Event, ExceptionEvent};
 pub use apply::{Command, Effect, Rejection, Transition};
-pub use astray::{Accepted, Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
 pub use cancellation::{Cancellation, Canceller};
+pub use resolution::{
+    Acceptance, Assignment, NOTE_MAX_CHARS, Refund, RefundCalculator, RefundDue, RefundPlan, Resolution, ResolutionKind,
+};
 pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};
 pub use view::Exception;
 
@@ -23,10 +25,10 @@ use crate::{
     account::AccountName,
     fields::{self, Metadata, UrlRule, Violation},
     ids::{MerchantId, PaymentId, SlugToken},
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     money::{Currency, FeePercent, HbdPrice, HivePrice, Money, usd_cents},
     time::Timestamp,
-    x402::Proof,
+    x402::PayerProof,
 };
 
 /// Where a session stands. The last four never change again.
@@ -146,7 +148,7 @@ pub struct Payment {
     /// How many transfers it had when its exceptions were last decided about.
     pub decided_transfers: u64,
     /// What the merchant accepted as it came; it stays accepted when something new has to be decided about.
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<Acceptance>,
     /// What was sent back to its payers, in the order we learnt of it.
     pub refunds: Vec<Refund>,
     /// Whether it collects a merchant's fees for the operator: such a session is no sale.
@@ -294,7 +296,7 @@ pub struct Credit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditBlock {
     /// Where in the chain.
-    pub place: Place,
+    pub position: ChainPosition,
     /// The block's time.
     pub time: Timestamp,
 }
@@ -309,7 +311,7 @@ pub struct Claim {
     /// The payer's own name for the payment, unique among the claims of one payee.
     pub identifier: Option<String>,
     /// What its payer is recognized by when it shows the payment again.
-    pub proof: Proof,
+    pub proof: PayerProof,
     /// Who signed.
     pub payer: AccountName,
     /// The transfers it holds, as verified.

@@ -10,14 +10,14 @@ use super::*;
 use crate::{
     hive::Pack,
     ids::EventId,
-    ledger::{Place, Transfer, memo_of},
+    ledger::{ChainPosition, Transfer, memo_of},
     money::{Currency::*, FeePercent},
 };
 
-mod astray;
 mod cancelling;
 mod cases;
 mod many;
+mod resolution;
 
 const OPENED: u64 = 1_000_000;
 const EXPIRES: u64 = OPENED + 1_800;
@@ -76,7 +76,7 @@ fn split() -> Payment {
 fn transfer(n: u8, units: u64, seconds: u64) -> Transfer {
     Transfer {
         tx_id: tx(n),
-        place: Place { block_num: u32::try_from(seconds / 3).unwrap(), tx_in_block: 0, op_in_tx: 0 },
+        position: ChainPosition { block_num: u32::try_from(seconds / 3).unwrap(), tx_in_block: 0, op_in_tx: 0 },
         block_time: at(seconds),
         from: name("alice"),
         to: name("blue.mugs"),
@@ -98,7 +98,7 @@ fn claim(n: u8, transfers: &[(&str, u64)]) -> Arc<Claim> {
         tx_id: tx(n),
         nonce: format!("nonce-{n}"),
         identifier: None,
-        proof: Proof { pack: Pack::Legacy, digest: [n; 32], keys: BTreeSet::new() },
+        proof: PayerProof { pack: Pack::Legacy, digest: [n; 32], keys: BTreeSet::new() },
         payer: name("agent.one"),
         transfers: transfers
             .iter()
@@ -118,7 +118,7 @@ fn claim(n: u8, transfers: &[(&str, u64)]) -> Arc<Claim> {
 }
 
 fn block_at(seconds: u64) -> Option<CreditBlock> {
-    Some(CreditBlock { place: transfer(0, 1, seconds).place, time: at(seconds) })
+    Some(CreditBlock { position: transfer(0, 1, seconds).position, time: at(seconds) })
 }
 
 /// A session under test, with what the steps so far gave, and the rows of its transfers as a store would keep them.
@@ -137,7 +137,7 @@ impl Case {
     fn then(mut self, command: Command, seconds: u64) -> Self {
         let mut known = self.loaded(&command);
         let mut step = known.apply(&command, at(seconds)).unwrap();
-        if known.overlooks_unlisted(&step.payment) {
+        if known.needs_unlisted_rows(&step.payment) {
             for (key, row) in &self.rows {
                 if row.awaits_cancellation() && known.listed(key.0, key.1).is_none() {
                     known.load(row.clone());
@@ -164,7 +164,7 @@ impl Case {
     /// Returns the session with the rows that a command concerns, as a store gives them.
     fn loaded(&self, command: &Command) -> Payment {
         let mut payment = self.payment.clone();
-        for key in payment.rows_wanted(command) {
+        for key in payment.required_rows(command) {
             if let Some(row) = self.rows.get(&key) {
                 payment.load(row.clone());
             }
@@ -238,7 +238,7 @@ fn creation_opens_a_pending_session_with_an_expiry() {
 
 #[test]
 fn pending_to_processing_to_completed() {
-    let case = claimed().then(Command::Lose { tx_id: tx(5) }, OPENED + 21).is(State::Processing, &[]);
+    let case = claimed().then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21).is(State::Processing, &[]);
     let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: block_at(OPENED + 30) };
     let case = case.then(settle, OPENED + 33).is(State::Completed, &[]);
     let states: Vec<_> = case.events.iter().map(|e| (e.from, e.to, e.sequence)).collect();
@@ -248,9 +248,9 @@ fn pending_to_processing_to_completed() {
 
 #[test]
 fn processing_to_failed() {
-    let bury = |seconds| Command::Bury { tx_id: tx(5), irreversible_time: at(seconds) };
+    let bury = |seconds| Command::MarkExpired { tx_id: tx(5), irreversible_time: at(seconds) };
     claimed()
-        .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
+        .then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21)
         .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, ends_at: at(OPENED + 600) })
         .then(bury(OPENED + 603), OPENED + 603)
         .is(State::Failed, &[]);
@@ -312,8 +312,8 @@ fn terminal_is_terminal() {
         Case::of(open()).then(cancel(), OPENED + 5).then(expire(OPENED + 21), OPENED + 24),
         Case::of(open()).then(expire(EXPIRES + 3), EXPIRES + 3),
         claimed()
-            .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
-            .then(Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603),
+            .then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21)
+            .then(Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603),
     ];
     for end in ends {
         let before = end.payment.state;
@@ -325,10 +325,10 @@ fn terminal_is_terminal() {
             paid(77, 1_000, OPENED + 30),
             paid(78, 1_000, EXPIRES + 30),
             Command::Claim(claim(9, &[("blue.mugs", 1_000)])),
-            Command::Lose { tx_id: tx(5) },
+            Command::MarkUnknown { tx_id: tx(5) },
             refuse(),
             Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: None },
-            Command::Bury { tx_id: tx(5), irreversible_time: at(EXPIRES) },
+            Command::MarkExpired { tx_id: tx(5), irreversible_time: at(EXPIRES) },
         ];
         for command in commands {
             if let Ok(step) = end.payment.apply(&command, at(EXPIRES + 9_000)) {
@@ -360,7 +360,7 @@ fn a_transfer_that_the_scanner_found_is_a_wallets_and_cannot_be_claimed() {
     let claim = || Command::Claim(claim(5, &[("blue.mugs", 400)]));
     let detected = || Rejection::Detected { id: ID };
     let seen = credit(transfer(5, 400, OPENED + 9), Finality::Reversible);
-    let orphaned = Command::Orphan { tx_id: tx(5), op_in_tx: transfer(5, 400, OPENED + 9).place.op_in_tx };
+    let orphaned = Command::Orphan { tx_id: tx(5), op_in_tx: transfer(5, 400, OPENED + 9).position.op_in_tx };
     Case::of(open())
         .then(seen, OPENED + 9)
         .refused(claim(), OPENED + 10, detected())
@@ -413,7 +413,7 @@ fn a_sighting_in_a_block_completes_a_claim_that_asks_for_no_more() {
     assert_eq!(seen(ClaimFinality::Irreversible), State::Pending);
     let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 30) };
     claimed()
-        .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
+        .then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21)
         .then(credit(seen, Finality::Reversible), OPENED + 30)
         .is(State::Processing, &[]);
 }
@@ -430,15 +430,15 @@ fn a_definite_refusal_frees_the_session_for_another_claim() {
 #[test]
 fn after_an_unknown_outcome_a_nodes_refusal_is_not_enough() {
     let processing = Rejection::NotPending { id: ID, state: State::Processing };
-    claimed().then(Command::Lose { tx_id: tx(5) }, OPENED + 21).refused(refuse(), OPENED + 22, processing);
+    claimed().then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21).refused(refuse(), OPENED + 22, processing);
 }
 
 #[test]
 fn a_failed_session_whose_transaction_appears_all_the_same_is_paid_after_failure() {
     let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 600) };
     claimed()
-        .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
-        .then(Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603)
+        .then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21)
+        .then(Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603)
         .then(credit(seen, Finality::Irreversible), OPENED + 700)
         .is(State::Failed, &["paid_after_failure"])
         .sums(0, 1_000, 0, 1_000);
@@ -461,7 +461,7 @@ fn a_completed_session_whose_transaction_vanishes_says_so_and_stays_completed() 
     let case = claimed()
         .then(settle, OPENED + 2)
         .is(State::Completed, &[])
-        .then(Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603)
+        .then(Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603)
         .is(State::Completed, &["settlement_reversed"]);
     assert_eq!(case.payment.transfers[0].finality, Finality::Orphaned);
 }
@@ -488,7 +488,7 @@ fn a_completion_on_a_nodes_word_is_noted_again_when_its_block_is_final_or_after_
 
 fn fee(n: u8, units: u64) -> Command {
     let mut transfer = Transfer { to: name("fee.collector"), ..transfer(n, units, OPENED + 9) };
-    transfer.place.op_in_tx = 1;
+    transfer.position.op_in_tx = 1;
     credit(transfer, Finality::Irreversible)
 }
 

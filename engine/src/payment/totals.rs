@@ -2,7 +2,7 @@
 //!
 //! Anybody can send money with a public memo, so a payment may have any number of transfers. Each is a row in the store.
 //! The snapshot lists at most [`LISTED_TRANSFERS_MAX`] of them and keeps the totals of the others. A command that
-//! concerns a transfer that is not listed needs its row: [`Payment::rows_wanted`] names it, [`Payment::load`] adds it.
+//! concerns a transfer that is not listed needs its row: [`Payment::required_rows`] names it, [`Payment::load`] adds it.
 
 use super::{Command, Credit, Disposition, Finality, Payment, Route, State};
 use crate::{ledger::TxId, mutant};
@@ -134,13 +134,13 @@ impl Payment {
     /// Returns the transfers that a command concerns and the snapshot does not list: where the payment has such a
     /// transfer, its row must be [loaded](Self::load) before the command is applied.
     #[must_use]
-    pub fn rows_wanted(&self, command: &Command) -> Vec<(TxId, u32)> {
+    pub fn required_rows(&self, command: &Command) -> Vec<(TxId, u32)> {
         if self.unlisted.is_none() {
             return Vec::new();
         }
         let mut wanted = match command {
-            Command::Credit { transfer, .. } => vec![(transfer.tx_id, transfer.place.op_in_tx)],
-            Command::Attach(attachment) => vec![(attachment.transfer.tx_id, attachment.transfer.place.op_in_tx)],
+            Command::Credit { transfer, .. } => vec![(transfer.tx_id, transfer.position.op_in_tx)],
+            Command::Assign(assignment) => vec![(assignment.transfer.tx_id, assignment.transfer.position.op_in_tx)],
             Command::Orphan { tx_id, op_in_tx } => vec![(*tx_id, *op_in_tx)],
             Command::Claim(claim) => claim.transfers.iter().map(|transfer| (claim.tx_id, transfer.op_in_tx)).collect(),
             // What is claimed is listed.
@@ -154,11 +154,11 @@ impl Payment {
     /// about, because they are not listed: each that [waits for it](Credit::awaits_cancellation) must be
     /// [loaded](Self::load) and the step taken again.
     #[must_use]
-    pub fn overlooks_unlisted(&self, next: &Self) -> bool {
+    pub fn needs_unlisted_rows(&self, next: &Self) -> bool {
         let Some(unlisted) = &self.unlisted else { return false };
-        let is_decided = next.state == State::UserCancelled || next.standing_cancellation().is_none();
+        let is_decided = next.state == State::UserCancelled || next.active_cancellation().is_none();
         let missed = [Disposition::AfterCancel, Disposition::Late].map(|missed| unlisted.with(missed).transfers);
-        self.undecided_cancellation().is_some() && is_decided && (missed != [0, 0] || unlisted.reversible > 0)
+        self.pending_cancellation().is_some() && is_decided && (missed != [0, 0] || unlisted.reversible > 0)
     }
 
     /// Lists a transfer that the totals of the unlisted ones hold, in the order of the others. The next step decides
@@ -194,7 +194,7 @@ impl Payment {
 
     /// Keeps few transfers listed: those of the claimed transaction, then those that completed the payment, then what
     /// agents paid, then the newest.
-    pub(super) fn list_few(&mut self) {
+    pub(super) fn trim_listed(&mut self) {
         for credit in &mut self.transfers {
             credit.memo = shown_memo(std::mem::take(&mut credit.memo));
         }

@@ -94,7 +94,7 @@ impl Payment {
     }
 
     fn counted_units(&self, sum_of: impl Fn(&DispositionTotals) -> u128) -> u64 {
-        let sum = |disposition| narrow(sum_of(&self.totals_with(disposition)));
+        let sum = |disposition| saturate(sum_of(&self.totals_with(disposition)));
         // A collected fee is part of the price; beyond the quoted fee it is the operator's windfall, not the payer's.
         sum(Disposition::Counted).saturating_add(sum(Disposition::Fee).min(self.quote.fee_units))
     }
@@ -144,7 +144,7 @@ impl Payment {
     }
 
     fn units_with(&self, dispositions: &[Disposition]) -> u64 {
-        let sums = dispositions.iter().map(|disposition| narrow(self.totals_with(*disposition).seen_units));
+        let sums = dispositions.iter().map(|disposition| saturate(self.totals_with(*disposition).seen_units));
         sums.fold(0, u64::saturating_add)
     }
 
@@ -181,7 +181,7 @@ impl Payment {
     /// Returns when it completed and its worth in US cents: what it adds to its merchant's volume. A session that collects
     /// fees for the operator adds nothing.
     #[must_use]
-    pub fn turnover(&self) -> Option<(Timestamp, u64)> {
+    pub fn completed_volume(&self) -> Option<(Timestamp, u64)> {
         let at = self.completed_at.filter(|_| self.state == State::Completed && !self.is_invoice)?;
         Some((at, self.quote.usd_cents))
     }
@@ -195,7 +195,7 @@ impl Payment {
     /// Says whether the ledger still has to decide something of it: an open claim, or a transfer in a block that can
     /// still change.
     #[must_use]
-    pub fn is_undecided(&self) -> bool {
+    pub fn awaits_finality(&self) -> bool {
         self.claim.is_some()
             || self.unlisted.as_ref().is_some_and(|unlisted| unlisted.reversible > 0)
             || self.transfers.iter().any(|credit| credit.finality == Finality::Reversible)
@@ -210,6 +210,6 @@ impl Payment {
 }
 
 /// Returns a sum as the interface shows it: more than it can hold is the most it can.
-fn narrow(units: u128) -> u64 {
+fn saturate(units: u128) -> u64 {
     u64::try_from(units).unwrap_or(u64::MAX)
 }

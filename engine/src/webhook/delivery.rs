@@ -84,7 +84,7 @@ impl DeliveryState {
 
 /// A delivery as the log keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logged {
+pub struct DeliveryRecord {
     /// The delivery; where it does not wait, `due_at` is when it was last due.
     pub delivery: Delivery,
     /// Where it stands.
@@ -93,7 +93,7 @@ pub struct Logged {
     pub last: Option<(Outcome, Timestamp)>,
 }
 
-impl Logged {
+impl DeliveryRecord {
     /// Returns a delivery that waits for its first attempt.
     #[must_use]
     pub const fn new(delivery: Delivery) -> Self {
@@ -129,7 +129,7 @@ impl Logged {
 
     /// Says whether it still waits where it stood when `seen` was read: nobody has attempted, held or given it up since.
     #[must_use]
-    pub fn waits_as(&self, seen: &Delivery) -> bool {
+    pub fn is_unattempted_since(&self, seen: &Delivery) -> bool {
         self.state == DeliveryState::Pending
             && (self.delivery.event, self.delivery.attempts) == (seen.event, seen.attempts)
             && self.delivery.due_at == seen.due_at
@@ -137,7 +137,7 @@ impl Logged {
 
     /// Says whether it may be replayed and nobody has attempted it since `seen` was read.
     #[must_use]
-    pub fn replays_as(&self, seen: &Delivery) -> bool {
+    pub fn is_replayable_since(&self, seen: &Delivery) -> bool {
         self.is_replayable() && self.delivery.attempts == seen.attempts
     }
 
@@ -300,7 +300,7 @@ pub fn body_digest(body: &[u8]) -> [u8; 32] {
 
 /// What follows an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     /// The receiver has it.
     Delivered,
     /// Try again then.
@@ -315,22 +315,22 @@ impl Delivery {
     /// Decides what follows an attempt that ended at `now`. `random` spreads retries by ±20 %, so that receivers that
     /// failed together are not called together.
     #[must_use]
-    pub fn after(&self, outcome: Outcome, now: Timestamp, random: u16) -> Next {
+    pub fn after(&self, outcome: Outcome, now: Timestamp, random: u16) -> RetryDecision {
         let retry_after = match outcome {
-            Outcome::Accepted { .. } => return Next::Delivered,
-            Outcome::Refused { status: 410, .. } => return Next::DisableEndpoint,
+            Outcome::Accepted { .. } => return RetryDecision::Delivered,
+            Outcome::Refused { status: 410, .. } => return RetryDecision::DisableEndpoint,
             Outcome::Refused { retry_after, .. } => retry_after,
-            Outcome::Timeout if mutant!("timeout-is-success") => return Next::Delivered,
+            Outcome::Timeout if mutant!("timeout-is-success") => return RetryDecision::Delivered,
             _ => None,
         };
         if mutant!("gives-up-after-four") && self.attempts >= 3 {
-            return Next::GiveUp;
+            return RetryDecision::GiveUp;
         }
         if self.trigger != Trigger::Auto && !mutant!("redelivery-is-retried") {
-            return Next::GiveUp;
+            return RetryDecision::GiveUp;
         }
         let made = self.attempts.saturating_sub(self.schedule_from);
-        let Some(&base) = SCHEDULE.get(made as usize + 1) else { return Next::GiveUp };
+        let Some(&base) = SCHEDULE.get(made as usize + 1) else { return RetryDecision::GiveUp };
         let overloaded = matches!(outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
         let least = if overloaded { OVERLOAD_WAIT } else { Duration::ZERO };
         let base = base.max(least);
@@ -338,7 +338,7 @@ impl Delivery {
             Some(asked) => asked.clamp(base, base * 2),
             None => jittered(base, random).max(least),
         };
-        Next::RetryAt(now + wait)
+        RetryDecision::RetryAt(now + wait)
     }
 }
 
@@ -374,9 +374,9 @@ mod tests {
         assert_eq!(total.as_secs(), 75 * 3_600 + 35 * 60 + 5);
         for (attempts, wait) in SCHEDULE.iter().skip(1).enumerate() {
             let next = delivery(u32::try_from(attempts).unwrap()).after(FAILED, Timestamp::EPOCH, MIDDLE);
-            assert_eq!(next, Next::RetryAt(Timestamp::EPOCH + *wait));
+            assert_eq!(next, RetryDecision::RetryAt(Timestamp::EPOCH + *wait));
         }
-        assert_eq!(delivery(9).after(FAILED, Timestamp::EPOCH, MIDDLE), Next::GiveUp);
+        assert_eq!(delivery(9).after(FAILED, Timestamp::EPOCH, MIDDLE), RetryDecision::GiveUp);
     }
 
     #[test]
@@ -391,7 +391,7 @@ mod tests {
             for (random, waited) in [(0, 60), (MIDDLE, 60), (400, 72)] {
                 assert_eq!(
                     delivery(0).after(outcome, Timestamp::EPOCH, random),
-                    Next::RetryAt(Timestamp::from_seconds(waited))
+                    RetryDecision::RetryAt(Timestamp::from_seconds(waited))
                 );
             }
         }
@@ -401,18 +401,21 @@ mod tests {
     fn what_a_merchant_asked_for_is_sent_once() {
         for trigger in [Trigger::Manual, Trigger::Test] {
             let delivery = Delivery { trigger, ..delivery(0) };
-            assert_eq!(delivery.after(FAILED, Timestamp::EPOCH, MIDDLE), Next::GiveUp);
-            assert_eq!(delivery.after(Outcome::Accepted { status: 200 }, Timestamp::EPOCH, 0), Next::Delivered);
+            assert_eq!(delivery.after(FAILED, Timestamp::EPOCH, MIDDLE), RetryDecision::GiveUp);
+            assert_eq!(
+                delivery.after(Outcome::Accepted { status: 200 }, Timestamp::EPOCH, 0),
+                RetryDecision::Delivered
+            );
         }
     }
 
     #[test]
     fn a_replayed_delivery_counts_on_and_begins_its_schedule_anew() {
-        let failed = Logged { state: DeliveryState::Failed, ..Logged::new(delivery(10)) };
+        let failed = DeliveryRecord { state: DeliveryState::Failed, ..DeliveryRecord::new(delivery(10)) };
         let replayed = failed.replayed(Timestamp::from_seconds(7));
         assert_eq!((replayed.state, replayed.delivery.attempts), (DeliveryState::Pending, 10));
         let next = replayed.delivery.after(FAILED, Timestamp::EPOCH, MIDDLE);
-        assert_eq!(next, Next::RetryAt(Timestamp::from_seconds(5)));
+        assert_eq!(next, RetryDecision::RetryAt(Timestamp::from_seconds(5)));
         assert!(failed.is_replayable() && !replayed.is_replayable());
     }
 
@@ -422,19 +425,19 @@ mod tests {
         for (seconds, waited) in [(1, 300), (400, 400), (9_999, 600)] {
             assert_eq!(
                 delivery(1).after(asked(seconds), Timestamp::EPOCH, 0),
-                Next::RetryAt(Timestamp::from_seconds(waited))
+                RetryDecision::RetryAt(Timestamp::from_seconds(waited))
             );
         }
     }
 
     #[test]
     fn success_ends_it_and_gone_disables_the_endpoint() {
-        assert_eq!(delivery(3).after(Outcome::Accepted { status: 204 }, Timestamp::EPOCH, 0), Next::Delivered);
+        assert_eq!(delivery(3).after(Outcome::Accepted { status: 204 }, Timestamp::EPOCH, 0), RetryDecision::Delivered);
         let gone = Outcome::Refused { status: 410, retry_after: None };
-        assert_eq!(delivery(0).after(gone, Timestamp::EPOCH, 0), Next::DisableEndpoint);
+        assert_eq!(delivery(0).after(gone, Timestamp::EPOCH, 0), RetryDecision::DisableEndpoint);
         assert_eq!(
             delivery(0).after(Outcome::Blocked, Timestamp::EPOCH, MIDDLE),
-            Next::RetryAt(Timestamp::from_seconds(5))
+            RetryDecision::RetryAt(Timestamp::from_seconds(5))
         );
     }
 }

@@ -19,7 +19,7 @@ const WARN_AGAIN_AFTER: Duration = Duration::from_secs(72 * 3_600);
 
 /// What is known of a merchant's endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct EndpointHealth {
     /// Why nothing is sent there any more, and since when.
     pub disabled: Option<(DisableReason, Timestamp)>,
     /// The first failure since the last success.
@@ -76,7 +76,7 @@ impl Warning {
     }
 }
 
-impl Endpoint {
+impl EndpointHealth {
     /// Returns what is known after an attempt of a delivery.
     #[must_use]
     pub fn after(&self, delivery: &Delivery, attempt: &Attempt) -> Self {
@@ -97,7 +97,7 @@ impl Endpoint {
         next.last_failure_at = Some(at);
         // What a merchant tries out says nothing of what is sent by itself.
         if delivery.trigger == Trigger::Auto {
-            let event_at = delivery.event.made_at();
+            let event_at = delivery.event.created_at();
             let since = *next.failing_since.get_or_insert(at);
             if mutant!("failing-since-the-last-failure") {
                 next.failing_since = Some(at);
@@ -189,8 +189,8 @@ mod tests {
     const TAKEN: Outcome = Outcome::Accepted { status: 204 };
 
     /// An endpoint that fails every hour from 0 to `hours`, each time with an event of the hour the closure says.
-    fn failing(hours: u64, event_hour: impl Fn(u64) -> u64) -> Endpoint {
-        (0..=hours).fold(Endpoint::default(), |endpoint, hour| {
+    fn failing(hours: u64, event_hour: impl Fn(u64) -> u64) -> EndpointHealth {
+        (0..=hours).fold(EndpointHealth::default(), |endpoint, hour| {
             endpoint.after(&delivery(Trigger::Auto, event_hour(hour)), &attempt(FAILED, hour))
         })
     }
@@ -207,7 +207,7 @@ mod tests {
         assert!(failing(200, |_| 0).is_enabled(), "a single event");
         assert!(failing(200, |hour| hour.min(11)).is_enabled(), "events within 12 hours");
         assert!(!failing(200, |hour| hour.min(12)).is_enabled());
-        let seldom = (0..19).fold(Endpoint::default(), |endpoint, n| {
+        let seldom = (0..19).fold(EndpointHealth::default(), |endpoint, n| {
             endpoint.after(&delivery(Trigger::Auto, n * 24), &attempt(FAILED, n * 24))
         });
         assert!(seldom.is_enabled(), "19 attempts in 18 days");
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_a_merchant_tries_out_counts_for_nothing_but_a_success() {
-        let tried = (0..300).fold(Endpoint::default(), |endpoint, hour| {
+        let tried = (0..300).fold(EndpointHealth::default(), |endpoint, hour| {
             endpoint.after(&delivery(Trigger::Test, hour), &attempt(FAILED, hour))
         });
         assert_eq!((tried.failing_since, tried.failed_attempts, tried.is_enabled()), (None, 0, true));
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn gone_disables_at_once() {
         let gone = attempt(Outcome::Refused { status: 410, retry_after: None }, 1);
-        let disabled = Endpoint::default().after(&delivery(Trigger::Auto, 1), &gone).disabled;
+        let disabled = EndpointHealth::default().after(&delivery(Trigger::Auto, 1), &gone).disabled;
         assert_eq!(disabled, Some((DisableReason::Gone, gone.ended_at)));
     }
 
@@ -246,8 +246,9 @@ mod tests {
 
     #[test]
     fn the_breaker_opens_after_ten_failures_of_the_transport_and_closes_with_a_success() {
-        let fail = |endpoint: &Endpoint, outcome| endpoint.after(&delivery(Trigger::Auto, 0), &attempt(outcome, 0));
-        let mut endpoint = Endpoint::default();
+        let fail =
+            |endpoint: &EndpointHealth, outcome| endpoint.after(&delivery(Trigger::Auto, 0), &attempt(outcome, 0));
+        let mut endpoint = EndpointHealth::default();
         for outcome in
             [Outcome::Timeout, Outcome::ConnectionRefused, Outcome::Tls, Outcome::Dns, Outcome::Blocked].repeat(2)
         {
@@ -257,7 +258,7 @@ mod tests {
         assert!(endpoint.is_breaker_open());
         assert!(fail(&endpoint, FAILED).is_breaker_open(), "an answer is no success");
         assert!(!fail(&endpoint, TAKEN).is_breaker_open());
-        let nine = (0..9).fold(Endpoint::default(), |endpoint, _| fail(&endpoint, Outcome::Timeout));
+        let nine = (0..9).fold(EndpointHealth::default(), |endpoint, _| fail(&endpoint, Outcome::Timeout));
         assert_eq!(fail(&nine, FAILED).transport_failures, 0, "an answer ends the row");
     }
 }

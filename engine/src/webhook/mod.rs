@@ -3,13 +3,15 @@
 mod body;
 mod delivery;
 mod endpoint;
-mod kind;
+mod event_type;
 mod signature;
 
 pub use body::{
     AccountChange, SettledSale, account_change, exception, sale_event_id, settled, status_changed, test_event,
 };
-pub use delivery::{Attempt, Delivery, DeliveryState, Logged, Next, Outcome, SCHEDULE, Trigger, body_digest};
-pub use endpoint::{DisableReason, Endpoint, Warning};
-pub use kind::{EventType, Subscriptions};
+pub use delivery::{
+    Attempt, Delivery, DeliveryRecord, DeliveryState, Outcome, RetryDecision, SCHEDULE, Trigger, body_digest,
+};
+pub use endpoint::{DisableReason, EndpointHealth, Warning};
+pub use event_type::{EventType, Subscriptions};
 pub use signature::{Headers, MAX_PREVIOUS, Secret, Secrets, TooManySecrets};

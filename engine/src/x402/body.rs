@@ -8,16 +8,16 @@ use crate::{
 
 /// What a caller asks to verify or to settle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct FacilitatorRequest {
     /// What is paid for.
-    pub target: AskedFor,
+    pub target: PaymentTarget,
     /// The payment.
     pub payload: PaymentPayload,
 }
 
 /// What a payment is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AskedFor {
+pub enum PaymentTarget {
     /// A session of ours.
     Session(PaymentId),
     /// Requirements that the caller brings along.
@@ -56,7 +56,7 @@ impl BodyError {
     }
 }
 
-impl Asked {
+impl FacilitatorRequest {
     /// Reads a body. Unknown members are passed over, `null` counts as absent, a top-level `x402Version` is not read.
     ///
     /// # Errors
@@ -82,9 +82,9 @@ impl Asked {
     fn read(wanted: Result<&Json, &Json>, payload: &Json) -> Result<Self, Refused> {
         let read = PaymentPayload::read(payload)?;
         let target = match wanted {
-            Ok(session) => AskedFor::Session(read_session(session)?),
+            Ok(session) => PaymentTarget::Session(read_session(session)?),
             // Version 2 repeats the resource beside the payment: there it is the payer's word, and is not read.
-            Err(requirements) => AskedFor::Requirements(Requirements::read(requirements)?),
+            Err(requirements) => PaymentTarget::Requirements(Requirements::read(requirements)?),
         };
         Ok(Self { target, payload: read })
     }
@@ -117,24 +117,24 @@ mod tests {
         )
     }
 
-    fn read(members: &[&str]) -> Result<Result<Asked, Refused>, BodyError> {
-        Asked::parse(format!("{{{}}}", members.join(",")).as_bytes())
+    fn read(members: &[&str]) -> Result<Result<FacilitatorRequest, Refused>, BodyError> {
+        FacilitatorRequest::parse(format!("{{{}}}", members.join(",")).as_bytes())
     }
 
     #[test]
     fn a_body_names_a_session_or_brings_requirements() {
         let asked = read(&[SESSION, &v1(), r#""paymentRequirements":null"#, r#""x402Version":7.5"#]).unwrap().unwrap();
-        assert_eq!(asked.target, AskedFor::Session(PaymentId::from_bits(2)));
+        assert_eq!(asked.target, PaymentTarget::Session(PaymentId::from_bits(2)));
         let asked = read(&[V1_REQUIREMENTS, &v1()]).unwrap().unwrap();
-        let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+        let PaymentTarget::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
         assert_eq!((requirements.resource.as_str(), requirements.amount.units), ("/a", 1_000));
         let asked = read(&[V2_REQUIREMENTS, &v2()]).unwrap().unwrap();
-        let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+        let PaymentTarget::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
         assert_eq!(requirements.resource, "", "what stands beside the payment is the payer's word");
         for resource in [r#""https://x.example/b""#, r#"{"url":"https://x.example/b"}"#] {
             let own = V2_REQUIREMENTS.replace("\"asset\"", &format!("\"resource\":{resource},\"asset\""));
             let asked = read(&[&own, &v2()]).unwrap().unwrap();
-            let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+            let PaymentTarget::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
             assert_eq!(requirements.resource, "https://x.example/b", "the server's own word");
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(read(&[SESSION]), Err(BodyError::NoPayload));
         assert_eq!(read(&[SESSION, r#""paymentPayload":null"#]), Err(BodyError::NoPayload));
         for no_object in ["[]", "null", "7", "\"x\""] {
-            assert_eq!(Asked::parse(no_object.as_bytes()), Err(BodyError::NotAnObject), "{no_object}");
+            assert_eq!(FacilitatorRequest::parse(no_object.as_bytes()), Err(BodyError::NotAnObject), "{no_object}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn attack_27_a_body_that_can_be_read_in_two_ways_is_no_body() {
         let deep = format!(r#""x":{}{}"#, "[".repeat(17), "]".repeat(17));
         for bad in ["", "{", &format!(r#"{{{SESSION},{SESSION}}}"#), &format!("{{{deep}}}"), "{} {}", "{\"a\":1e999}"] {
-            assert!(matches!(Asked::parse(bad.as_bytes()), Err(BodyError::NotJson(_))), "{bad}");
+            assert!(matches!(FacilitatorRequest::parse(bad.as_bytes()), Err(BodyError::NotJson(_))), "{bad}");
         }
     }
 

@@ -67,7 +67,7 @@ impl Expected {
 
 /// A transaction that passed the local checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Presented {
+pub struct CheckedPayment {
     /// Who pays.
     pub payer: AccountName,
     /// The transfers, in order.
@@ -88,7 +88,7 @@ impl Expected {
         nonce: &str,
         now: Timestamp,
         max_expiration: Duration,
-    ) -> Result<Presented, Refused> {
+    ) -> Result<CheckedPayment, Refused> {
         let transfers = self.check_operations(transaction)?;
         let payer = check_sender(&transfers)?;
         self.check_self_payment(&payer)?;
@@ -109,7 +109,7 @@ impl Expected {
                 memo: transfer.memo.clone(),
             })
         });
-        Ok(Presented { transfers: claimed.collect::<Result<_, Refused>>()?, payer })
+        Ok(CheckedPayment { transfers: claimed.collect::<Result<_, Refused>>()?, payer })
     }
 
     fn check_operations<'a>(&self, transaction: &'a Transaction) -> Result<Vec<&'a Transfer>, Refused> {
@@ -227,9 +227,9 @@ impl Expected {
 
 /// Says whether the memo binds the transfer to the session by name. An unbound one could be anybody's.
 #[must_use]
-pub fn is_bound(expected: &Expected, presented: &Presented) -> bool {
+pub fn is_bound(expected: &Expected, checked: &CheckedPayment) -> bool {
     let MemoRule::Session(session) = expected.memo else { return false };
-    presented.transfers.iter().any(|transfer| transfer.to == expected.pay_to && transfer.memo == memo_of(session))
+    checked.transfers.iter().any(|transfer| transfer.to == expected.pay_to && transfer.memo == memo_of(session))
 }
 
 /// Says whether a memo names a session of ours, or could be read so. An encrypted one cannot: nobody reads it.
@@ -332,15 +332,15 @@ pub fn authorize(
 ///
 /// # Errors
 /// [`Reason::InsufficientFunds`].
-pub fn check_balance(presented: &Presented, balances: &[Money]) -> Result<(), Refused> {
+pub fn check_balance(checked: &CheckedPayment, balances: &[Money]) -> Result<(), Refused> {
     for currency in Currency::ALL {
-        let asked = presented.transfers.iter().filter(|transfer| transfer.money.currency == currency);
+        let asked = checked.transfers.iter().filter(|transfer| transfer.money.currency == currency);
         let asked = asked.fold(0u64, |sum, transfer| sum.saturating_add(transfer.money.units));
         let has = balances.iter().find(|balance| balance.currency == currency).map_or(0, |balance| balance.units);
         if asked > has && !mutant!("balance-not-checked") {
             let (asked, has) = (Money::new(asked, currency), Money::new(has, currency));
-            let message = format!("{} has {has} and pays {asked}", presented.payer);
-            return Err(Refused::new(Reason::InsufficientFunds, message).by(&presented.payer));
+            let message = format!("{} has {has} and pays {asked}", checked.payer);
+            return Err(Refused::new(Reason::InsufficientFunds, message).by(&checked.payer));
         }
     }
     Ok(())

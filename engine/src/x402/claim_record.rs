@@ -7,7 +7,7 @@ use crate::{
     money::Money,
     payment::ClaimFinality,
     time::Timestamp,
-    x402::{Proof, Reason},
+    x402::{PayerProof, Reason},
 };
 
 /// A claimed transaction. Records are kept for ever, unless [`ClaimRecord::is_forgettable`].
@@ -22,7 +22,7 @@ pub struct ClaimRecord {
     /// The payer's `payment-identifier`, if any.
     pub identifier: Option<String>,
     /// Recognizes the payer when it shows the payment again.
-    pub proof: Proof,
+    pub proof: PayerProof,
     /// What the transaction pays for.
     pub purpose: Purpose,
     /// The outcome; for a session that was paid, the payment's state is authoritative.

@@ -12,14 +12,15 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-pub use body::{Asked, AskedFor, BodyError};
-pub use checks::{Expected, MemoRule, Presented, authorize, candidate_ids, check_balance, is_bound};
+pub use body::{BodyError, FacilitatorRequest, PaymentTarget};
+pub use checks::{CheckedPayment, Expected, MemoRule, authorize, candidate_ids, check_balance, is_bound};
 pub use claim_record::{ClaimOutcome, ClaimRecord, Facilitation, Purpose};
 pub use offer::{Offer, OfferFee, body_v1, requirements_v2};
 pub use payload::{
-    Accepted, HeaderError, MAX_HEADER_BYTES, PaymentPayload, Requirements, Version, decode_header, encode_header,
+    AcceptedRequirements, HeaderError, MAX_HEADER_BYTES, PaymentPayload, Requirements, Version, decode_header,
+    encode_header,
 };
-pub use proof::Proof;
+pub use proof::PayerProof;
 pub use reason::{Reason, Refused};
 
 /// The one scheme: an exact amount.
@@ -31,6 +32,6 @@ pub const NETWORK_CAIP2: &str = "hive:beeab0de000000000000000000000000";
 
 /// Says whether a text names our network.
 #[must_use]
-pub fn is_our_network(network: &str) -> bool {
+pub fn is_supported_network(network: &str) -> bool {
     network == NETWORK || network == NETWORK_CAIP2
 }

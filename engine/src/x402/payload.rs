@@ -6,7 +6,7 @@ use base64::{
     prelude::BASE64_STANDARD,
 };
 
-use super::{NETWORK, Reason, Refused, SCHEME, is_our_network};
+use super::{NETWORK, Reason, Refused, SCHEME, is_supported_network};
 use crate::{
     account::AccountName,
     hive::{DecodeError, Fault, Transaction, json::Json},
@@ -65,12 +65,12 @@ pub struct PaymentPayload {
     /// The payer's own name for the payment (extension `payment-identifier`), where it follows the rules of one.
     pub identifier: Option<String>,
     /// What the payer says it accepted (version 2).
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<AcceptedRequirements>,
 }
 
 /// The requirements a version 2 payer says it accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedRequirements {
     /// As the payer wrote it: digits of the smallest unit, or `0.050 HBD`.
     pub amount: String,
     /// The currency's code.
@@ -169,7 +169,7 @@ impl PaymentPayload {
                     (Ok(None | Some(Json::Null)), Ok(money)) => money.currency.code().to_owned(),
                     _ => text(accepted, "asset")?,
                 };
-                Ok(Accepted { amount, asset, pay_to: text(accepted, "payTo")? })
+                Ok(AcceptedRequirements { amount, asset, pay_to: text(accepted, "payTo")? })
             })
             .transpose()?;
         let payload = json.member("payload").map_err(invalid_payload)?;
@@ -250,7 +250,7 @@ impl Requirements {
             return Err(invalid_requirements(message));
         }
         if !given.is_empty() {
-            text::visible(given).map_err(|unfit| invalid_requirements(format!("resource {unfit}")))?;
+            text::visible(given).map_err(|error| invalid_requirements(format!("resource {error}")))?;
         }
         Ok(given.to_owned())
     }
@@ -259,7 +259,7 @@ impl Requirements {
     ///
     /// # Errors
     /// [`Reason::AcceptedRequirementsMismatch`].
-    pub fn check_accepted(&self, accepted: Option<&Accepted>) -> Result<(), Refused> {
+    pub fn check_accepted(&self, accepted: Option<&AcceptedRequirements>) -> Result<(), Refused> {
         let Some(accepted) = accepted else { return Ok(()) };
         let same = read_amount(&accepted.amount, Some(&accepted.asset)) == Some(self.amount)
             && accepted.pay_to == self.pay_to.as_str();
@@ -311,7 +311,7 @@ fn check_scheme(scheme: &str) -> Result<(), Refused> {
 }
 
 fn check_network(network: &str) -> Result<(), Refused> {
-    if is_our_network(network) {
+    if is_supported_network(network) {
         Ok(())
     } else {
         Err(Refused::new(Reason::InvalidNetwork, format_args!("the network must be {NETWORK}")))

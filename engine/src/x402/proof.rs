@@ -8,7 +8,7 @@ use crate::hive::{Authorized, ChainId, Pack, PublicKey, Transaction};
 /// What is stored of the signatures of a claimed transaction. The chain publishes a transaction; only the keys that
 /// signed it can sign it again, and only its payer knows the nonce beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proof {
+pub struct PayerProof {
     /// The packing that was signed.
     pub pack: Pack,
     /// The digest that was signed, over every byte of the transaction and the chain's id.
@@ -17,7 +17,7 @@ pub struct Proof {
     pub keys: BTreeSet<PublicKey>,
 }
 
-impl Proof {
+impl PayerProof {
     /// Returns the proof of a transaction whose signatures were verified.
     #[must_use]
     pub fn of(transaction: &Transaction, chain: ChainId, authorized: &Authorized) -> Self {
@@ -28,7 +28,7 @@ impl Proof {
     /// Returns whether a payload holds the same transaction, signed by the same keys, beside the same nonce. Compares
     /// parsed values: other encodings of the same payment are the same payment.
     #[must_use]
-    pub fn is_shown_by(&self, nonce: &str, payload: &PaymentPayload, chain: ChainId) -> bool {
+    pub fn matches(&self, nonce: &str, payload: &PaymentPayload, chain: ChainId) -> bool {
         let transaction = &payload.transaction;
         payload.nonce == nonce
             && transaction.signatures.len() <= MAX_SIGNATURES
@@ -72,17 +72,17 @@ mod tests {
         PaymentPayload { version: Version::V1, transaction, nonce: "n".to_owned(), identifier: None, accepted: None }
     }
 
-    fn proof(payload: &PaymentPayload) -> Proof {
+    fn proof(payload: &PaymentPayload) -> PayerProof {
         let keys = payload.transaction.recover(CHAIN, Pack::Legacy).unwrap();
         let tx_id = payload.transaction.id(Pack::Legacy);
-        Proof::of(&payload.transaction, CHAIN, &Authorized { pack: Pack::Legacy, tx_id, keys })
+        PayerProof::of(&payload.transaction, CHAIN, &Authorized { pack: Pack::Legacy, tx_id, keys })
     }
 
     #[test]
     fn a_payment_is_proven_by_its_bytes_its_nonce_and_the_keys_that_signed() {
         let first = shown(&["agent", "second"]);
         let proof = proof(&first);
-        let holds = |payload: &PaymentPayload| proof.is_shown_by("n", payload, CHAIN);
+        let holds = |payload: &PaymentPayload| proof.matches("n", payload, CHAIN);
         assert!(holds(&first));
         assert!(holds(&shown(&["second", "agent"])), "the order of signatures is nothing");
         assert!(holds(&PaymentPayload { version: Version::V2, ..first.clone() }), "the version is nothing");
@@ -101,6 +101,6 @@ mod tests {
         let mut many = first.clone();
         many.transaction.signatures = vec![first.transaction.signatures[0]; MAX_SIGNATURES + 1];
         assert!(!holds(&many));
-        assert!(!proof.is_shown_by("n", &first, ChainId([7; 32])), "another chain is another payment");
+        assert!(!proof.matches("n", &first, ChainId([7; 32])), "another chain is another payment");
     }
 }

@@ -209,7 +209,7 @@ fn is_open(world: &Arc<World>, engine: &Engine, target: PaymentId) -> bool {
         payment.is_none_or(|payment| {
             payment.state == engine::payment::State::Pending
                 && now <= payment.expires_at + payment.grace
-                && payment.undecided_cancellation().is_none()
+                && payment.pending_cancellation().is_none()
         })
     })
 }

@@ -3,7 +3,7 @@
 use engine::{
     ids::DeliveryId,
     payment::{Resolution, ResolutionKind},
-    webhook::Logged,
+    webhook::DeliveryRecord,
 };
 use storage::DeliveryQuery;
 
@@ -98,7 +98,7 @@ async fn refund(world: &Arc<World>, engine: &Engine, session: u32, known: &Sessi
     Again::No
 }
 
-async fn deliveries_of(engine: &Engine, merchant: MerchantId, payment: PaymentId) -> Option<Vec<Logged>> {
+async fn deliveries_of(engine: &Engine, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
     let query =
         DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
     engine.webhooks.deliveries(query).await.ok().map(|page| page.items)

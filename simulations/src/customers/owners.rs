@@ -161,7 +161,7 @@ async fn look_and_ignore(world: &Arc<World>, engine: &Engine, id: MerchantId) ->
         let is_open =
             |kept: &Unmatched| kept.handling == Handling::Open && kept.reason != UnmatchedReason::UnknownSession;
         let of_it = |kept: &&Unmatched| kept.transfer.to == account && is_open(kept);
-        observer.unmatched.values().find(of_it).map(|kept| kept.transfer.place)
+        observer.unmatched.values().find(of_it).map(|kept| kept.transfer.position)
     });
     let Some(place) = place else { return Again::No };
     let before = world.observe(|observer| observer.proofs.keys());

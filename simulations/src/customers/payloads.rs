@@ -3,7 +3,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
     hive::Operation,
-    x402::{Asked, AskedFor},
+    x402::{FacilitatorRequest, PaymentTarget},
 };
 use serde_json::{Value, json};
 
@@ -85,8 +85,8 @@ impl Meant {
             PaymentPayload::decode_header(&header).ok().and_then(Result::ok)
         } else {
             let body = json!({ "sessionId": session.to_string(), "paymentPayload": text }).to_string();
-            let asked = Asked::parse(body.as_bytes()).ok().and_then(Result::ok);
-            asked.filter(|asked| asked.target == AskedFor::Session(session)).map(|asked| asked.payload)
+            let asked = FacilitatorRequest::parse(body.as_bytes()).ok().and_then(Result::ok);
+            asked.filter(|asked| asked.target == PaymentTarget::Session(session)).map(|asked| asked.payload)
         };
         self.compare(world, read)
     }
@@ -113,8 +113,8 @@ impl Meant {
             requirements["validBefore"] = json!(until.to_string());
         }
         let body = json!({ "paymentRequirements": requirements, "paymentPayload": self.text() }).to_string();
-        let asked = Asked::parse(body.as_bytes()).ok().and_then(Result::ok)?;
-        let AskedFor::Requirements(requirements) = asked.target else { return None };
+        let asked = FacilitatorRequest::parse(body.as_bytes()).ok().and_then(Result::ok)?;
+        let PaymentTarget::Requirements(requirements) = asked.target else { return None };
         if requirements != *wanted {
             let text = format!("{wanted:?} is read as {requirements:?}");
             world.observe(|observer| observer.violate("payments-are-read", text, None));

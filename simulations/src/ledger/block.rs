@@ -3,7 +3,7 @@
 use engine::{
     account::AccountName,
     hive::{Asset, BlockHeader, Operation, Pack, Signature, Transaction},
-    ledger::{self, BlockId, Place, TxId},
+    ledger::{self, BlockId, ChainPosition, TxId},
     time::Timestamp,
 };
 
@@ -145,9 +145,9 @@ impl VirtualOperation {
         };
         let mut tx_id = TxId::default();
         tx_id.0[..4].copy_from_slice(&block.number().to_be_bytes());
-        let place = Place { block_num: block.number(), tx_in_block: u32::MAX, op_in_tx: at };
+        let place = ChainPosition { block_num: block.number(), tx_in_block: u32::MAX, op_in_tx: at };
         let (from, to, money, memo) = (*from, *to, amount.money()?, memo.clone());
-        Some(ledger::Transfer { tx_id, place, block_time: block.time(), from, to, money, memo })
+        Some(ledger::Transfer { tx_id, position: place, block_time: block.time(), from, to, money, memo })
     }
 }
 
@@ -159,6 +159,6 @@ fn transfer(
     op_in_tx: u32,
 ) -> Option<ledger::Transfer> {
     let (from, to, money, memo) = operation.payment()?;
-    let place = Place { block_num: block.number(), tx_in_block, op_in_tx };
-    Some(ledger::Transfer { tx_id, place, block_time: block.time(), from, to, money, memo: memo.to_owned() })
+    let place = ChainPosition { block_num: block.number(), tx_in_block, op_in_tx };
+    Some(ledger::Transfer { tx_id, position: place, block_time: block.time(), from, to, money, memo: memo.to_owned() })
 }

@@ -42,8 +42,8 @@ impl Observer {
                 self.proofs.is_final(&transfer);
                 continue;
             }
-            let key = (transfer.tx_id, transfer.place.op_in_tx);
-            self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
+            let key = (transfer.tx_id, transfer.position.op_in_tx);
+            self.truth_by_block.entry(transfer.position.block_num).or_default().push(key);
             let named = self.intents.get(&key.0).copied().flatten().or_else(|| self.fee_intents.get(&key).copied());
             if let Some(id) = named {
                 self.truth_by_session.entry(id).or_default().push(key);
@@ -54,7 +54,7 @@ impl Observer {
 
     fn holds_for_good(&mut self, transfer: Transfer) {
         self.true_ids.insert(transfer.tx_id);
-        self.truth.insert((transfer.tx_id, transfer.place.op_in_tx), transfer);
+        self.truth.insert((transfer.tx_id, transfer.position.op_in_tx), transfer);
     }
 
     /// Notes what irreversible blocks paid by themselves: no transaction holds it, and the cursor does not wait for it.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use engine::{
-    payment::{Owed, RefundPlan},
-    webhook::{DisableReason, Endpoint, Trigger},
+    payment::{RefundDue, RefundPlan},
+    webhook::{DisableReason, EndpointHealth, Trigger},
 };
 
 use super::*;
@@ -158,7 +158,7 @@ pub enum Answer<'a> {
         /// Of this session.
         payment: &'a Payment,
         /// To whom, and how much.
-        owed: &'a [Owed],
+        owed: &'a [RefundDue],
     },
     /// A refund was planned.
     Planned {
@@ -214,7 +214,7 @@ pub struct EndpointSeen {
     /// The first failure since the last success.
     failing_since: Option<Timestamp>,
     /// What must be known of it.
-    pub known: Endpoint,
+    pub known: EndpointHealth,
 }
 
 impl EndpointSeen {
@@ -233,11 +233,11 @@ impl EndpointSeen {
         match attempt.outcome {
             Outcome::Accepted { .. } => {
                 let disabled = known.disabled;
-                *known = Endpoint {
+                *known = EndpointHealth {
                     disabled,
                     last_success_at: Some(at),
                     last_failure_at: known.last_failure_at,
-                    ..Endpoint::default()
+                    ..EndpointHealth::default()
                 };
                 return;
             }
@@ -249,7 +249,7 @@ impl EndpointSeen {
         if delivery.trigger == Trigger::Auto {
             let since = *known.failing_since.get_or_insert(at);
             known.failed_attempts += 1;
-            let happened_at = delivery.event.made_at();
+            let happened_at = delivery.event.created_at();
             let (first, last) = known.failed_events.unwrap_or((happened_at, happened_at));
             let (first, last) = (first.min(happened_at), last.max(happened_at));
             known.failed_events = Some((first, last));

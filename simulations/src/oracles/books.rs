@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use engine::{account::AccountName, books::end_of_day, time::Timestamp};
+use engine::{account::AccountName, reconciliation::end_of_day, time::Timestamp};
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn compared(
 /// Counts what irreversible blocks of a span hold of an account. What happened in no transaction is not booked.
 fn operations(observer: &Observer, account: &AccountName, (from, to): (Timestamp, Timestamp)) -> usize {
     let within = observer.truth.values().filter(|transfer| from <= transfer.block_time && transfer.block_time < to);
-    let in_blocks = within.filter(|transfer| transfer.place.tx_in_block != u32::MAX);
+    let in_blocks = within.filter(|transfer| transfer.position.tx_in_block != u32::MAX);
     in_blocks.filter(|transfer| transfer.to == *account || transfer.from == *account).count()
 }
 

@@ -12,7 +12,7 @@ fn called(before: &Payment, credit: &Credit) -> Disposition {
     let is_claimed = before.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id);
     let completed_it = before.paid_by == Some(credit.tx_id);
     let is_after = |limit: Timestamp| credit.block.is_some_and(|block| block.time > limit);
-    let cutoff = before.undecided_cancellation().map(|request| request.cutoff);
+    let cutoff = before.pending_cancellation().map(|request| request.cutoff);
     if credit.money.currency != before.amount.currency {
         Disposition::WrongCurrency
     } else if credit.from == before.pay_to {
@@ -40,7 +40,7 @@ fn called(before: &Payment, credit: &Credit) -> Disposition {
 
 pub(super) fn every_transfer_is_judged(write: &PaymentWrite<'_>) -> Verdict {
     let (Some(before), after) = (write.before, write.after) else { return Ok(()) };
-    let is_decided = before.undecided_cancellation().is_some() && after.undecided_cancellation().is_none();
+    let is_decided = before.pending_cancellation().is_some() && after.pending_cancellation().is_none();
     let rows = || write.rows.values();
     let wrong = |credit: &Credit, why: &str| {
         Err(format!("{} over {} is called {:?}: {why}", credit.tx_id, credit.money, credit.disposition))

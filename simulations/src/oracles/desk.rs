@@ -69,7 +69,7 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
     for (key, transfer) in &end.observer.truth {
         let Some(id) = match_refund_memo(&transfer.memo) else { continue };
         let Some(payment) = end.stored.get(&id) else { continue };
-        let is_one = transfer.from == payment.pay_to && transfer.place.block_num <= end.scanned_num;
+        let is_one = transfer.from == payment.pay_to && transfer.position.block_num <= end.scanned_num;
         if is_one && !payment.refunds.iter().any(|refund| (refund.tx_id, refund.op_in_tx) == *key) {
             return Err((format!("{} was sent back by {} and is not noted", transfer.money, key.0), Some(id)));
         }

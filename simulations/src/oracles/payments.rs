@@ -62,7 +62,7 @@ pub(super) fn cancel_request_is_kept(write: &PaymentWrite<'_>) -> Verdict {
 }
 
 pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(request) = write.before.and_then(Payment::undecided_cancellation) else {
+    let Some(request) = write.before.and_then(Payment::pending_cancellation) else {
         return hold(!write.moved_to(State::UserCancelled), || "it was cancelled and nobody had asked".to_owned());
     };
     let (payment, observer, cutoff) = (write.after, write.observer, request.cutoff);
@@ -73,14 +73,14 @@ pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdi
         })?;
         return hold(in_time == 0, || format!("it was cancelled though {in_time} units came up to the cutoff"));
     }
-    if payment.undecided_cancellation().is_none() {
+    if payment.pending_cancellation().is_none() {
         return hold(in_time > 0, || "its request to cancel was dropped though no money had come".to_owned());
     }
     Ok(())
 }
 
 pub(super) fn nothing_is_claimed_while_cancelling(write: &PaymentWrite<'_>) -> Verdict {
-    let is_asked = write.before.is_some_and(|before| before.undecided_cancellation().is_some());
+    let is_asked = write.before.is_some_and(|before| before.pending_cancellation().is_some());
     hold(!is_asked || write.claim.is_none(), || "a claim was taken while it was being cancelled".to_owned())
 }
 
@@ -107,7 +107,7 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
             && real.from == credit.from
             && real.to == credit.to
             && real.memo == credit.memo
-            && credit.block.is_none_or(|block| block.place == real.place && block.time == real.block_time);
+            && credit.block.is_none_or(|block| block.position == real.position && block.time == real.block_time);
         hold(same, || format!("{} is credited as {} and is {} on the chain", credit.tx_id, credit.money, real.money))?;
         let target = write.observer.target_of((credit.tx_id, credit.op_in_tx));
         hold(target == Some(write.after.id), || format!("{} does not name this session", credit.tx_id))?;
@@ -118,8 +118,8 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
     let mut finals = write.replaced.iter().filter(|credit| credit.finality == Finality::Irreversible);
     // What is final stays as it is, but for what it does for a session whose request to cancel is decided by this write.
-    let is_decided = write.before.is_some_and(|before| before.undecided_cancellation().is_some())
-        && write.after.undecided_cancellation().is_none();
+    let is_decided = write.before.is_some_and(|before| before.pending_cancellation().is_some())
+        && write.after.pending_cancellation().is_none();
     let is_kept = |credit: &&&Credit| {
         write.written.iter().any(|after| {
             after == **credit
@@ -437,7 +437,7 @@ pub(super) fn paid_until(payment: &Payment, observer: &Observer, last: Timestamp
     transfers
         .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
         .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
-        .filter(|transfer| observer.target_of((transfer.tx_id, transfer.place.op_in_tx)) == Some(payment.id))
+        .filter(|transfer| observer.target_of((transfer.tx_id, transfer.position.op_in_tx)) == Some(payment.id))
         .map(|transfer| transfer.money.units)
         .sum()
 }
@@ -462,7 +462,7 @@ pub(super) fn paid_promptly_completes(write: &PaymentWrite<'_>) -> Verdict {
         return Ok(());
     }
     let counted = write.rows.values().filter(|credit| counts(credit, payment));
-    let blocks = counted.filter_map(|credit| credit.block).map(|block| block.place.block_num);
+    let blocks = counted.filter_map(|credit| credit.block).map(|block| block.position.block_num);
     let last_ms = blocks.filter_map(|number| observer.finalized_ms.get(&number)).max();
     let stored_ms = observer.payments.get(&payment.id).map_or(0, |known| known.stored_ms);
     // A session that another engine opened may get here after its money.

@@ -115,7 +115,7 @@ impl World {
         let indexed = store.in_flight().await.map_err(failed)?;
         self.observe(|observer| {
             let payments = observer.payments.values().map(|known| &known.payment);
-            let mut undecided: Vec<PaymentId> = payments.filter(|p| p.is_undecided()).map(|p| p.id).collect();
+            let mut undecided: Vec<PaymentId> = payments.filter(|p| p.awaits_finality()).map(|p| p.id).collect();
             undecided.sort_unstable();
             if lost.is_none() && undecided != indexed {
                 let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use engine::{
     account::AccountName,
     audit::Entry,
-    billing::{Account, Month, Period, Schedule},
-    books::{Booked, Day},
+    billing::{BillingTotals, Month, Period, Schedule},
     compliance::ComplianceStatus,
     event_list::{self, EventList},
-    idempotency::Remembered,
+    idempotency::IdempotencyRecord,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Credit, Payment, Rate},
+    reconciliation::{Day, LedgerEntry},
     time::Timestamp,
-    webhook::{Attempt, Delivery, Endpoint, Logged},
+    webhook::{Attempt, Delivery, DeliveryRecord, EndpointHealth},
     x402::ClaimRecord,
 };
 
@@ -185,7 +185,7 @@ impl Claims for EmbeddedStore {
 }
 
 impl IdempotencyKeys for EmbeddedStore {
-    fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
+    fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<IdempotencyRecord>> {
         self.read(move |snapshot| idempotency::find(snapshot, merchant, key))
     }
 
@@ -206,15 +206,15 @@ impl Chain for EmbeddedStore {
 
 impl UnmatchedTransfers for EmbeddedStore {
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>> {
-        let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+        let newest = ChainPosition { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
         self.read(move |snapshot| unmatched::before(snapshot, &account, newest, limit))
     }
 
-    fn unmatched_at(&self, account: AccountName, place: Place) -> Read<'_, Option<Unmatched>> {
+    fn unmatched_at(&self, account: AccountName, place: ChainPosition) -> Read<'_, Option<Unmatched>> {
         self.read(move |snapshot| unmatched::at(snapshot, &account, place))
     }
 
-    fn unmatched_before(&self, account: AccountName, before: Place, limit: usize) -> Read<'_, Vec<Unmatched>> {
+    fn unmatched_before(&self, account: AccountName, before: ChainPosition, limit: usize) -> Read<'_, Vec<Unmatched>> {
         self.read(move |snapshot| unmatched::before(snapshot, &account, before, limit))
     }
 
@@ -242,15 +242,15 @@ impl Outbox for EmbeddedStore {
         self.read(move |snapshot| deliveries::next_due(snapshot, now))
     }
 
-    fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint> {
+    fn endpoint(&self, merchant: MerchantId) -> Read<'_, EndpointHealth> {
         self.read(move |snapshot| deliveries::endpoint(snapshot, merchant))
     }
 
-    fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>> {
+    fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<DeliveryRecord>> {
         self.read(move |snapshot| deliveries::delivery(snapshot, merchant, id))
     }
 
-    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Page<Logged>> {
+    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Page<DeliveryRecord>> {
         self.read(move |snapshot| delivery_list::deliveries(snapshot, &query))
     }
 
@@ -296,7 +296,7 @@ impl LedgerEntries for EmbeddedStore {
         span: (Timestamp, Timestamp),
         after: Option<BookedPlace>,
         limit: usize,
-    ) -> Read<'_, (Vec<Booked>, Option<BookedPlace>)> {
+    ) -> Read<'_, (Vec<LedgerEntry>, Option<BookedPlace>)> {
         self.read(move |snapshot| ledger_entries::booked(snapshot, &account, span, after, limit))
     }
 
@@ -333,7 +333,7 @@ impl Billing for EmbeddedStore {
         self.read(move |snapshot| billing::unsettled(snapshot, before, after, limit))
     }
 
-    fn billing_accounts(&self, now: Timestamp) -> Read<'_, Vec<Account>> {
+    fn billing_accounts(&self, now: Timestamp) -> Read<'_, Vec<BillingTotals>> {
         self.read(move |snapshot| billing::accounts(snapshot, now))
     }
 

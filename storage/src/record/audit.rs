@@ -1,7 +1,7 @@
 //! The bytes of an entry of the audit log.
 
 use engine::{
-    audit::{Actor, Change, Entry},
+    audit::{Actor, Entry, FieldChange},
     ids::{KeyId, MerchantId},
 };
 use prost::Message;
@@ -42,7 +42,7 @@ struct ChangeRecord {
 
 /// Returns an entry's stored form. Its place is the table's key and not repeated.
 pub(crate) fn audit_to_bytes(entry: Entry) -> Vec<u8> {
-    let change = |change: Change| ChangeRecord { field: change.field, before: change.before, after: change.after };
+    let change = |change: FieldChange| ChangeRecord { field: change.field, before: change.before, after: change.after };
     let record = EntryRecord {
         at_ms: entry.at.millis(),
         actor: entry.actor.merchant.map(|id| id.bits().into()),
@@ -59,7 +59,7 @@ pub(crate) fn audit_to_bytes(entry: Entry) -> Vec<u8> {
 /// Reads an entry.
 pub(crate) fn audit_from_bytes(seq: u64, bytes: &[u8]) -> Result<Entry, Damage> {
     let record: EntryRecord = unseal(VERSION, bytes)?;
-    let change = |change: ChangeRecord| Change { field: change.field, before: change.before, after: change.after };
+    let change = |change: ChangeRecord| FieldChange { field: change.field, before: change.before, after: change.after };
     Ok(Entry {
         seq,
         at: time(record.at_ms),

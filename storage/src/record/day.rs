@@ -1,10 +1,10 @@
 //! The bytes of what the check of a day's books said.
 
 use engine::{
-    books::{Day, Finding, Moved},
     ids::MerchantId,
     ledger::TxId,
     money::Money,
+    reconciliation::{Day, Finding, Movement},
 };
 use prost::Message;
 
@@ -111,7 +111,7 @@ impl From<Finding> for FindingRecord {
 impl TryFrom<FindingRecord> for Finding {
     type Error = Damage;
     fn try_from(record: FindingRecord) -> Result<Self, Damage> {
-        let moved = |list: Vec<MovedRecord>| list.into_iter().map(Moved::try_from).collect::<Result<Vec<_>, _>>();
+        let moved = |list: Vec<MovedRecord>| list.into_iter().map(Movement::try_from).collect::<Result<Vec<_>, _>>();
         Ok(Self {
             account: account("account", &record.account)?,
             merchants: record.merchants.into_iter().map(|bits| MerchantId::from_bits(bits.into())).collect(),
@@ -123,13 +123,13 @@ impl TryFrom<FindingRecord> for Finding {
     }
 }
 
-impl From<Moved> for MovedRecord {
-    fn from(Moved { tx_id, money }: Moved) -> Self {
+impl From<Movement> for MovedRecord {
+    fn from(Movement { tx_id, money }: Movement) -> Self {
         Self { tx_id: tx_id.0.to_vec(), units: money.units, currency: money.currency.number() }
     }
 }
 
-impl TryFrom<MovedRecord> for Moved {
+impl TryFrom<MovedRecord> for Movement {
     type Error = Damage;
     fn try_from(record: MovedRecord) -> Result<Self, Damage> {
         let money = Money::new(record.units, code("currency", record.currency)?);
@@ -139,7 +139,7 @@ impl TryFrom<MovedRecord> for Moved {
 
 #[cfg(test)]
 mod tests {
-    use engine::{account::AccountName, books::Difference, money::Currency, time::Timestamp};
+    use engine::{account::AccountName, money::Currency, reconciliation::Difference, time::Timestamp};
 
     use super::*;
 
@@ -155,9 +155,9 @@ mod tests {
             operations: 6,
             ..Day::default()
         };
-        let moved = |number, units| Moved { tx_id: TxId([number; 20]), money: Money::new(units, Currency::Hbd) };
+        let moved = |number, units| Movement { tx_id: TxId([number; 20]), money: Money::new(units, Currency::Hbd) };
         let difference = Difference { missing: vec![moved(1, 7)], extra: vec![moved(2, 8)] };
-        day.found(AccountName::parse("shop").unwrap(), vec![MerchantId::from_bits(9)], difference);
+        day.record_mismatch(AccountName::parse("shop").unwrap(), vec![MerchantId::from_bits(9)], difference);
         let bytes = day_to_bytes(day.clone());
         assert_eq!(day_from_bytes(&bytes), Ok(day));
         assert_eq!(day_from_bytes(&day_to_bytes(Day::default())), Ok(Day::default()));

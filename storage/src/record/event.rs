@@ -6,7 +6,7 @@ use engine::{
     event_list::Epoch,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     time::Timestamp,
-    webhook::{Attempt, Delivery, DisableReason, Endpoint, Logged, Outcome},
+    webhook::{Attempt, Delivery, DeliveryRecord, DisableReason, EndpointHealth, Outcome},
 };
 use prost::Message;
 
@@ -176,7 +176,7 @@ pub(crate) fn event_from_bytes((merchant, seq): (u128, u64), bytes: &[u8]) -> Re
 }
 
 /// Returns a delivery's stored form. Its merchant and its id are the key and not repeated.
-pub(crate) fn delivery_to_bytes(logged: &Logged) -> Vec<u8> {
+pub(crate) fn delivery_to_bytes(logged: &DeliveryRecord) -> Vec<u8> {
     let delivery = &logged.delivery;
     let record = StoredDelivery {
         event_seq: delivery.event_seq,
@@ -194,10 +194,10 @@ pub(crate) fn delivery_to_bytes(logged: &Logged) -> Vec<u8> {
 }
 
 /// Reads a delivery.
-pub(crate) fn delivery_from_bytes((merchant, delivery): (u128, u128), bytes: &[u8]) -> Result<Logged, Damage> {
+pub(crate) fn delivery_from_bytes((merchant, delivery): (u128, u128), bytes: &[u8]) -> Result<DeliveryRecord, Damage> {
     let record: StoredDelivery = unseal(DELIVERY_VERSION, bytes)?;
     let last = record.last_outcome.map(outcome_from_stored).transpose()?;
-    Ok(Logged {
+    Ok(DeliveryRecord {
         delivery: Delivery {
             id: DeliveryId::from_bits(delivery),
             event: EventId::from_bits(id("event", record.event)?),
@@ -295,7 +295,7 @@ fn outcome_from_stored(stored: StoredOutcome) -> Result<Outcome, Damage> {
 }
 
 /// Returns the stored form of what is known of an endpoint.
-pub(crate) fn endpoint_to_bytes(endpoint: &Endpoint) -> Vec<u8> {
+pub(crate) fn endpoint_to_bytes(endpoint: &EndpointHealth) -> Vec<u8> {
     let record = StoredEndpoint {
         disabled: code_of(endpoint.disabled.map(|(reason, _)| reason)),
         disabled_at_ms: endpoint.disabled.map_or(0, |(_, at)| at.millis()),
@@ -311,10 +311,10 @@ pub(crate) fn endpoint_to_bytes(endpoint: &Endpoint) -> Vec<u8> {
 }
 
 /// Reads what is known of an endpoint.
-pub(crate) fn endpoint_from_bytes(bytes: &[u8]) -> Result<Endpoint, Damage> {
+pub(crate) fn endpoint_from_bytes(bytes: &[u8]) -> Result<EndpointHealth, Damage> {
     let record: StoredEndpoint = unseal(ENDPOINT_VERSION, bytes)?;
     let disabled: Option<DisableReason> = optional_code("disabled", record.disabled)?;
-    Ok(Endpoint {
+    Ok(EndpointHealth {
         disabled: disabled.map(|reason| (reason, time(record.disabled_at_ms))),
         failing_since: record.failing_since_ms.map(time),
         failed_attempts: record.failed_attempts,

@@ -13,18 +13,18 @@ use engine::{
     fields::{Metadata, MetadataValue},
     hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
-    ledger::{BlockId, Place, Transfer, TxId},
+    ledger::{BlockId, ChainPosition, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HbdPrice, HivePrice, Money},
     ownership::{Ownership, Proof, VerificationMethod},
     payment::{
-        Accepted, Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition,
+        Acceptance, Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition,
         FeeMode, Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
     },
     time::Timestamp,
     webhook::{
-        Attempt, Delivery, DeliveryState, DisableReason, Endpoint, EventType, Logged, Outcome, Secret, Secrets,
-        Subscriptions, Trigger,
+        Attempt, Delivery, DeliveryRecord, DeliveryState, DisableReason, EndpointHealth, EventType, Outcome, Secret,
+        Secrets, Subscriptions, Trigger,
     },
     x402,
     x402::{ClaimOutcome, ClaimRecord, Purpose},
@@ -139,7 +139,7 @@ fn full_payment() -> Payment {
             tx_id: TxId([0xaa; 20]),
             op_in_tx: 1,
             block: Some(CreditBlock {
-                place: Place { block_num: 100_000_000, tx_in_block: 2, op_in_tx: 1 },
+                position: ChainPosition { block_num: 100_000_000, tx_in_block: 2, op_in_tx: 1 },
                 time: at(4_000),
             }),
             from: name("alice"),
@@ -180,7 +180,7 @@ fn full_payment() -> Payment {
             tx_id: Some(TxId([0xbb; 20])),
         }),
         decided_transfers: 9,
-        accepted: Some(Accepted { transfers: 8, refunds: 1, had_ended: true }),
+        accepted: Some(Acceptance { transfers: 8, refunds: 1, had_ended: true }),
         refunds: vec![Refund { tx_id: TxId([0xbb; 20]), op_in_tx: 2, to: name("alice"), money, at: at(6_000) }],
         is_invoice: true,
         ..bare_payment()
@@ -373,7 +373,7 @@ fn a_delivery_has_these_bytes() {
         schedule_from: 10,
         due_at: at(1_000),
     };
-    let waiting = Logged::new(delivery);
+    let waiting = DeliveryRecord::new(delivery);
     pinned(
         waiting.clone(),
         &delivery_to_bytes(&waiting),
@@ -381,7 +381,7 @@ fn a_delivery_has_these_bytes() {
         |bytes| delivery_from_bytes((2, 4), bytes),
     );
     let last = Some((Outcome::Refused { status: 503, retry_after: None }, at(900)));
-    let failed = Logged { state: DeliveryState::Failed, last, ..waiting };
+    let failed = DeliveryRecord { state: DeliveryState::Failed, last, ..waiting };
     pinned(
         failed.clone(),
         &delivery_to_bytes(&failed),
@@ -392,9 +392,9 @@ fn a_delivery_has_these_bytes() {
 
 #[test]
 fn an_endpoint_has_these_bytes() {
-    let well = Endpoint { last_success_at: Some(at(7)), ..Endpoint::default() };
+    let well = EndpointHealth { last_success_at: Some(at(7)), ..EndpointHealth::default() };
     pinned(well.clone(), &endpoint_to_bytes(&well), "014007", endpoint_from_bytes);
-    let bad = Endpoint {
+    let bad = EndpointHealth {
         disabled: Some((DisableReason::Failing, at(9_000))),
         failing_since: Some(at(1_000)),
         failed_attempts: 20,
@@ -447,8 +447,8 @@ fn attempts_have_these_bytes() {
     }
 }
 
-fn proof() -> x402::Proof {
-    x402::Proof { pack: Pack::Hf26, digest: [1; 32], keys: BTreeSet::from([PublicKey([2; 33])]) }
+fn proof() -> x402::PayerProof {
+    x402::PayerProof { pack: Pack::Hf26, digest: [1; 32], keys: BTreeSet::from([PublicKey([2; 33])]) }
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn the_cursor_has_these_bytes() {
 fn an_unmatched_transfer_has_these_bytes() {
     let transfer = Transfer {
         tx_id: TxId([0xaa; 20]),
-        place: Place { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
+        position: ChainPosition { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
         block_time: at(3_000),
         from: name("alice"),
         to: name("blue.mugs"),
@@ -509,7 +509,7 @@ fn an_unmatched_transfer_has_these_bytes() {
 fn a_handled_transfer_reads_back() {
     let transfer = Transfer {
         tx_id: TxId([0xaa; 20]),
-        place: Place { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
+        position: ChainPosition { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
         block_time: at(3_000),
         from: name("alice"),
         to: name("blue.mugs"),

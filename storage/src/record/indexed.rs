@@ -53,7 +53,7 @@ impl PaymentFacts {
             slug: payment.slug.bits(),
             state: payment.state,
             deadline_ms: (payment.state == State::Pending).then(|| payment.due_at().millis()),
-            is_in_flight: payment.is_undecided(),
+            is_in_flight: payment.awaits_finality(),
             refunds: payment.refunds.len(),
             missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
             bytes: record.len() as u64,

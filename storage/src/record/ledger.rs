@@ -3,9 +3,9 @@
 use engine::{
     hive::PublicKey,
     ids::{MerchantId, PaymentId},
-    ledger::{BlockId, Place, Transfer, TxId},
+    ledger::{BlockId, ChainPosition, Transfer, TxId},
     money::Money,
-    x402::{ClaimOutcome, ClaimRecord, Facilitation, Proof, Purpose, Reason},
+    x402::{ClaimOutcome, ClaimRecord, Facilitation, PayerProof, Purpose, Reason},
 };
 use prost::Message;
 
@@ -193,14 +193,14 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecor
     })
 }
 
-impl From<&Proof> for ProofRecord {
-    fn from(proof: &Proof) -> Self {
+impl From<&PayerProof> for ProofRecord {
+    fn from(proof: &PayerProof) -> Self {
         let keys = proof.keys.iter().map(|key| key.0.to_vec()).collect();
         Self { pack: proof.pack.number(), digest: proof.digest.to_vec(), keys }
     }
 }
 
-impl TryFrom<ProofRecord> for Proof {
+impl TryFrom<ProofRecord> for PayerProof {
     type Error = Damage;
     fn try_from(record: ProofRecord) -> Result<Self, Damage> {
         let key = |bytes: &Vec<u8>| array("proof key", bytes).map(PublicKey);
@@ -285,7 +285,7 @@ pub(crate) fn unmatched_from_bytes(
     let record: UnmatchedRecord = unseal(UNMATCHED_VERSION, bytes)?;
     let transfer = Transfer {
         tx_id: TxId(array("tx_id", &record.tx_id)?),
-        place: Place { block_num, tx_in_block, op_in_tx },
+        position: ChainPosition { block_num, tx_in_block, op_in_tx },
         block_time: time(record.block_time_ms),
         from: account("from", &record.from)?,
         to: account("to", to)?,

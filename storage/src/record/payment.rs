@@ -8,7 +8,7 @@ use engine::{
     ledger::TxId,
     money::Money,
     payment::{
-        Accepted, Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution,
+        Acceptance, Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution,
         Totals,
     },
     time::Timestamp,
@@ -296,18 +296,18 @@ impl PaymentRecord {
             is_invoice: self.is_invoice,
             unlisted: self.unlisted.map(Totals::try_from).transpose()?.map(Box::new),
             decided_transfers: self.decided_transfers,
-            accepted: self.accepted.map(Accepted::from),
+            accepted: self.accepted.map(Acceptance::from),
         })
     }
 }
 
-impl From<Accepted> for AcceptedRecord {
-    fn from(Accepted { transfers, refunds, had_ended }: Accepted) -> Self {
+impl From<Acceptance> for AcceptedRecord {
+    fn from(Acceptance { transfers, refunds, had_ended }: Acceptance) -> Self {
         Self { transfers, refunds, had_ended }
     }
 }
 
-impl From<AcceptedRecord> for Accepted {
+impl From<AcceptedRecord> for Acceptance {
     fn from(AcceptedRecord { transfers, refunds, had_ended }: AcceptedRecord) -> Self {
         Self { transfers, refunds, had_ended }
     }

@@ -1,7 +1,7 @@
 //! The bytes of an idempotency key.
 
 use engine::{
-    idempotency::{Made, Remembered},
+    idempotency::{IdempotencyRecord, Resource},
     ids::{DeliveryId, MerchantId, PaymentId},
     ledger::TxId,
 };
@@ -26,30 +26,34 @@ struct Record {
 }
 
 /// Returns a key's stored form. Whose it is and its digest are the table's key and not repeated.
-pub(crate) fn remembered_to_bytes(remembered: &Remembered) -> Vec<u8> {
+pub(crate) fn remembered_to_bytes(remembered: &IdempotencyRecord) -> Vec<u8> {
     let mut record =
         Record { fingerprint: remembered.fingerprint.to_vec(), at_ms: remembered.at.millis(), ..Record::default() };
-    match remembered.made {
-        Made::Payment(id) => record.payment = Some(id.bits().into()),
-        Made::Settlement(tx_id) => record.settled = tx_id.0.to_vec(),
-        Made::Delivery(id) => record.delivery = Some(id.bits().into()),
+    match remembered.resource {
+        Resource::Payment(id) => record.payment = Some(id.bits().into()),
+        Resource::Settlement(tx_id) => record.settled = tx_id.0.to_vec(),
+        Resource::Delivery(id) => record.delivery = Some(id.bits().into()),
     }
     seal(VERSION, &record)
 }
 
 /// Reads a key.
-pub(crate) fn remembered_from_bytes(merchant: MerchantId, key: [u8; 32], bytes: &[u8]) -> Result<Remembered, Damage> {
+pub(crate) fn remembered_from_bytes(
+    merchant: MerchantId,
+    key: [u8; 32],
+    bytes: &[u8],
+) -> Result<IdempotencyRecord, Damage> {
     let record: Record = unseal(VERSION, bytes)?;
-    Ok(Remembered {
+    Ok(IdempotencyRecord {
         merchant,
         key,
         fingerprint: array("fingerprint", &record.fingerprint)?,
-        made: if record.delivery.is_some() {
-            Made::Delivery(DeliveryId::from_bits(id("delivery", record.delivery)?))
+        resource: if record.delivery.is_some() {
+            Resource::Delivery(DeliveryId::from_bits(id("delivery", record.delivery)?))
         } else if record.settled.is_empty() {
-            Made::Payment(PaymentId::from_bits(id("payment", record.payment)?))
+            Resource::Payment(PaymentId::from_bits(id("payment", record.payment)?))
         } else {
-            Made::Settlement(TxId(array("settled", &record.settled)?))
+            Resource::Settlement(TxId(array("settled", &record.settled)?))
         },
         at: time(record.at_ms),
     })
@@ -67,14 +71,14 @@ mod tests {
         let (merchant, key, fingerprint) = (MerchantId::from_bits(u128::MAX), [u8::MAX; 32], [u8::MAX; 32]);
         let at = Timestamp::from_millis(u64::MAX >> 12);
         let made = [
-            Made::Payment(PaymentId::from_bits(u128::MAX)),
-            Made::Settlement(TxId([u8::MAX; 20])),
-            Made::Delivery(DeliveryId::from_bits(u128::MAX)),
+            Resource::Payment(PaymentId::from_bits(u128::MAX)),
+            Resource::Settlement(TxId([u8::MAX; 20])),
+            Resource::Delivery(DeliveryId::from_bits(u128::MAX)),
         ];
         // The key of its row, and its row in the list by time.
         let keys = (16 + 32) + (8 + 16 + 32);
         for made in made {
-            let record = remembered_to_bytes(&Remembered { merchant, key, fingerprint, made, at });
+            let record = remembered_to_bytes(&IdempotencyRecord { merchant, key, fingerprint, resource: made, at });
             assert!(keys + record.len() <= 200, "{made:?}: {}", keys + record.len());
         }
     }

@@ -2,7 +2,7 @@
 
 use engine::{
     ids::PaymentId,
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     money::Money,
     payment::{Credit, CreditBlock, Disposition, DispositionTotals, Totals},
 };
@@ -153,9 +153,9 @@ impl TryFrom<CreditRecord> for Credit {
 impl From<CreditBlock> for CreditBlockRecord {
     fn from(block: CreditBlock) -> Self {
         Self {
-            block_num: block.place.block_num,
-            tx_in_block: block.place.tx_in_block,
-            op_in_tx: block.place.op_in_tx,
+            block_num: block.position.block_num,
+            tx_in_block: block.position.tx_in_block,
+            op_in_tx: block.position.op_in_tx,
             time_ms: block.time.millis(),
         }
     }
@@ -164,7 +164,7 @@ impl From<CreditBlock> for CreditBlockRecord {
 impl From<CreditBlockRecord> for CreditBlock {
     fn from(record: CreditBlockRecord) -> Self {
         let CreditBlockRecord { block_num, tx_in_block, op_in_tx, time_ms } = record;
-        Self { place: Place { block_num, tx_in_block, op_in_tx }, time: time(time_ms) }
+        Self { position: ChainPosition { block_num, tx_in_block, op_in_tx }, time: time(time_ms) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Billing periods and fee tiers.
 
 use engine::{
-    billing::{Account, Month, Period, Schedule, Status},
+    billing::{BillingTotals, Month, Period, Schedule, Status},
     ids::MerchantId,
     time::Timestamp,
 };
@@ -45,7 +45,7 @@ topic! {
         unsettled_periods(before: Month, after: Option<(Month, MerchantId)>, limit: usize) -> Vec<Period>;
 
         /// Returns what each merchant's months come to at `now`.
-        billing_accounts(now: Timestamp) -> Vec<Account>;
+        billing_accounts(now: Timestamp) -> Vec<BillingTotals>;
 
         /// Returns the stored fee tiers.
         fee_schedule() -> Option<Schedule>;

@@ -1,6 +1,6 @@
 //! Idempotency keys.
 
-use engine::{idempotency::Remembered, ids::MerchantId, time::Timestamp};
+use engine::{idempotency::IdempotencyRecord, ids::MerchantId, time::Timestamp};
 
 use crate::store::{
     error::Read,
@@ -12,7 +12,7 @@ topic! {
     /// Idempotency keys.
     IdempotencyKeys {
         /// Returns what was done under an idempotency key, if it has not been forgotten yet.
-        remembered(merchant: MerchantId, key: [u8; 32]) -> Option<Remembered>;
+        remembered(merchant: MerchantId, key: [u8; 32]) -> Option<IdempotencyRecord>;
 
         /// Returns when the oldest idempotency key was made that has not been forgotten yet.
         oldest_key() -> Option<Timestamp>;

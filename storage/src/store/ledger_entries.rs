@@ -2,7 +2,7 @@
 
 use engine::{
     account::AccountName,
-    books::{Booked, Day},
+    reconciliation::{Day, LedgerEntry},
     time::Timestamp,
 };
 
@@ -27,7 +27,7 @@ topic! {
     LedgerEntries {
         /// Returns what was counted for an account in blocks from `span.0` up to but without `span.1`, after a place, at most
         /// `limit`, and where the next page begins if there is one.
-        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<BookedPlace>, limit: usize) -> (Vec<Booked>, Option<BookedPlace>);
+        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<BookedPlace>, limit: usize) -> (Vec<LedgerEntry>, Option<BookedPlace>);
 
         /// Returns what the checks of days that began before `before` said, newest first, at most `limit`.
         books(before: Option<Timestamp>, limit: usize) -> Vec<Day>;

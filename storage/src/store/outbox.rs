@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     time::Timestamp,
-    webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged},
+    webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
 };
 
 use crate::store::{
@@ -47,7 +47,7 @@ pub struct DueWork {
     /// Whose.
     pub merchant: MerchantId,
     /// How its endpoint is.
-    pub endpoint: Endpoint,
+    pub endpoint: EndpointHealth,
     /// Deliveries, earliest first.
     pub deliveries: Vec<Due>,
 }
@@ -76,13 +76,13 @@ topic! {
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
 
         /// Returns what is known of a merchant's endpoint.
-        endpoint(merchant: MerchantId) -> Endpoint;
+        endpoint(merchant: MerchantId) -> EndpointHealth;
 
         /// Returns a merchant's delivery.
-        delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
+        delivery(merchant: MerchantId, id: DeliveryId) -> Option<DeliveryRecord>;
 
         /// Lists a merchant's deliveries, newest first; they are not counted.
-        deliveries(query: DeliveryQuery) -> Page<Logged>;
+        deliveries(query: DeliveryQuery) -> Page<DeliveryRecord>;
 
         /// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
         replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;

@@ -1,6 +1,6 @@
 //! Transfers that paid no session.
 
-use engine::{account::AccountName, ids::PaymentId, ledger::Place};
+use engine::{account::AccountName, ids::PaymentId, ledger::ChainPosition};
 
 use crate::{
     batch::Unmatched,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A transfer that names a session nobody knew: the session, the account it went to, and where it stands.
-pub type StrayKey = (PaymentId, AccountName, Place);
+pub type StrayKey = (PaymentId, AccountName, ChainPosition);
 
 topic! {
     /// Transfers that paid no session.
@@ -21,11 +21,11 @@ topic! {
         unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
 
         /// Returns a transfer that named no session of ours, by its account and its place on the chain.
-        unmatched_at(account: AccountName, place: Place) -> Option<Unmatched>;
+        unmatched_at(account: AccountName, place: ChainPosition) -> Option<Unmatched>;
 
         /// Returns the transfers to an account that named no session of ours and are older than `before`, newest first, at
         /// most `limit`.
-        unmatched_before(account: AccountName, before: Place, limit: usize) -> Vec<Unmatched>;
+        unmatched_before(account: AccountName, before: ChainPosition, limit: usize) -> Vec<Unmatched>;
 
         /// Returns the transfers that name a session nobody knew when they came and about which nothing is done, by
         /// session, after the entry `after`, at most `limit`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{
     billing::{Invoice, RawTier, Schedule, Tiers},
-    idempotency::{Made, Remembered},
+    idempotency::{IdempotencyRecord, Resource},
     ids::DeliveryId,
     money::HivePrice,
     payment::{Claim, ClaimFinality, Credit, FeeMode, Finality, Rate, State},
@@ -175,11 +175,11 @@ impl Try {
                 Write::ClaimOutcome { tx_id: tx_id(number), expected, outcome }
             }
             Self::Remember { key, print, day } => Write::Remember {
-                remembered: Remembered {
+                remembered: IdempotencyRecord {
                     merchant: merchant_id(1),
                     key: [key; 32],
                     fingerprint: [print; 32],
-                    made: Made::Payment(payment_id(1)),
+                    resource: Resource::Payment(payment_id(1)),
                     at: at(day * 86_400),
                 },
                 most: 1_000,
@@ -200,7 +200,7 @@ impl Try {
                 } else {
                     Handling::Ignored { by, at, note: String::new() }
                 };
-                Write::Handle { account: *kept.account(), place: kept.transfer.place, handling }
+                Write::Handle { account: *kept.account(), place: kept.transfer.position, handling }
             }
             Self::Rate { base } => Write::Rate(Rate {
                 price: HivePrice { base_hbd_units: base, quote_hive_units: 9 },

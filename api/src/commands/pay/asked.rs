@@ -5,7 +5,7 @@ use engine::{
     hive::{Asset, Transaction, Transfer},
     money::{Currency, Money},
     time::Timestamp,
-    x402::{MAX_HEADER_BYTES, NETWORK, SCHEME, decode_header, encode_header, is_our_network},
+    x402::{MAX_HEADER_BYTES, NETWORK, SCHEME, decode_header, encode_header, is_supported_network},
 };
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ impl Asked {
         let accepts = json["accepts"].as_array().ok_or(Unacceptable::Malformed("accepts"))?;
         let text = |accept: &Value, key: &str| accept[key].as_str().unwrap_or_default().to_owned();
         let is_ours = |accept: &&Value| {
-            text(accept, "scheme") == SCHEME && accept["network"].as_str().is_some_and(is_our_network)
+            text(accept, "scheme") == SCHEME && accept["network"].as_str().is_some_and(is_supported_network)
         };
         let is_wanted = |accept: &&Value| {
             let amount = money(&accept["maxAmountRequired"]).map(|money| money.currency);

@@ -2,7 +2,7 @@
 //!
 //! A verdict is an answer with status 200. A 400 means that nothing can be judged, a 5xx that nobody could judge.
 
-use engine::x402::{Asked, AskedFor, BodyError, NETWORK, NETWORK_CAIP2, Reason, SCHEME};
+use engine::x402::{BodyError, FacilitatorRequest, NETWORK, NETWORK_CAIP2, PaymentTarget, Reason, SCHEME};
 use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
 use proto::{
     ApiError,
@@ -177,7 +177,7 @@ enum Unjudged {
 /// Reads a whole body. What is wrong inside it is a verdict.
 async fn read(call: &mut Call) -> Result<Result<Attempt, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
-    let asked = Asked::parse(&body).map_err(Unjudged::Body)?;
+    let asked = FacilitatorRequest::parse(&body).map_err(Unjudged::Body)?;
     Ok(asked.map(wire).map_err(Denial::from))
 }
 
@@ -201,10 +201,10 @@ fn reused(call: &Call, error: &ApiError) -> Response {
     x402_answer::failure(error, call.request_id(), &Outcome::denied(&denial))
 }
 
-fn wire(asked: Asked) -> Attempt {
+fn wire(asked: FacilitatorRequest) -> Attempt {
     let target = match asked.target {
-        AskedFor::Session(id) => Target::SessionId(id.to_string()),
-        AskedFor::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
+        PaymentTarget::Session(id) => Target::SessionId(id.to_string()),
+        PaymentTarget::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
             amount: Some(v1::Money {
                 units: requirements.amount.units,
                 currency: record::currency_to_wire(requirements.amount.currency).into(),

@@ -2,7 +2,7 @@
 
 use engine::{
     hive::Pack,
-    x402::{Accepted, PaymentPayload, Reason, Refused},
+    x402::{AcceptedRequirements, PaymentPayload, Reason, Refused},
 };
 use proto::{
     ApiError,
@@ -53,7 +53,7 @@ fn shorten(mut message: String) -> String {
 
 /// Writes a payment as the engine reads it.
 pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Payment {
-    let accepted = |accepted: Accepted| v1::X402Accepted {
+    let accepted = |accepted: AcceptedRequirements| v1::X402Accepted {
         amount: accepted.amount,
         asset: accepted.asset,
         pay_to: accepted.pay_to,

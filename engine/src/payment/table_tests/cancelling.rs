@@ -12,7 +12,7 @@ fn asked() -> Case {
 #[test]
 fn money_up_to_the_cutoff_completes_a_session_that_is_being_cancelled() {
     let case = asked().then(paid(1, 1_000, CUTOFF), CUTOFF + 3).is(State::Completed, &[]).sums(1_000, 0, 0, 0);
-    assert_eq!(case.payment.standing_cancellation(), None);
+    assert_eq!(case.payment.active_cancellation(), None);
     assert_eq!(case.payment.cancellation.unwrap().dropped_at, Some(at(CUTOFF + 3)), "kept for the timeline");
     case.refused(cancel(), CUTOFF + 6, Rejection::NotPending { id: ID, state: State::Completed });
 }
@@ -39,7 +39,7 @@ fn a_part_payment_before_the_cutoff_drops_the_request_and_the_session_goes_on() 
         .is(State::Pending, &["underpaid"])
         .refused(cancel(), CUTOFF + 9, Rejection::Detected { id: ID })
         .refused(expire(EXPIRES), EXPIRES + 9, Rejection::NotDue { id: ID, ends_at: at(EXPIRES) });
-    assert_eq!((case.payment.standing_cancellation(), case.events.len()), (None, 0));
+    assert_eq!((case.payment.active_cancellation(), case.events.len()), (None, 0));
     case.then(paid(2, 600, EXPIRES), EXPIRES + 3).is(State::Completed, &[]).sums(1_000, 0, 0, 0);
 }
 
@@ -167,7 +167,7 @@ fn a_reported_wallet_moves_the_cutoff_away_and_never_beyond_the_deadline() {
 fn a_split_payment_in_one_block_is_one_payment_on_either_side_of_the_cutoff() {
     let both = |seconds: u64| {
         let mut collected = Transfer { to: name("fee.collector"), ..transfer(1, 15, seconds) };
-        collected.place.op_in_tx = 1;
+        collected.position.op_in_tx = 1;
         Case::of(split())
             .then(cancel(), ASKED)
             .then(paid(1, 985, seconds), seconds + 3)
@@ -192,8 +192,8 @@ struct Sent {
 impl Sent {
     fn credit(self, n: u8, seconds: u64, finality: Finality) -> Command {
         let mut transfer = transfer(n, self.units, seconds);
-        transfer.place.block_num = u32::try_from(seconds).unwrap();
-        transfer.place.tx_in_block = u32::from(n);
+        transfer.position.block_num = u32::try_from(seconds).unwrap();
+        transfer.position.tx_in_block = u32::from(n);
         credit(transfer, finality)
     }
 }
@@ -295,7 +295,7 @@ impl Setup {
                 assert_eq!(step.event, None, "a request is not announced");
                 (payment, is_asked) = (step.payment, true);
             }
-            if let Some(request) = payment.undecided_cancellation() {
+            if let Some(request) = payment.pending_cancellation() {
                 assert_eq!(request.cutoff, at(self.cutoff()));
                 let claimed = payment.apply(&Command::Claim(claim(99, &[("blue.mugs", 1_000)])), at(self.asked));
                 assert_eq!(claimed, Err(Rejection::Cancelling { id: ID, cutoff: request.cutoff }));

@@ -35,7 +35,7 @@ fn a_second_transfer_for_a_paid_session_is_paid_again_and_changes_no_state() {
 #[test]
 fn two_transfers_of_one_transaction_are_two_transfers() {
     let mut second = transfer(1, 600, OPENED + 9);
-    second.place.op_in_tx = 1;
+    second.position.op_in_tx = 1;
     Case::of(open())
         .then(paid(1, 400, OPENED + 9), OPENED + 12)
         .then(credit(second, Finality::Irreversible), OPENED + 12)

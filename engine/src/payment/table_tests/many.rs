@@ -29,9 +29,9 @@ fn hbd(units: u64) -> Money {
 fn owed(case: &Case) -> Vec<(String, String)> {
     let mut rows: Vec<_> = case.rows.values().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.seq));
-    let mut owing = Owing::of(&case.payment);
-    rows.into_iter().for_each(|row| owing.add(row));
-    owing.finish(&case.payment).into_iter().map(|line| (line.to.to_string(), line.money.to_string())).collect()
+    let mut refunds = RefundCalculator::of(&case.payment);
+    rows.into_iter().for_each(|row| refunds.add(row));
+    refunds.finish(&case.payment).into_iter().map(|line| (line.to.to_string(), line.money.to_string())).collect()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn dust_before_and_after_the_customers_transfer_does_not_hinder_it() {
 fn a_transfer_that_is_not_listed_is_decided_by_its_row() {
     let late = |n| credit(dust(n, hbd(1), OPENED + 9), Finality::Irreversible);
     let case = dusted(Case::of(open()), 0..100, hbd(1), Finality::Reversible);
-    assert_eq!((case.payment.seen_units(), case.payment.paid_units(), case.payment.is_undecided()), (100, 0, true));
+    assert_eq!((case.payment.seen_units(), case.payment.paid_units(), case.payment.awaits_finality()), (100, 0, true));
     // The same sighting again is nothing new, listed or not.
     let again = credit(dust(3, hbd(1), OPENED + 9), Finality::Reversible);
     let case = case.refused(again, OPENED + 15, Rejection::Unchanged { id: ID });
@@ -66,7 +66,7 @@ fn a_transfer_that_is_not_listed_is_decided_by_its_row() {
         case = case.then(late(n), OPENED + 60);
     }
     assert_eq!((case.payment.seen_units(), case.payment.paid_units()), (100, 100));
-    assert!(!case.payment.is_undecided());
+    assert!(!case.payment.awaits_finality());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_transfer_that_is_not_listed_is_removed_by_a_fork_and_comes_back_in_another_
     let on_time = dusted(on_time, 60..90, hive(1), Finality::Reversible);
     let paid =
         on_time.then(credit(back(), Finality::Irreversible), OPENED + 90).is(State::Completed, &["wrong_currency"]);
-    assert_eq!(paid.rows[&(tx(1), 0)].block, Some(CreditBlock { place: back().place, time: at(OPENED + 30) }));
+    assert_eq!(paid.rows[&(tx(1), 0)].block, Some(CreditBlock { position: back().position, time: at(OPENED + 30) }));
 
     let case = Case::of(open()).then(credit(transfer(1, 1_000, EXPIRES), Finality::Reversible), EXPIRES);
     let case = dusted(case, 0..60, hive(1), Finality::Reversible).then(orphan(), EXPIRES + 3);
@@ -106,7 +106,7 @@ fn an_agents_transaction_is_listed_whatever_comes_after_it() {
     let buried = dusted(claimed(), 0..50, hive(1), Finality::Irreversible)
         .then(credit(transfer(5, 1_000, OPENED + 12), Finality::Reversible), OPENED + 12);
     let buried = dusted(buried, 50..100, hive(1), Finality::Irreversible);
-    let bury = Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 601) };
+    let bury = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 601) };
     let buried = buried.then(bury, OPENED + 660);
     assert_eq!((buried.rows[&(tx(5), 0)].finality, buried.payment.is_reversed), (Finality::Orphaned, true));
 }
@@ -143,7 +143,7 @@ fn what_is_owed_is_read_from_all_rows() {
     let wanted = [("alice", "0.430 HBD"), ("mallory", "0.500 HIVE")];
     assert_eq!(owed(&case), wanted.map(|(to, money)| (to.to_owned(), money.to_owned())));
     let lines = [("aaa.third", hbd(1)), ("alice", hbd(430)), ("mallory", hive(500)), ("nobody", hbd(2))];
-    let lines = lines.map(|(to, money)| Owed { to: name(to), money });
+    let lines = lines.map(|(to, money)| RefundDue { to: name(to), money });
     let plan = |money| {
         let plan = case.payment.refund_plan(&lines, None, money).unwrap();
         (plan.to.to_string(), plan.money)
@@ -156,8 +156,8 @@ fn what_is_owed_is_read_from_all_rows() {
 fn many_transfers_assigned_by_hand_stay_noted() {
     let attach = |n| {
         let transfer = dust(n, hbd(1), OPENED + 9);
-        let attachment = Attachment { transfer, route: Route::Manual, memo_normalized: false, by: "key".to_owned() };
-        Command::Attach(attachment)
+        let assignment = Assignment { transfer, route: Route::Manual, memo_normalized: false, by: "key".to_owned() };
+        Command::Assign(assignment)
     };
     let case = Case::of(open()).then(attach(900), OPENED + 12);
     let case = dusted(case, 0..50, hbd(1), Finality::Irreversible).is(State::Pending, &["underpaid", "manual"]);

@@ -11,7 +11,7 @@ use crate::{
     ledger::memo_of,
     money::{Currency, Money},
     time::Timestamp,
-    x402::{Expected, MemoRule, Presented, Reason, Refused, Version, check_balance, is_bound},
+    x402::{CheckedPayment, Expected, MemoRule, Reason, Refused, Version, check_balance, is_bound},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -35,7 +35,7 @@ fn foreign() -> Expected {
     Expected { memo: MemoRule::Requirements, ..whole() }
 }
 
-fn check(expected: &Expected, transaction: &Transaction, version: Version) -> Result<Presented, Refused> {
+fn check(expected: &Expected, transaction: &Transaction, version: Version) -> Result<CheckedPayment, Refused> {
     expected.check(transaction, version, NONCE, NOW, HOUR)
 }
 
@@ -66,13 +66,13 @@ fn savings() -> Operation {
 
 #[test]
 fn what_is_asked_for_passes_and_tells_payer_and_transfers() {
-    let presented = check(&whole(), &transaction(vec![pay(hbd(10_500))]), Version::V2).unwrap();
-    assert_eq!((presented.payer.as_str(), presented.transfers.len()), ("alice", 1));
-    assert_eq!(presented.transfers[0].money, Money::new(10_500, Currency::Hbd));
-    assert!(is_bound(&whole(), &presented));
+    let checked = check(&whole(), &transaction(vec![pay(hbd(10_500))]), Version::V2).unwrap();
+    assert_eq!((checked.payer.as_str(), checked.transfers.len()), ("alice", 1));
+    assert_eq!(checked.transfers[0].money, Money::new(10_500, Currency::Hbd));
+    assert!(is_bound(&whole(), &checked));
     for operations in [vec![pay(hbd(10_343)), fee(157)], vec![fee(157), pay(hbd(10_343))]] {
-        let presented = check(&split(), &transaction(operations), Version::V2).unwrap();
-        let places: Vec<_> = presented.transfers.iter().map(|transfer| transfer.op_in_tx).collect();
+        let checked = check(&split(), &transaction(operations), Version::V2).unwrap();
+        let places: Vec<_> = checked.transfers.iter().map(|transfer| transfer.op_in_tx).collect();
         assert_eq!(places, [0, 1]);
     }
 }
@@ -182,13 +182,13 @@ fn rule_m_a_session_is_named_byte_for_byte_or_by_the_payloads_nonce() {
 
 #[test]
 fn only_a_memo_that_names_the_session_binds_to_it() {
-    let presented = |expected: &Expected, memo: &str| {
+    let checked = |expected: &Expected, memo: &str| {
         let operation = transfer("alice", "blue.mugs", hbd(10_500), memo);
         check(expected, &transaction(vec![operation]), Version::V1).unwrap()
     };
-    assert!(is_bound(&whole(), &presented(&whole(), &memo())));
-    assert!(!is_bound(&whole(), &presented(&whole(), &format!("x402:{NONCE}"))));
-    assert!(!is_bound(&foreign(), &presented(&foreign(), "order 5")));
+    assert!(is_bound(&whole(), &checked(&whole(), &memo())));
+    assert!(!is_bound(&whole(), &checked(&whole(), &format!("x402:{NONCE}"))));
+    assert!(!is_bound(&foreign(), &checked(&foreign(), "order 5")));
 }
 
 #[test]
@@ -290,12 +290,12 @@ fn attack_36_nobody_is_named_before_its_signature_is_verified() {
 
 #[test]
 fn attack_13_the_payer_must_have_what_both_transfers_ask() {
-    let presented = check(&split(), &transaction(vec![pay(hbd(10_343)), fee(157)]), Version::V1).unwrap();
+    let checked = check(&split(), &transaction(vec![pay(hbd(10_343)), fee(157)]), Version::V1).unwrap();
     let balances = |hbd| [Money::new(1_000_000, Currency::Hive), Money::new(hbd, Currency::Hbd)];
-    assert_eq!(check_balance(&presented, &balances(10_500)), Ok(()));
-    let refused = check_balance(&presented, &balances(10_499)).unwrap_err();
+    assert_eq!(check_balance(&checked, &balances(10_500)), Ok(()));
+    let refused = check_balance(&checked, &balances(10_499)).unwrap_err();
     assert_eq!((refused.reason, refused.payer), (Reason::InsufficientFunds, Some(name("alice"))));
-    assert_eq!(check_balance(&presented, &[]).unwrap_err().reason, Reason::InsufficientFunds);
+    assert_eq!(check_balance(&checked, &[]).unwrap_err().reason, Reason::InsufficientFunds);
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -324,9 +324,9 @@ proptest! {
         transaction.expiration = Timestamp::from_seconds(seconds);
         let version = if is_second { Version::V2 } else { Version::V1 };
         for expected in [whole(), split(), foreign()] {
-            let Ok(presented) = expected.check(&transaction, version, &nonce, NOW, HOUR) else { continue };
+            let Ok(checked) = expected.check(&transaction, version, &nonce, NOW, HOUR) else { continue };
             let got = |account: &str| -> u64 {
-                presented.transfers.iter().filter(|t| t.to.as_str() == account).map(|t| t.money.units).sum()
+                checked.transfers.iter().filter(|t| t.to.as_str() == account).map(|t| t.money.units).sum()
             };
             prop_assert!(got("blue.mugs") >= expected.net.units);
             prop_assert!(got("fee.taker") >= expected.fee.as_ref().map_or(0, |(_, units)| *units));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{NOW, name, offer};
 use crate::{
     hive::ChainId,
-    x402::{NETWORK, Offer, OfferFee, body_v1, is_our_network, requirements_v2},
+    x402::{NETWORK, Offer, OfferFee, body_v1, is_supported_network, requirements_v2},
 };
 
 const F1: &str = r#"{"sessionId":"pay_00000000000000000000000007","memo":"pos-pay_00000000000000000000000007"}"#;
@@ -110,8 +110,8 @@ fn both_headers_of_a_split_offer_fit_a_proxys_buffer() {
 #[test]
 fn our_network_has_one_name_and_one_alias_made_of_the_chains_id() {
     let chain = ChainId::MAINNET.to_string();
-    assert!(is_our_network(NETWORK));
-    assert!(is_our_network(&format!("hive:{}", &chain[..32])));
+    assert!(is_supported_network(NETWORK));
+    assert!(is_supported_network(&format!("hive:{}", &chain[..32])));
     let cut = |length: usize| format!("hive:{}", &chain[..length]);
     for other in [
         "hive:testnet",
@@ -125,6 +125,6 @@ fn our_network_has_one_name_and_one_alias_made_of_the_chains_id() {
         &cut(33),
         &cut(64),
     ] {
-        assert!(!is_our_network(other), "{other}");
+        assert!(!is_supported_network(other), "{other}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{NOW, name};
 use crate::{
     money::{Currency, Money},
-    x402::{Accepted, Reason, Requirements},
+    x402::{AcceptedRequirements, Reason, Requirements},
 };
 
 fn v1() -> Value {
@@ -133,7 +133,7 @@ fn each_thing_that_is_wrong_has_its_word() {
 #[test]
 fn what_was_accepted_must_be_what_is_required() {
     let required = parse(&v2()).unwrap();
-    let accepted = |amount: &str, asset: &str, pay_to: &str| Accepted {
+    let accepted = |amount: &str, asset: &str, pay_to: &str| AcceptedRequirements {
         amount: amount.into(),
         asset: asset.into(),
         pay_to: pay_to.into(),

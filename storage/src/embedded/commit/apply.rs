@@ -63,7 +63,7 @@ impl<'t> Group<'t> {
     fn write_gathered(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
         indexes::write_days(self)?;
-        for (merchant, Tail { last, epoch, before }) in std::mem::take(&mut self.event_tails) {
+        for (merchant, Tail { last, epoch, last_before_epoch: before }) in std::mem::take(&mut self.event_tails) {
             self.tables.event_seqs().insert(merchant, (last, epoch.bits(), before));
         }
         compliance::write_all(self)?;

@@ -4,7 +4,7 @@
 //! later is counted in the first month after it that is open.
 
 use engine::{
-    billing::{Change, Counted, Month, Period, Sale, Schedule},
+    billing::{Month, Period, PeriodChange, PriorUsage, Sale, Schedule},
     ids::{MerchantId, PaymentId},
     time::Timestamp,
 };
@@ -28,10 +28,16 @@ impl CachedPeriod {
 }
 
 /// Returns what a write of a payment means for a period.
-pub(crate) fn change_of(after: &PaymentFacts, sale: Option<Sale>, before: Option<&PaymentFacts>) -> Option<Change> {
-    let counted =
-        |before: &PaymentFacts| Counted { state: before.state, missing_fee_millicents: before.missing_fee_millicents };
-    Change::of(after.state, sale, before.map(counted))
+pub(crate) fn change_of(
+    after: &PaymentFacts,
+    sale: Option<Sale>,
+    before: Option<&PaymentFacts>,
+) -> Option<PeriodChange> {
+    let counted = |before: &PaymentFacts| PriorUsage {
+        state: before.state,
+        missing_fee_millicents: before.missing_fee_millicents,
+    };
+    PeriodChange::of(after.state, sale, before.map(counted))
 }
 
 /// Returns a period, earlier batches of the group included.
@@ -79,7 +85,7 @@ pub(crate) fn prefetch(
     overlay: &mut Overlay,
     id: PaymentId,
     merchant: u128,
-    change: &Change,
+    change: &PeriodChange,
 ) -> Result<(), Fault> {
     match change.month() {
         Some(month) => {
@@ -105,7 +111,7 @@ pub(crate) fn change(
     group: &mut Group<'_>,
     id: PaymentId,
     merchant: u128,
-    change: &Change,
+    change: &PeriodChange,
     now: Timestamp,
 ) -> Result<(), Fault> {
     if let Some(month) = change.month() {
@@ -123,7 +129,7 @@ pub(crate) fn check_invoice(group: &mut Group<'_>, overlay: &mut Overlay, invoic
     let Invoicing { period, carried_millicents, .. } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
     let stored = held(group, key)?.period.as_ref();
-    let is_as_read = stored.is_some_and(|stored| stored.is_billable_as(period));
+    let is_as_read = stored.is_some_and(|stored| stored.accepts_invoice_for(period));
     // One batch bills a merchant once: what an earlier step of it changes is not as it was read.
     if !is_as_read || !overlay.sold.insert(key.1) {
         return conflict(format_args!("the period {} of merchant {}", period.month, period.merchant));

@@ -6,10 +6,10 @@ use engine::{
     billing::Period,
     compliance::ComplianceStatus,
     event_list::{Epoch, Tail},
-    idempotency::Remembered,
+    idempotency::IdempotencyRecord,
     ids::PaymentId,
     time::Timestamp,
-    webhook::Logged,
+    webhook::DeliveryRecord,
     x402::ClaimRecord,
 };
 
@@ -59,7 +59,7 @@ pub(crate) struct Overlay {
     pub(crate) slugs: BTreeMap<u128, u128>,
     pub(crate) merchants: BTreeMap<u128, MerchantFacts>,
     pub(crate) keys: BTreeMap<[u8; 32], Option<u128>>,
-    pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
+    pub(crate) remembered: BTreeMap<(u128, [u8; 32]), IdempotencyRecord>,
     /// Keys made earlier are forgotten by an earlier step.
     pub(crate) forgotten_before: Timestamp,
     /// Keys of earlier steps that were forgotten after them.
@@ -71,7 +71,7 @@ pub(crate) struct Overlay {
     pub(crate) assigned: BTreeMap<[u8; 20], PaymentId>,
     pub(crate) cursor: Option<Cursor>,
     pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
-    pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
+    pub(crate) deliveries: BTreeMap<DeliveryKey, DeliveryRecord>,
     pub(crate) events: BTreeSet<u128>,
     /// Merchants of whose periods an earlier step changes one.
     pub(crate) sold: BTreeSet<u128>,

@@ -1,7 +1,7 @@
 //! Idempotency keys: kept within bounds, answered from, forgotten.
 
 use engine::{
-    idempotency::{self, Refusal, Remembered},
+    idempotency::{self, IdempotencyRecord, Refusal},
     time::Timestamp,
 };
 
@@ -21,9 +21,9 @@ const FORGOTTEN_AT_ONCE: usize = 1_000;
 impl Group<'_> {
     pub(crate) fn check_remember(
         &mut self,
-        new: &Remembered,
+        new: &IdempotencyRecord,
         most: u64,
-        before: &mut Option<Remembered>,
+        before: &mut Option<IdempotencyRecord>,
         overlay: &mut Overlay,
     ) -> Checked {
         let key = (new.merchant.bits(), new.key);
@@ -51,7 +51,11 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    pub(crate) fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {
+    pub(crate) fn write_remembered(
+        &mut self,
+        new: &IdempotencyRecord,
+        before: Option<IdempotencyRecord>,
+    ) -> Result<(), Fault> {
         let merchant = new.merchant.bits();
         self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
         let times = self.tables.idempotency_times();

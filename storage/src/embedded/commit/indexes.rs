@@ -4,7 +4,7 @@ use engine::{
     ids::PaymentId,
     ledger::TxId,
     mutant,
-    webhook::{Delivery, DeliveryState, Logged},
+    webhook::{Delivery, DeliveryRecord, DeliveryState},
 };
 
 use crate::{
@@ -100,7 +100,11 @@ pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) ->
 }
 
 /// Writes what lists say of a delivery; `before` is what they said of its state.
-pub(crate) fn list_delivery(group: &mut Group<'_>, before: Option<DeliveryState>, after: &Logged) -> Result<(), Fault> {
+pub(crate) fn list_delivery(
+    group: &mut Group<'_>,
+    before: Option<DeliveryState>,
+    after: &DeliveryRecord,
+) -> Result<(), Fault> {
     let Delivery { id, event, payment, merchant, .. } = after.delivery;
     if before.is_none() {
         group.tables.payment_deliveries().insert((payment.bits(), id.bits()), ());

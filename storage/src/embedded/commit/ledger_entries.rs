@@ -3,12 +3,12 @@
 
 use engine::{
     account::AccountName,
-    books::{Booked, Entry},
     ids::PaymentId,
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     money::Money,
     mutant,
     payment::{Credit, Finality, Payment},
+    reconciliation::{EntryKind, LedgerEntry},
     time::Timestamp,
 };
 
@@ -23,28 +23,28 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Line {
     account: AccountName,
-    booked: Booked,
+    booked: LedgerEntry,
 }
 
 impl Line {
-    fn new(account: &AccountName, tx_id: TxId, op_in_tx: u32, at: Timestamp, money: Money, entry: Entry) -> Self {
-        Self { account: *account, booked: Booked { tx_id, op_in_tx, at, money, entry } }
+    fn new(account: &AccountName, tx_id: TxId, op_in_tx: u32, at: Timestamp, money: Money, entry: EntryKind) -> Self {
+        Self { account: *account, booked: LedgerEntry { tx_id, op_in_tx, at, money, kind: entry } }
     }
 
     fn place(&self) -> BookedPlace {
-        let Booked { tx_id, op_in_tx, at, entry, .. } = self.booked;
+        let LedgerEntry { tx_id, op_in_tx, at, kind: entry, .. } = self.booked;
         let (kind, payment) = match entry {
-            Entry::Credit(payment) => (1, payment.bits()),
-            Entry::Unmatched => (2, NOBODY),
-            Entry::RefundReceived(payment) => (3, payment.bits()),
-            Entry::RefundSent(payment) => (4, payment.bits()),
+            EntryKind::Credit(payment) => (1, payment.bits()),
+            EntryKind::Unmatched => (2, NOBODY),
+            EntryKind::RefundReceived(payment) => (3, payment.bits()),
+            EntryKind::RefundSent(payment) => (4, payment.bits()),
         };
         BookedPlace { at_ms: at.millis(), tx_id: tx_id.0, op_in_tx, kind, payment }
     }
 }
 
 /// Says whether an operation stands in a block: an account's history tells virtual ones in its own way.
-const fn is_in_block(place: Place) -> bool {
+const fn is_in_block(place: ChainPosition) -> bool {
     place.tx_in_block != u32::MAX
 }
 
@@ -53,7 +53,9 @@ pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
     let id = payment.id;
     let mut lines = Vec::new();
     for refund in &payment.refunds {
-        for (account, entry) in [(&payment.pay_to, Entry::RefundSent(id)), (&refund.to, Entry::RefundReceived(id))] {
+        for (account, entry) in
+            [(&payment.pay_to, EntryKind::RefundSent(id)), (&refund.to, EntryKind::RefundReceived(id))]
+        {
             lines.push(Line::new(account, refund.tx_id, refund.op_in_tx, refund.at, refund.money, entry));
         }
     }
@@ -62,18 +64,18 @@ pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
 
 /// Returns the line of a payment's transfer, once it is final.
 pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<Line> {
-    let block = credit.block.filter(|block| is_in_block(block.place))?;
+    let block = credit.block.filter(|block| is_in_block(block.position))?;
     let (tx_id, op, money) = (credit.tx_id, credit.op_in_tx, credit.money);
-    let line = || Line::new(&credit.to, tx_id, op, block.time, money, Entry::Credit(payment));
+    let line = || Line::new(&credit.to, tx_id, op, block.time, money, EntryKind::Credit(payment));
     (credit.finality == Finality::Irreversible).then(line)
 }
 
 /// Returns the line of a transfer that pays no session.
 pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
     let transfer = &unmatched.transfer;
-    (is_in_block(transfer.place) && !mutant!("unmatched-not-booked")).then(|| {
-        let (tx_id, op, at) = (transfer.tx_id, transfer.place.op_in_tx, transfer.block_time);
-        Line::new(&transfer.to, tx_id, op, at, transfer.money, Entry::Unmatched)
+    (is_in_block(transfer.position) && !mutant!("unmatched-not-booked")).then(|| {
+        let (tx_id, op, at) = (transfer.tx_id, transfer.position.op_in_tx, transfer.block_time);
+        Line::new(&transfer.to, tx_id, op, at, transfer.money, EntryKind::Unmatched)
     })
 }
 

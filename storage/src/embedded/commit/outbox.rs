@@ -8,7 +8,7 @@ use engine::{
     ids::{DeliveryId, MerchantId},
     mutant,
     time::Timestamp,
-    webhook::{Attempt, Delivery, DeliveryState, Logged, Trigger},
+    webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, Trigger},
 };
 
 use crate::{
@@ -39,14 +39,14 @@ fn place_of(delivery: &Delivery) -> OutboxKey {
 }
 
 /// Returns a delivery's record, earlier steps of the same batch included.
-fn logged(group: &mut Group<'_>, overlay: &Overlay, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+fn logged(group: &mut Group<'_>, overlay: &Overlay, key: DeliveryKey) -> Result<Option<DeliveryRecord>, Fault> {
     match overlay.deliveries.get(&key) {
         Some(logged) => Ok(Some(logged.clone())),
         None => stored(group, key),
     }
 }
 
-fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<DeliveryRecord>, Fault> {
     let Some(bytes) = group.tables.deliveries().get(key)? else { return Ok(None) };
     record::delivery_from_bytes(key, bytes.value()).map(Some).map_err(Fault::damaged("deliveries", show(key)))
 }
@@ -61,7 +61,7 @@ pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut
         if logged(group, overlay, key)?.is_some() {
             return conflict(format_args!("event {}", step.id));
         }
-        overlay.deliveries.insert(key, Logged::new(delivery));
+        overlay.deliveries.insert(key, DeliveryRecord::new(delivery));
     }
     overlay.events.insert(step.id.bits());
     Ok(Ok(()))
@@ -74,8 +74,8 @@ pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overl
     let before = logged(group, overlay, key)?;
     let is_as_seen = match (&before, step) {
         (None, Move::Redeliver(_)) => true,
-        (Some(before), Move::Replay { .. }) => before.replays_as(delivery),
-        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => before.waits_as(delivery),
+        (Some(before), Move::Replay { .. }) => before.is_replayable_since(delivery),
+        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => before.is_unattempted_since(delivery),
         _ => false,
     };
     if !is_as_seen {
@@ -86,10 +86,10 @@ pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overl
 }
 
 /// Returns a delivery's record after a move.
-fn moved(step: &Move, before: Option<Logged>) -> Logged {
-    let before = before.unwrap_or_else(|| Logged::new(step.delivery().clone()));
+fn moved(step: &Move, before: Option<DeliveryRecord>) -> DeliveryRecord {
+    let before = before.unwrap_or_else(|| DeliveryRecord::new(step.delivery().clone()));
     match step {
-        Move::Redeliver(delivery) => Logged::new(delivery.clone()),
+        Move::Redeliver(delivery) => DeliveryRecord::new(delivery.clone()),
         Move::Replay { at, .. } => before.replayed(*at),
         Move::Attempt { attempt, .. } => before.after(attempt),
         Move::Hold(_) => before.held(),
@@ -112,7 +112,7 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
     group.tables.event_times().insert((event.at.millis(), event.id.bits()), ());
     let Some(delivery) = event.delivery(seq) else { return Ok(()) };
-    put(group, None, &Logged::new(delivery))
+    put(group, None, &DeliveryRecord::new(delivery))
 }
 
 /// Carries out a move.
@@ -137,7 +137,7 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
 }
 
 /// Writes a delivery's record, what lists say of it and, if it waits, its place in the outbox; `before` is its state until now.
-fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &Logged) -> Result<(), Fault> {
+fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRecord) -> Result<(), Fault> {
     indexes::list_delivery(group, before, logged)?;
     let delivery = &logged.delivery;
     group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());

@@ -5,9 +5,9 @@ use engine::{
     billing::{Sale, Schedule},
     compliance,
     event_list::Epoch,
-    idempotency::Remembered,
+    idempotency::IdempotencyRecord,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
     merchant::Merchant,
     payment::{Credit, Payment},
     quota::Quota,
@@ -57,11 +57,11 @@ pub(crate) enum Step {
         is_facilitation: bool,
     },
     Remember {
-        remembered: Remembered,
+        remembered: IdempotencyRecord,
         /// Keys that are kept of its merchant at most.
         most: u64,
         /// A forgotten one in its place; filled in by the writer's check.
-        before: Option<Remembered>,
+        before: Option<IdempotencyRecord>,
     },
     Forget {
         made_before: Timestamp,
@@ -83,7 +83,7 @@ pub(crate) enum Step {
     },
     Unmatched {
         account: AccountName,
-        place: Place,
+        place: ChainPosition,
         record: Vec<u8>,
         /// The unknown session it names.
         names: Option<PaymentId>,
@@ -91,7 +91,7 @@ pub(crate) enum Step {
     },
     Handle {
         account: AccountName,
-        place: Place,
+        place: ChainPosition,
         handling: Handling,
         /// The transfer as it will be stored; made by the writer's check.
         record: Vec<u8>,
@@ -191,7 +191,7 @@ impl PaymentStep {
             facts: PaymentFacts::of(payment, &record),
             expected,
             refund_words: search::refund_words_of(payment),
-            turnover: payment.turnover(),
+            turnover: payment.completed_volume(),
             sale: Sale::of(payment),
             updated_at: payment.updated_at,
             booked: ledger_entries::of_payment(payment),
@@ -314,7 +314,7 @@ impl Step {
             Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
             Write::Unmatched(unmatched) => Self::Unmatched {
                 account: *unmatched.account(),
-                place: unmatched.transfer.place,
+                place: unmatched.transfer.position,
                 names: unmatched::named(&unmatched),
                 booked: ledger_entries::of_unmatched(&unmatched),
                 record: record::unmatched_to_bytes(unmatched),

@@ -3,7 +3,7 @@
 use engine::{
     account::AccountName,
     ids::PaymentId,
-    ledger::{Place, TxId},
+    ledger::{ChainPosition, TxId},
 };
 
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct Handled {
 pub(crate) fn keep(
     group: &mut Group<'_>,
     account: &AccountName,
-    place: Place,
+    place: ChainPosition,
     record: &[u8],
     names: Option<PaymentId>,
 ) -> Result<(), Fault> {
@@ -50,7 +50,7 @@ pub(crate) fn prefetch(
     group: &mut Group<'_>,
     overlay: &mut Overlay,
     account: &AccountName,
-    place: Place,
+    place: ChainPosition,
     record: &[u8],
 ) -> Checked {
     let at = (*account, place);
@@ -65,7 +65,7 @@ pub(crate) fn check(
     group: &mut Group<'_>,
     overlay: &mut Overlay,
     account: &AccountName,
-    place: Place,
+    place: ChainPosition,
     handling: &Handling,
 ) -> Result<Result<Handled, CommitError>, Fault> {
     let stored = match overlay.handled.get(&(*account, place)) {
@@ -95,7 +95,7 @@ pub(crate) fn check(
 pub(crate) fn handle(
     group: &mut Group<'_>,
     account: &AccountName,
-    place: Place,
+    place: ChainPosition,
     record: &[u8],
     done_with: Option<PaymentId>,
 ) -> Result<(), Fault> {

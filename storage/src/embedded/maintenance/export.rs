@@ -8,7 +8,7 @@ use engine::{
     money::Money,
     payment::{Credit, Payment},
     time::Timestamp,
-    webhook::{Attempt, Logged, Outcome},
+    webhook::{Attempt, DeliveryRecord, Outcome},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use redb::Value as _;
@@ -211,7 +211,7 @@ fn payment_json(payment: &Payment) -> Value {
 fn credit_json(credit: &Credit) -> Value {
     json!({
         "seq": credit.seq, "txId": credit.tx_id.to_string(), "opInTx": credit.op_in_tx,
-        "block": credit.block.map(|block| block.place.block_num), "from": credit.from.as_str(),
+        "block": credit.block.map(|block| block.position.block_num), "from": credit.from.as_str(),
         "to": credit.to.as_str(), "money": money(credit.money), "memo": credit.memo,
         "finality": format!("{:?}", credit.finality).to_lowercase(),
         "disposition": credit.disposition.as_str(), "route": format!("{:?}", credit.route).to_lowercase(),
@@ -228,7 +228,7 @@ fn event_json(event: EventRecord) -> Value {
     })
 }
 
-fn delivery_json(logged: &Logged) -> Value {
+fn delivery_json(logged: &DeliveryRecord) -> Value {
     let delivery = &logged.delivery;
     json!({
         "record": "delivery", "id": delivery.id.to_string(), "merchant": delivery.merchant.to_string(),
@@ -279,7 +279,7 @@ fn unmatched_json(unmatched: &Unmatched) -> Value {
         Handling::Assigned { payment, .. } => ("assigned", Some(payment.to_string())),
         Handling::Ignored { .. } => ("ignored", None),
     };
-    let Transfer { tx_id, place, block_time, from, to, money: sent, memo } = &unmatched.transfer;
+    let Transfer { tx_id, position: place, block_time, from, to, money: sent, memo } = &unmatched.transfer;
     json!({
         "record": "unmatched", "txId": tx_id.to_string(), "opInTx": place.op_in_tx, "block": place.block_num,
         "blockTime": block_time.to_string(), "from": from.as_str(), "to": to.as_str(), "money": money(*sent),

@@ -37,7 +37,7 @@ pub(crate) fn accounts(database: &Database) -> Result<(), Fault> {
             let is_watched = table.get(account)?.is_some_and(|sealed| is_sound(sealed.value()));
             if !is_watched && !account.is_empty() {
                 // Since always: what was watched before is not known any more.
-                set_row(&mut table, accounts, account.as_bytes(), Some(&id.made_at().millis().to_le_bytes()))?;
+                set_row(&mut table, accounts, account.as_bytes(), Some(&id.created_at().millis().to_le_bytes()))?;
                 tracing::warn!(account, "watching the account {account} again: its row is damaged");
             }
         }

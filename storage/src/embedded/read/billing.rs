@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Bound};
 
 use engine::{
-    billing::{Account, Month, Period, Schedule},
+    billing::{BillingTotals, Month, Period, Schedule},
     ids::MerchantId,
     time::Timestamp,
 };
@@ -107,13 +107,13 @@ pub(crate) fn unsettled(
 }
 
 /// Returns what every merchant's periods come to, by merchant.
-pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<Account>, Fault> {
+pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<BillingTotals>, Fault> {
     let mut accounts = BTreeMap::new();
     let table = snapshot.billing();
     for entry in table.iter()? {
         let (key, bytes) = entry?;
         let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
-        accounts.entry(period.merchant).or_insert_with(|| Account::of(period.merchant)).add(&period, now);
+        accounts.entry(period.merchant).or_insert_with(|| BillingTotals::of(period.merchant)).add(&period, now);
     }
     Ok(accounts.into_values().collect())
 }

@@ -26,7 +26,7 @@ const DAY_MS: u64 = 86_400_000;
 
 /// Returns the day on which a payment was made.
 pub(crate) fn day_of(id: u128) -> u64 {
-    PaymentId::from_bits(id).made_at().millis() / DAY_MS
+    PaymentId::from_bits(id).created_at().millis() / DAY_MS
 }
 
 /// Returns the ids made on a day.

@@ -6,7 +6,7 @@ use engine::{
     event_list::{Epoch, EventList, Tail},
     ids::{DeliveryId, EventId, MerchantId},
     time::Timestamp,
-    webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
+    webhook::{Attempt, Delivery, DeliveryRecord, EndpointHealth, Trigger},
 };
 
 use crate::{
@@ -119,14 +119,14 @@ fn in_queue(snapshot: &Snapshot, key: DeliveryKey, due_ms: u64) -> Result<Delive
     Ok(logged.delivery)
 }
 
-fn read(key: DeliveryKey, bytes: &[u8]) -> Result<Logged, Fault> {
+fn read(key: DeliveryKey, bytes: &[u8]) -> Result<DeliveryRecord, Fault> {
     record::delivery_from_bytes(key, bytes).map_err(Fault::damaged("deliveries", DeliveryId::from_bits(key.1)))
 }
 
 /// Returns what is known of a merchant's endpoint.
-pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<Endpoint, Fault> {
+pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<EndpointHealth, Fault> {
     let table = snapshot.endpoints();
-    let Some(bytes) = table.get_sound(merchant.bits())? else { return Ok(Endpoint::default()) };
+    let Some(bytes) = table.get_sound(merchant.bits())? else { return Ok(EndpointHealth::default()) };
     let read = record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant));
     Ok(table.pass(read)?.unwrap_or_default())
 }
@@ -156,7 +156,7 @@ pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Resul
     if let Some(stored) = places.pass(places.get(merchant))? {
         return Ok(stored.map_or(Tail::EMPTY, |stored| {
             let (last, epoch, before) = stored.value();
-            Tail { last, epoch: Epoch::from_bits(epoch), before }
+            Tail { last, epoch: Epoch::from_bits(epoch), last_before_epoch: before }
         }));
     }
     let event = snapshot.events().range((merchant, 0)..=(merchant, u64::MAX))?.next_back().transpose()?;
@@ -168,11 +168,15 @@ pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Resul
     };
     let places =
         event.map(|(key, _)| key.value().1).into_iter().chain(delivery.map(|logged| logged.delivery.event_seq));
-    Ok(Tail { last: places.max().unwrap_or(0), epoch: current, before: 0 })
+    Ok(Tail { last: places.max().unwrap_or(0), epoch: current, last_before_epoch: 0 })
 }
 
 /// Returns a merchant's delivery.
-pub(crate) fn delivery(snapshot: &Snapshot, merchant: MerchantId, id: DeliveryId) -> Result<Option<Logged>, Fault> {
+pub(crate) fn delivery(
+    snapshot: &Snapshot,
+    merchant: MerchantId,
+    id: DeliveryId,
+) -> Result<Option<DeliveryRecord>, Fault> {
     let key = (merchant.bits(), id.bits());
     match snapshot.deliveries().get(key)? {
         Some(bytes) => read(key, bytes.value()).map(Some),

@@ -3,7 +3,7 @@
 use engine::{
     ids::{DeliveryId, MerchantId},
     mutant,
-    webhook::{Delivery, DeliveryState, Logged},
+    webhook::{Delivery, DeliveryRecord, DeliveryState},
 };
 
 use crate::{
@@ -23,13 +23,13 @@ pub(crate) fn is_listed(state: DeliveryState) -> bool {
 /// A page being cut out of deliveries that are offered newest first.
 struct Slice<'q> {
     query: &'q DeliveryQuery,
-    found: Vec<Logged>,
+    found: Vec<DeliveryRecord>,
     passed: usize,
 }
 
 impl Slice<'_> {
     /// Takes a delivery; returns the page once nothing more may be read.
-    fn offer(&mut self, logged: Logged) -> Option<Page<Logged>> {
+    fn offer(&mut self, logged: DeliveryRecord) -> Option<Page<DeliveryRecord>> {
         let last = logged.delivery.id;
         let DeliveryQuery { merchant, limit, states, event, payment, .. } = self.query;
         let is_wanted = logged.delivery.merchant == *merchant
@@ -48,13 +48,13 @@ impl Slice<'_> {
         Some(self.page(next))
     }
 
-    fn page(&mut self, next: Option<DeliveryId>) -> Page<Logged> {
+    fn page(&mut self, next: Option<DeliveryId>) -> Page<DeliveryRecord> {
         Page { next: next.map(DeliveryId::bits), ..Page::of(std::mem::take(&mut self.found), 0) }
     }
 }
 
 /// Lists a merchant's deliveries, newest first; they are not counted.
-pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<Page<Logged>, Fault> {
+pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<Page<DeliveryRecord>, Fault> {
     let mut slice = Slice { query, found: Vec::new(), passed: 0 };
     let last = match query.before.map(DeliveryId::bits) {
         Some(0) => return Ok(slice.page(None)),
@@ -118,7 +118,7 @@ pub(crate) fn replayable(
             break;
         }
         let logged = snapshot.deliveries().pass(delivery(snapshot, merchant, DeliveryId::from_bits(id?)))?;
-        found.extend(logged.flatten().filter(Logged::is_replayable).map(|logged| logged.delivery));
+        found.extend(logged.flatten().filter(DeliveryRecord::is_replayable).map(|logged| logged.delivery));
     }
     Ok(found)
 }

@@ -1,6 +1,6 @@
 //! Reads of idempotency keys.
 
-use engine::{idempotency::Remembered, ids::MerchantId, time::Timestamp};
+use engine::{idempotency::IdempotencyRecord, ids::MerchantId, time::Timestamp};
 
 use crate::{
     embedded::{fault::Fault, wal::snapshot::Snapshot},
@@ -8,7 +8,11 @@ use crate::{
 };
 
 /// Returns what was done under a key that is still kept.
-pub(crate) fn find(snapshot: &Snapshot, merchant: MerchantId, key: [u8; 32]) -> Result<Option<Remembered>, Fault> {
+pub(crate) fn find(
+    snapshot: &Snapshot,
+    merchant: MerchantId,
+    key: [u8; 32],
+) -> Result<Option<IdempotencyRecord>, Fault> {
     match snapshot.idempotency().get((merchant.bits(), &key))? {
         Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
             .map(Some)

@@ -4,10 +4,10 @@ use std::ops::Bound;
 
 use engine::{
     account::AccountName,
-    books::{Booked, Day, Entry},
     ids::PaymentId,
     ledger::TxId,
     money::Money,
+    reconciliation::{Day, EntryKind, LedgerEntry},
     time::Timestamp,
 };
 
@@ -28,7 +28,7 @@ pub(crate) fn booked(
     (from, to): (Timestamp, Timestamp),
     after: Option<BookedPlace>,
     limit: usize,
-) -> Result<(Vec<Booked>, Option<BookedPlace>), Fault> {
+) -> Result<(Vec<LedgerEntry>, Option<BookedPlace>), Fault> {
     let first = BookedPlace { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NOBODY };
     let key = |place: &BookedPlace| (place.at_ms, place.op_in_tx, place.kind, place.payment);
     let start = after.unwrap_or(first);
@@ -49,10 +49,10 @@ pub(crate) fn booked(
         last = Some(BookedPlace { at_ms, tx_id: *tx_id, op_in_tx, kind, payment });
         let id = PaymentId::from_bits(payment);
         let entry = match kind {
-            1 => Entry::Credit(id),
-            2 => Entry::Unmatched,
-            3 => Entry::RefundReceived(id),
-            4 => Entry::RefundSent(id),
+            1 => EntryKind::Credit(id),
+            2 => EntryKind::Unmatched,
+            3 => EntryKind::RefundReceived(id),
+            4 => EntryKind::RefundSent(id),
             _ => {
                 table.pass::<()>(Err(unreadable()))?;
                 continue;
@@ -61,7 +61,7 @@ pub(crate) fn booked(
         let Some(currency) = table.pass(Code::from_number(currency).ok_or_else(unreadable))? else { continue };
         let money = Money::new(units, currency);
         let (tx_id, at) = (*tx_id, Timestamp::from_millis(at_ms));
-        found.push(Booked { tx_id: TxId(tx_id), op_in_tx, at, money, entry });
+        found.push(LedgerEntry { tx_id: TxId(tx_id), op_in_tx, at, money, kind: entry });
     }
     Ok((found, None))
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use engine::{
     account::AccountName,
     ids::PaymentId,
-    ledger::{MemoMatch, Place, match_fee_memo, match_memo},
+    ledger::{ChainPosition, MemoMatch, match_fee_memo, match_memo},
     time::Timestamp,
 };
 
@@ -24,11 +24,11 @@ use crate::{
 pub(crate) const MAX_LOOKED_AT: usize = 20_000;
 
 /// A stray transfer's account and place.
-pub(crate) type StrayPlace = (AccountName, Place);
+pub(crate) type StrayPlace = (AccountName, ChainPosition);
 
 pub(crate) type Key<'k> = (&'k str, u32, u32, u32);
 
-pub(crate) fn key(account: &AccountName, place: Place) -> Key<'_> {
+pub(crate) fn key(account: &AccountName, place: ChainPosition) -> Key<'_> {
     (account.as_str(), place.block_num, place.tx_in_block, place.op_in_tx)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn read(key: Key<'_>, bytes: &[u8]) -> Result<Unmatched, Fault> {
 }
 
 /// Returns a transfer that paid no session.
-pub(crate) fn at(snapshot: &Snapshot, account: &AccountName, place: Place) -> Result<Option<Unmatched>, Fault> {
+pub(crate) fn at(snapshot: &Snapshot, account: &AccountName, place: ChainPosition) -> Result<Option<Unmatched>, Fault> {
     let key = key(account, place);
     snapshot.unmatched().get(key)?.map(|bytes| read(key, bytes.value())).transpose()
 }
@@ -59,7 +59,7 @@ pub(crate) fn at(snapshot: &Snapshot, account: &AccountName, place: Place) -> Re
 pub(crate) fn before(
     snapshot: &Snapshot,
     account: &AccountName,
-    before: Place,
+    before: ChainPosition,
     limit: usize,
 ) -> Result<Vec<Unmatched>, Fault> {
     let table = snapshot.unmatched();
@@ -91,7 +91,7 @@ pub(crate) fn waiting(snapshot: &Snapshot, after: Option<&StrayKey>, limit: usiz
             let key = entry?.0;
             let (id, account, block_num, tx_in_block, op_in_tx) = key.value();
             let account = AccountName::parse(account).map_err(|why| Fault::contradicted("strays", account, why))?;
-            Ok((PaymentId::from_bits(id), account, Place { block_num, tx_in_block, op_in_tx }))
+            Ok((PaymentId::from_bits(id), account, ChainPosition { block_num, tx_in_block, op_in_tx }))
         })
         .collect()
 }

@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 50;
 
 /// One operation of the chain that was counted for an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booked {
+pub struct LedgerEntry {
     /// The transaction.
     pub tx_id: TxId,
     /// The operation's index in it.
@@ -25,12 +25,12 @@ pub struct Booked {
     /// How much.
     pub money: Money,
     /// As what it was counted.
-    pub entry: Entry,
+    pub kind: EntryKind,
 }
 
 /// As what an operation was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Entry {
+pub enum EntryKind {
     /// A transfer to the account that a payment keeps.
     Credit(PaymentId),
     /// A transfer to the account that pays no session. It stays when it is assigned to one.
@@ -43,7 +43,7 @@ pub enum Entry {
 
 /// Money that moved by one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
+pub struct Movement {
     /// The transaction.
     pub tx_id: TxId,
     /// How much.
@@ -53,7 +53,7 @@ pub struct Moved {
 /// What operations are told apart by.
 type Key = (TxId, Currency, u64);
 
-impl Moved {
+impl Movement {
     const fn key(self) -> Key {
         (self.tx_id, self.money.currency, self.money.units)
     }
@@ -67,9 +67,9 @@ impl Moved {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
     /// On the chain, and not in the books.
-    pub missing: Vec<Moved>,
+    pub missing: Vec<Movement>,
     /// In the books, and not on the chain, or oftener than there.
-    pub extra: Vec<Moved>,
+    pub extra: Vec<Movement>,
 }
 
 impl Difference {
@@ -88,14 +88,14 @@ impl Difference {
 pub fn compare(
     account: &AccountName,
     chain: &[Transfer],
-    booked: &[Booked],
+    booked: &[LedgerEntry],
     is_refund: impl Fn(&Transfer) -> bool,
 ) -> Difference {
     let mut difference = Difference::default();
     let mut received: BTreeMap<Key, i64> = BTreeMap::new();
     let mut sent: BTreeMap<Key, i64> = BTreeMap::new();
     for transfer in chain {
-        let moved = Moved { tx_id: transfer.tx_id, money: transfer.money }.key();
+        let moved = Movement { tx_id: transfer.tx_id, money: transfer.money }.key();
         if transfer.to == *account {
             *received.entry(moved).or_default() += 1;
         }
@@ -107,16 +107,16 @@ pub fn compare(
     // What was unmatched and then assigned is booked twice and came once.
     let mut places: BTreeMap<(TxId, u32), (Key, i64, i64)> = BTreeMap::new();
     for booking in booked {
-        let moved = Moved { tx_id: booking.tx_id, money: booking.money }.key();
-        if let Entry::RefundSent(_) = booking.entry {
+        let moved = Movement { tx_id: booking.tx_id, money: booking.money }.key();
+        if let EntryKind::RefundSent(_) = booking.kind {
             match sent.get_mut(&moved) {
                 Some(count) => *count -= 1,
-                None => difference.extra.push(Moved::of(moved)),
+                None => difference.extra.push(Movement::of(moved)),
             }
             continue;
         }
         let place = places.entry((booking.tx_id, booking.op_in_tx)).or_insert((moved, 0, 0));
-        if booking.entry == Entry::Unmatched {
+        if booking.kind == EntryKind::Unmatched {
             place.1 += 1;
         } else {
             place.2 += 1;
@@ -128,10 +128,10 @@ pub fn compare(
     for (moved, count) in received {
         let times = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let side = if count > 0 { &mut difference.missing } else { &mut difference.extra };
-        side.extend(std::iter::repeat_n(Moved::of(moved), times));
+        side.extend(std::iter::repeat_n(Movement::of(moved), times));
     }
     // A booked refund without a refund's memo is a refund all the same: less than none is missing.
-    difference.missing.extend(sent.into_iter().filter(|(_, count)| *count > 0).map(|(moved, _)| Moved::of(moved)));
+    difference.missing.extend(sent.into_iter().filter(|(_, count)| *count > 0).map(|(moved, _)| Movement::of(moved)));
     difference
 }
 
@@ -192,11 +192,11 @@ pub struct Finding {
     /// Whose it is now.
     pub merchants: Vec<MerchantId>,
     /// On the chain, and not in the books; the first few.
-    pub missing: Vec<Moved>,
+    pub missing: Vec<Movement>,
     /// How many are missing.
     pub missing_count: u64,
     /// In the books, and not on the chain; the first few.
-    pub extra: Vec<Moved>,
+    pub extra: Vec<Movement>,
     /// How many are too much.
     pub extra_count: u64,
 }
@@ -215,7 +215,12 @@ impl Day {
     }
 
     /// Notes that an account's books differ from the chain; returns what is kept of it.
-    pub fn found(&mut self, account: AccountName, merchants: Vec<MerchantId>, difference: Difference) -> Finding {
+    pub fn record_mismatch(
+        &mut self,
+        account: AccountName,
+        merchants: Vec<MerchantId>,
+        difference: Difference,
+    ) -> Finding {
         let Difference { mut missing, mut extra } = difference;
         let (missing_count, extra_count) = (missing.len() as u64, extra.len() as u64);
         missing.truncate(MAX_KEPT);
@@ -239,7 +244,7 @@ pub const fn end_of_day(time: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ledger::Place, money::Currency};
+    use crate::{ledger::ChainPosition, money::Currency};
 
     fn name(name: &str) -> AccountName {
         AccountName::parse(name).unwrap()
@@ -252,7 +257,7 @@ mod tests {
     fn transfer(number: u8, from: &str, to: &str, units: u64) -> Transfer {
         Transfer {
             tx_id: tx(number),
-            place: Place { block_num: 1, tx_in_block: 0, op_in_tx: 0 },
+            position: ChainPosition { block_num: 1, tx_in_block: 0, op_in_tx: 0 },
             block_time: Timestamp::EPOCH,
             from: name(from),
             to: name(to),
@@ -261,23 +266,23 @@ mod tests {
         }
     }
 
-    fn booked(number: u8, op_in_tx: u32, units: u64, entry: Entry) -> Booked {
-        Booked { tx_id: tx(number), op_in_tx, at: Timestamp::EPOCH, money: Money::new(units, Currency::Hbd), entry }
+    fn booked(number: u8, op_in_tx: u32, units: u64, kind: EntryKind) -> LedgerEntry {
+        LedgerEntry { tx_id: tx(number), op_in_tx, at: Timestamp::EPOCH, money: Money::new(units, Currency::Hbd), kind }
     }
 
     /// The transactions' numbers with their units.
     type Numbers = Vec<(u8, u64)>;
 
-    fn numbers(moved: &[Moved]) -> Numbers {
+    fn numbers(moved: &[Movement]) -> Numbers {
         moved.iter().map(|moved| (moved.tx_id.0[0], moved.money.units)).collect()
     }
 
-    fn differ(chain: &[Transfer], books: &[Booked]) -> (Numbers, Numbers) {
+    fn differ(chain: &[Transfer], books: &[LedgerEntry]) -> (Numbers, Numbers) {
         let difference = compare(&name("shop"), chain, books, |transfer| transfer.memo == "refund");
         (numbers(&difference.missing), numbers(&difference.extra))
     }
 
-    const PAID: Entry = Entry::Credit(PaymentId::from_bits(1));
+    const PAID: EntryKind = EntryKind::Credit(PaymentId::from_bits(1));
 
     #[test]
     fn books_that_hold_what_the_chain_holds_agree() {
@@ -288,9 +293,13 @@ mod tests {
             transfer(3, "shop", "bob", 7),
             transfer(4, "shop", "shop", 1),
         ];
-        let other = Entry::Credit(PaymentId::from_bits(2));
-        let books =
-            [booked(1, 0, 5, PAID), booked(1, 1, 5, other), booked(2, 9, 7, Entry::Unmatched), booked(4, 0, 1, PAID)];
+        let other = EntryKind::Credit(PaymentId::from_bits(2));
+        let books = [
+            booked(1, 0, 5, PAID),
+            booked(1, 1, 5, other),
+            booked(2, 9, 7, EntryKind::Unmatched),
+            booked(4, 0, 1, PAID),
+        ];
         assert_eq!(differ(&chain, &books), (vec![], vec![]));
         let assigned = [&books[..], &[booked(2, 9, 7, other)]].concat();
         assert_eq!(differ(&chain, &assigned), (vec![], vec![]), "assigning one counts it no second time");
@@ -303,20 +312,20 @@ mod tests {
         assert_eq!(differ(&chain, &[booked(2, 0, 7, PAID)]), (vec![(1, 5)], vec![]));
         assert_eq!(differ(&chain[..1], &[booked(1, 0, 5, PAID), booked(9, 0, 3, PAID)]), (vec![], vec![(9, 3)]));
         assert_eq!(differ(&chain[..1], &[booked(1, 0, 50, PAID)]), (vec![(1, 5)], vec![(1, 50)]), "another amount");
-        let twice = [booked(1, 0, 5, PAID), booked(1, 0, 5, Entry::Credit(PaymentId::from_bits(2)))];
+        let twice = [booked(1, 0, 5, PAID), booked(1, 0, 5, EntryKind::Credit(PaymentId::from_bits(2)))];
         assert_eq!(differ(&chain[..1], &twice), (vec![], vec![(1, 5)]), "one transfer pays one session");
     }
 
     #[test]
     fn a_refund_is_in_the_books_of_both_sides_and_other_outgoing_money_in_none() {
         let refund = Transfer { memo: "refund".to_owned(), ..transfer(3, "shop", "bob", 7) };
-        let sent = booked(3, 0, 7, Entry::RefundSent(PaymentId::from_bits(1)));
+        let sent = booked(3, 0, 7, EntryKind::RefundSent(PaymentId::from_bits(1)));
         assert_eq!(differ(std::slice::from_ref(&refund), std::slice::from_ref(&sent)), (vec![], vec![]));
         assert_eq!(differ(std::slice::from_ref(&refund), &[]), (vec![(3, 7)], vec![]));
         assert_eq!(differ(&[], std::slice::from_ref(&sent)), (vec![], vec![(3, 7)]));
         assert_eq!(differ(&[transfer(4, "shop", "bob", 7)], &[]), (vec![], vec![]));
         let back = transfer(5, "bob", "shop", 7);
-        let received = booked(5, 0, 7, Entry::RefundReceived(PaymentId::from_bits(1)));
+        let received = booked(5, 0, 7, EntryKind::RefundReceived(PaymentId::from_bits(1)));
         assert_eq!(differ(&[back], &[received]), (vec![], vec![]));
     }
 
@@ -326,9 +335,9 @@ mod tests {
         assert_eq!(day.outcome(), Outcome::Ok);
         day.unchecked = 1;
         assert_eq!(day.outcome(), Outcome::NotChecked, "unknown is not well");
-        let moved = Moved { tx_id: tx(1), money: Money::new(1, Currency::Hbd) };
+        let moved = Movement { tx_id: tx(1), money: Money::new(1, Currency::Hbd) };
         let much = Difference { missing: vec![moved; 70], extra: vec![] };
-        let finding = day.found(name("shop"), vec![], much);
+        let finding = day.record_mismatch(name("shop"), vec![], much);
         assert_eq!((finding.missing.len(), finding.missing_count, day.outcome()), (50, 70, Outcome::Mismatch));
         assert_eq!(end_of_day(Timestamp::from_seconds(86_399)), Timestamp::from_seconds(86_400));
         assert_eq!(end_of_day(Timestamp::from_seconds(86_400)), Timestamp::from_seconds(172_800));

@@ -5,7 +5,7 @@ use crate::{fields::MetadataValue, ledger::refund_memo_of};
 
 fn attach(transfer: Transfer) -> Command {
     let by = "key_1".to_owned();
-    Command::Attach(Attachment { transfer, route: Route::Manual, memo_normalized: false, by })
+    Command::Assign(Assignment { transfer, route: Route::Manual, memo_normalized: false, by })
 }
 
 fn stray(n: u8, units: u64, seconds: u64) -> Transfer {
@@ -57,7 +57,7 @@ fn refund(n: u8, to: &str, money: Money) -> Command {
 }
 
 fn owed(case: &Case) -> Vec<(String, String)> {
-    case.payment.owed().into_iter().map(|line| (line.to.to_string(), line.money.to_string())).collect()
+    case.payment.refunds_due().into_iter().map(|line| (line.to.to_string(), line.money.to_string())).collect()
 }
 
 fn lines(lines: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -209,7 +209,7 @@ fn nothing_is_owed_in_the_currency_of_a_price_that_a_fork_may_still_take_back() 
             .is(State::Completed, &["paid_again", "wrong_currency"])
     };
     assert_eq!(owed(&completed()), lines(&[("alice", "0.050 HIVE")]), "it may be all of the price that stays");
-    let bury = Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) };
+    let bury = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) };
     let all = lines(&[("alice", "0.050 HIVE"), ("alice", "0.700 HBD")]);
     let reversed = completed().then(bury, OPENED + 603);
     assert_eq!((reversed.payment.is_reversed, owed(&reversed)), (true, all.clone()));
@@ -239,15 +239,15 @@ fn a_refund_on_the_chain_is_listed_once_and_lowers_what_is_owed() {
 #[test]
 fn a_refund_is_filled_in_with_what_is_owed_or_with_what_is_asked() {
     let payment = late().payment;
-    let plan = payment.refund_plan(&payment.owed(), None, None).unwrap();
+    let plan = payment.refund_plan(&payment.refunds_due(), None, None).unwrap();
     assert_eq!((plan.from.as_str(), plan.to.as_str(), plan.money), ("blue.mugs", "alice", Money::new(1_000, Hbd)));
     assert_eq!(plan.memo, refund_memo_of(ID));
     assert!(plan.uri().starts_with("hive://sign/op/"), "{}", plan.uri());
-    let plan = payment.refund_plan(&payment.owed(), Some(name("bob")), Some(Money::new(5, Hive))).unwrap();
+    let plan = payment.refund_plan(&payment.refunds_due(), Some(name("bob")), Some(Money::new(5, Hive))).unwrap();
     assert_eq!((plan.to.as_str(), plan.money), ("bob", Money::new(5, Hive)));
     let field = |payment: &Payment, to: Option<&str>, units: Option<u64>| {
         let money = units.map(|units| Money::new(units, Hbd));
-        let plan = payment.refund_plan(&payment.owed(), to.map(name), money);
+        let plan = payment.refund_plan(&payment.refunds_due(), to.map(name), money);
         plan.map(|plan| plan.to.to_string()).map_err(|violation| violation.field)
     };
     let sold = Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).payment;

@@ -8,11 +8,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{BlockError, Text, kinds};
+use super::{BlockError, Text, operation_names};
 use crate::{
     account::AccountName,
     hive::Symbol,
-    ledger::{Place, Transfer, TxId},
+    ledger::{ChainPosition, Transfer, TxId},
     money::{Currency, Money},
     time::Timestamp,
 };
@@ -58,15 +58,20 @@ impl AmountJson<'_> {
 }
 
 impl TransferJson<'_> {
-    pub(super) fn read(&self, tx_id: TxId, place: Place, block_time: Timestamp) -> Result<Transfer, BlockError> {
-        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { place, field });
+    pub(super) fn read(
+        &self,
+        tx_id: TxId,
+        position: ChainPosition,
+        block_time: Timestamp,
+    ) -> Result<Transfer, BlockError> {
+        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { position, field });
         Ok(Transfer {
             tx_id,
-            place,
+            position,
             block_time,
             from: name("from", &self.from)?,
             to: name("to", &self.to)?,
-            money: self.amount.read().ok_or(BlockError::Transfer { place, field: "amount" })?,
+            money: self.amount.read().ok_or(BlockError::Transfer { position, field: "amount" })?,
             memo: self.memo.as_ref().to_owned(),
         })
     }
@@ -89,27 +94,32 @@ pub(super) const SECOND_CURRENCY: u32 = 1 << 31;
 
 impl ReleaseJson<'_> {
     /// Returns what is released in each currency, if anything.
-    pub(super) fn read(&self, tx_id: TxId, place: Place, block_time: Timestamp) -> Result<Vec<Transfer>, BlockError> {
-        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { place, field });
+    pub(super) fn read(
+        &self,
+        tx_id: TxId,
+        position: ChainPosition,
+        block_time: Timestamp,
+    ) -> Result<Vec<Transfer>, BlockError> {
+        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { position, field });
         let (from, to) = (name("from", &self.from)?, name("receiver", &self.receiver)?);
-        let hbd = self.hbd_amount.read().ok_or(BlockError::Transfer { place, field: "hbd_amount" })?;
-        let hive = self.hive_amount.read().ok_or(BlockError::Transfer { place, field: "hive_amount" })?;
-        let second = Place { op_in_tx: place.op_in_tx | SECOND_CURRENCY, ..place };
-        let parts = [(hbd, place), (hive, second)].into_iter().filter(|(money, _)| money.units > 0);
+        let hbd = self.hbd_amount.read().ok_or(BlockError::Transfer { position, field: "hbd_amount" })?;
+        let hive = self.hive_amount.read().ok_or(BlockError::Transfer { position, field: "hive_amount" })?;
+        let second = ChainPosition { op_in_tx: position.op_in_tx | SECOND_CURRENCY, ..position };
+        let parts = [(hbd, position), (hive, second)].into_iter().filter(|(money, _)| money.units > 0);
         Ok(parts
-            .map(|(money, place)| Transfer { tx_id, place, block_time, from, to, money, memo: String::new() })
+            .map(|(money, position)| Transfer { tx_id, position, block_time, from, to, money, memo: String::new() })
             .collect())
     }
 }
 
 /// The paying ones among a transaction's operations, with their places, and the unknown ones.
 pub(super) struct Operations<'a> {
-    pub(super) paying: Vec<(u32, Paying<'a>)>,
+    pub(super) paying: Vec<(u32, MoneyOperation<'a>)>,
     /// The names of those that this program does not know.
     pub(super) unknown: Vec<String>,
 }
 
-pub(super) enum Paying<'a> {
+pub(super) enum MoneyOperation<'a> {
     Transfer(TransferJson<'a>),
     Release(ReleaseJson<'a>),
 }
@@ -144,14 +154,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
                 let (mut all, mut unknown) = (Vec::new(), Vec::new());
-                let mut place = 0;
+                let mut position = 0;
                 while let Some(operation) = items.next_element()? {
                     match operation {
-                        OperationJson::Paying(paying) => all.push((place, paying)),
+                        OperationJson::MoneyOperation(paying) => all.push((position, paying)),
                         OperationJson::Known => {}
                         OperationJson::Unknown(kind) => unknown.push(kind),
                     }
-                    place += 1;
+                    position += 1;
                 }
                 Ok(Operations { paying: all, unknown })
             }
@@ -162,7 +172,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
 
 /// One operation.
 enum OperationJson<'a> {
-    Paying(Paying<'a>),
+    MoneyOperation(MoneyOperation<'a>),
     /// It pays nobody.
     Known,
     /// A hard fork may have added it.
@@ -171,7 +181,7 @@ enum OperationJson<'a> {
 
 impl OperationJson<'_> {
     fn of_name(name: &str) -> Self {
-        kinds::unknown(name).map_or(Self::Known, Self::Unknown)
+        operation_names::unknown(name).map_or(Self::Known, Self::Unknown)
     }
 }
 
@@ -196,8 +206,12 @@ impl<'de> Visitor<'de> for OneOperation {
         let name: Text<'de> = pair.next_element()?.ok_or_else(|| A::Error::custom("an operation without a name"))?;
         let missing = || A::Error::custom("an operation without members");
         let operation = match Kind::of(&name.0) {
-            Kind::Transfer => OperationJson::Paying(Paying::Transfer(pair.next_element()?.ok_or_else(missing)?)),
-            Kind::Release => OperationJson::Paying(Paying::Release(pair.next_element()?.ok_or_else(missing)?)),
+            Kind::Transfer => {
+                OperationJson::MoneyOperation(MoneyOperation::Transfer(pair.next_element()?.ok_or_else(missing)?))
+            }
+            Kind::Release => {
+                OperationJson::MoneyOperation(MoneyOperation::Release(pair.next_element()?.ok_or_else(missing)?))
+            }
             Kind::Other => {
                 // Whatever it has is its own.
                 while pair.next_element::<IgnoredAny>()?.is_some() {}
@@ -225,22 +239,22 @@ impl<'de> Visitor<'de> for OneOperation {
                     kind = Some(Kind::of(&name));
                 }
                 ("type", Some(_)) => return Err(A::Error::custom("an operation of two types")),
-                ("value", Some(Kind::Transfer)) => paying = Some(Paying::Transfer(members.next_value()?)),
-                ("value", Some(Kind::Release)) => paying = Some(Paying::Release(members.next_value()?)),
+                ("value", Some(Kind::Transfer)) => paying = Some(MoneyOperation::Transfer(members.next_value()?)),
+                ("value", Some(Kind::Release)) => paying = Some(MoneyOperation::Release(members.next_value()?)),
                 ("value", None) => value_before_type = Some(members.next_value()?),
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
         }
         if let Some(value) = value_before_type {
             paying = match kind {
-                Some(Kind::Transfer) => Some(Paying::Transfer(read_value(value)?)),
-                Some(Kind::Release) => Some(Paying::Release(read_value(value)?)),
+                Some(Kind::Transfer) => Some(MoneyOperation::Transfer(read_value(value)?)),
+                Some(Kind::Release) => Some(MoneyOperation::Release(read_value(value)?)),
                 _ => None,
             };
         }
         match (kind, paying) {
             (Some(Kind::Other), _) => Ok(other),
-            (Some(_), Some(paying)) => Ok(OperationJson::Paying(paying)),
+            (Some(_), Some(paying)) => Ok(OperationJson::MoneyOperation(paying)),
             _ => Err(A::Error::custom("an operation without its type or value")),
         }
     }

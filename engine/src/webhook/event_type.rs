@@ -38,7 +38,7 @@ impl EventType {
 
     /// Says whether it tells of a payment.
     #[must_use]
-    pub const fn is_of_payment(self) -> bool {
+    pub const fn is_payment_event(self) -> bool {
         matches!(self, Self::StatusChanged | Self::Exception)
     }
 

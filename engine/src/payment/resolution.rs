@@ -61,7 +61,7 @@ impl ResolutionKind {
 
 /// How far a decision to accept money reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
+pub struct Acceptance {
     /// The transfers the payment had: nothing of them is owed.
     pub transfers: u64,
     /// The refunds it had: they were for what was owed before.
@@ -87,7 +87,7 @@ pub struct Refund {
 
 /// A transfer that was kept aside and is put to the session it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
+pub struct Assignment {
     /// The transfer; its block cannot change any more.
     pub transfer: Transfer,
     /// [`Route::Manual`] where a person decided, [`Route::Wallet`] where its memo names the session.
@@ -100,7 +100,7 @@ pub struct Attachment {
 
 /// Money a merchant has and should not keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owed {
+pub struct RefundDue {
     /// Who paid it.
     pub to: AccountName,
     /// How much of it.
@@ -142,13 +142,13 @@ impl Payment {
         let transfers = self.transfer_count();
         let accepted = match resolution.kind {
             kind if kind == ResolutionKind::Accepted || mutant!("every-decision-accepts") => {
-                Some(Accepted { transfers, refunds: self.refunds.len() as u64, had_ended: self.state.is_terminal() })
+                Some(Acceptance { transfers, refunds: self.refunds.len() as u64, had_ended: self.state.is_terminal() })
             }
             // Who decides otherwise about the same takes the acceptance back.
             _ => self.accepted.filter(|accepted| accepted.transfers < transfers),
         };
         let resolution = Some(resolution.clone());
-        Ok(Self { resolution, decided_transfers: transfers, accepted, ..self.next(now) }.still())
+        Ok(Self { resolution, decided_transfers: transfers, accepted, ..self.next(now) }.in_same_state())
     }
 
     /// Deletes the metadata. Amounts, states and transactions stay: they are the books.
@@ -160,7 +160,7 @@ impl Payment {
         if self.metadata.is_empty() {
             return Err(Rejection::Unchanged { id });
         }
-        Ok(Self { metadata: Metadata::new(), ..self.next(now) }.still())
+        Ok(Self { metadata: Metadata::new(), ..self.next(now) }.in_same_state())
     }
 
     /// Deletes the note of the decision about its exceptions; the decision stays.
@@ -168,7 +168,7 @@ impl Payment {
         match &self.resolution {
             Some(resolution) if !resolution.note.is_empty() => {
                 let resolution = Resolution { note: String::new(), ..resolution.clone() };
-                Ok(Self { resolution: Some(resolution), ..self.next(now) }.still())
+                Ok(Self { resolution: Some(resolution), ..self.next(now) }.in_same_state())
             }
             _ => Err(Rejection::Unchanged { id: self.id }),
         }
@@ -176,33 +176,33 @@ impl Payment {
 
     /// Says whether a transfer that names this session in a refund's memo is kept as one.
     #[must_use]
-    pub fn takes_refund(&self, transfer: &Transfer) -> bool {
+    pub fn accepts_refund(&self, transfer: &Transfer) -> bool {
         (transfer.from == self.pay_to || mutant!("anybody-refunds"))
             && transfer.to != self.pay_to
             && self.refunds.len() < MAX_REFUNDS
     }
 
-    pub(super) fn take_refund(&self, transfer: &Transfer, now: Timestamp) -> Result<Transition, Rejection> {
+    pub(super) fn add_refund(&self, transfer: &Transfer, now: Timestamp) -> Result<Transition, Rejection> {
         // Only the account that was paid can pay back; to itself is nowhere.
         if (transfer.from != self.pay_to && !mutant!("anybody-refunds")) || transfer.to == self.pay_to {
             return Err(Rejection::ForeignTransfer { id: self.id });
         }
-        let is_known = |r: &Refund| r.tx_id == transfer.tx_id && r.op_in_tx == transfer.place.op_in_tx;
+        let is_known = |r: &Refund| r.tx_id == transfer.tx_id && r.op_in_tx == transfer.position.op_in_tx;
         if self.refunds.iter().any(is_known) && !mutant!("refund-noted-again") {
             return Err(Rejection::Unchanged { id: self.id });
         }
         if self.refunds.len() >= MAX_REFUNDS {
-            return Err(Rejection::Full { id: self.id });
+            return Err(Rejection::TooManyRefunds { id: self.id });
         }
         let mut next = self.next(now);
         next.refunds.push(Refund {
             tx_id: transfer.tx_id,
-            op_in_tx: transfer.place.op_in_tx,
+            op_in_tx: transfer.position.op_in_tx,
             to: transfer.to,
             money: transfer.money,
             at: transfer.block_time,
         });
-        Ok(next.still())
+        Ok(next.in_same_state())
     }
 
     /// Returns what was sent back, smallest units of the payment's currency.
@@ -212,13 +212,13 @@ impl Payment {
         own.fold(0, |sum, refund| sum.saturating_add(refund.money.units))
     }
 
-    /// Returns what is owed back, by payer and currency, where the snapshot lists every transfer; see [`Owing`] for any
+    /// Returns what is owed back, by payer and currency, where the snapshot lists every transfer; see [`RefundCalculator`] for any
     /// payment.
     #[must_use]
-    pub fn owed(&self) -> Vec<Owed> {
-        let mut owing = Owing::of(self);
-        self.transfers.iter().rev().for_each(|credit| owing.add(credit));
-        owing.finish(self)
+    pub fn refunds_due(&self) -> Vec<RefundDue> {
+        let mut refunds = RefundCalculator::of(self);
+        self.transfers.iter().rev().for_each(|credit| refunds.add(credit));
+        refunds.finish(self)
     }
 
     /// Fills in a refund: what is asked for, and for the rest the largest sum that is owed back.
@@ -227,16 +227,16 @@ impl Payment {
     /// The field that must be said because nothing tells it, or that cannot be.
     pub fn refund_plan(
         &self,
-        owed: &[Owed],
+        owed: &[RefundDue],
         to: Option<AccountName>,
         money: Option<Money>,
     ) -> Result<RefundPlan, Violation> {
-        let fits = |line: &&Owed| {
+        let fits = |line: &&RefundDue| {
             to.as_ref().is_none_or(|to| line.to == *to)
                 && money.is_none_or(|money| line.money.currency == money.currency)
         };
         // Dust of third parties is owed, too: the largest sum is the likeliest to be meant.
-        let size = |line: &&Owed| (line.money.currency == self.amount.currency, line.money.units);
+        let size = |line: &&RefundDue| (line.money.currency == self.amount.currency, line.money.units);
         let line = owed.iter().rev().filter(fits).max_by_key(size);
         let last_payer = || self.transfers.iter().rev().map(|credit| credit.from).find(|p| *p != self.pay_to);
         let money = money
@@ -257,16 +257,16 @@ impl Payment {
 /// accepted nor sent back. Nothing in its currency is owed for a completed payment before its price is final; after a
 /// reversal the price never will be.
 #[derive(Debug)]
-pub struct Owing {
+pub struct RefundCalculator {
     by_payer: BTreeMap<(AccountName, Currency), u64>,
     /// What counted and is owed all the same: where it bought nothing, and from the end where it was too much.
     excess: u64,
     /// The currency of a price that can still leave the chain: what is final of it may be all that the merchant has.
     unsettled: Option<Currency>,
-    accepted: Option<Accepted>,
+    accepted: Option<Acceptance>,
 }
 
-impl Owing {
+impl RefundCalculator {
     /// Begins with no transfers.
     #[must_use]
     pub fn of(payment: &Payment) -> Self {
@@ -313,7 +313,7 @@ impl Owing {
 
     /// Returns what is still owed, by payer and currency.
     #[must_use]
-    pub fn finish(self, payment: &Payment) -> Vec<Owed> {
+    pub fn finish(self, payment: &Payment) -> Vec<RefundDue> {
         let mut owed = self.by_payer;
         // Refunds of before an acceptance were for what was owed then.
         let earlier = self.accepted.map_or(0, |accepted| usize::try_from(accepted.refunds).unwrap_or(usize::MAX));
@@ -332,7 +332,7 @@ impl Owing {
                 left -= settled;
             }
         }
-        let line = |((to, currency), units)| Owed { to, money: Money::new(units, currency) };
+        let line = |((to, currency), units)| RefundDue { to, money: Money::new(units, currency) };
         owed.into_iter().filter(|(_, units)| *units > 0).map(line).collect()
     }
 }

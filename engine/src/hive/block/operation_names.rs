@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 /// Names of unknown operations that are kept apart; further ones count together.
-pub const UNKNOWN_KINDS_MAX: usize = 16;
+pub const UNKNOWN_OPERATIONS_MAX: usize = 16;
 /// What further ones are called.
-pub const OTHER_KINDS: &str = "other";
+pub const OTHER_OPERATIONS: &str = "other";
 /// What a name is called that is none.
 const MALFORMED: &str = "malformed";
 /// Characters of a name.
@@ -72,6 +72,6 @@ fn unless(is_known: fn(&str) -> bool, name: &str) -> Option<String> {
 
 /// Counts an unknown operation among few names.
 pub(super) fn count(kinds: &mut BTreeMap<String, u32>, kind: &str) {
-    let is_kept = kinds.contains_key(kind) || kinds.len() < UNKNOWN_KINDS_MAX;
-    *kinds.entry(if is_kept { kind } else { OTHER_KINDS }.to_owned()).or_default() += 1;
+    let is_kept = kinds.contains_key(kind) || kinds.len() < UNKNOWN_OPERATIONS_MAX;
+    *kinds.entry(if is_kept { kind } else { OTHER_OPERATIONS }.to_owned()).or_default() += 1;
 }
