@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{options::Fault, script::Lying};
+use crate::{options::Fault, script::LieKind};
 
 /// Faults of nodes, by what they are and the node's place in the list.
 pub type Places = BTreeMap<(&'static str, usize), u64>;
@@ -103,7 +103,7 @@ pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
         Fault::NodeLimits.word(),
         Fault::NodeWithoutPrice.word(),
     ];
-    kinds.into_iter().chain(Lying::ALL.iter().map(|(_, word)| *word))
+    kinds.into_iter().chain(LieKind::ALL.iter().map(|(_, word)| *word))
 }
 
 /// Returns what was never reached.

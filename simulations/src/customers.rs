@@ -19,17 +19,18 @@ use engine::{
 use storage::Handling;
 
 use self::{
-    agents::{Purchase, facilitate, purchase, settle},
+    agents::settle,
     desk::work,
     elsewhere::{hand_over, open_elsewhere},
     owners::own,
+    sellers::{Purchase, facilitate, purchase},
     wallets::{Agreement, pay, pay_again},
 };
 use crate::{
     hive::Hive,
     observer::Answer,
     receivers::{name_of, url_of},
-    script::{Action, Change, Memo, Trick},
+    script::{Action, AgentBehavior, Memo, MerchantChange},
     trace::Lane,
     world::{Plain, World},
 };
@@ -41,6 +42,7 @@ mod desk;
 mod elsewhere;
 mod owners;
 mod payloads;
+mod sellers;
 mod wallets;
 
 /// How often a step is tried that somebody would try again.
@@ -99,7 +101,7 @@ struct Payload {
     payload: PaymentPayload,
     tx_id: TxId,
     from: String,
-    trick: Trick,
+    behavior: AgentBehavior,
     /// Whether it pays less than is asked for.
     owes: bool,
 }
@@ -161,7 +163,7 @@ pub(crate) fn act(world: &Arc<World>, engine: Option<&Engine>, action: Action, t
             };
             pay_again(world, *session, &agreement, &action, tries);
         }
-        Action::Trouble(trouble) => world.suffer(trouble),
+        Action::Inject(injection) => world.inject(injection),
         _ => call(world, engine, action, tries),
     }
 }
@@ -194,8 +196,8 @@ fn call(world: &Arc<World>, engine: Option<&Engine>, action: Action, tries: u32)
             }
             Action::Cancel { session, by_merchant } => cancel(&world, &engine, *session, *by_merchant).await,
             Action::Assign { session } => assign(&world, &engine, *session).await,
-            Action::Desk { session, deed } => work(&world, &engine, *session, *deed).await,
-            Action::Settle { session, agent, trick } => settle(&world, &engine, *session, *agent, *trick).await,
+            Action::ActOnSession { session, action } => work(&world, &engine, *session, *action).await,
+            Action::Settle { session, agent, behavior } => settle(&world, &engine, *session, *agent, *behavior).await,
             Action::Facilitate { agent, resource, units } => {
                 facilitate(&world, &engine, *agent, *resource, *units).await
             }
@@ -203,14 +205,14 @@ fn call(world: &Arc<World>, engine: Option<&Engine>, action: Action, tries: u32)
                 let (agent, resource, shown, units) = (*agent, *resource, *shown, *units);
                 purchase(&world, &engine, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await
             }
-            Action::Merchant { merchant, change } => change_merchant(&world, &engine, *merchant, *change).await,
-            Action::Own { merchant, step } => own(&world, &engine, *merchant, *step).await,
-            Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => {
+            Action::ChangeMerchant { merchant, change } => change_merchant(&world, &engine, *merchant, *change).await,
+            Action::Ownership { merchant, action } => own(&world, &engine, *merchant, *action).await,
+            Action::CreateElsewhere { session, merchant, units, lifetime_seconds } => {
                 let money = Money::new(*units, Currency::Hbd);
                 open_elsewhere(&world, &engine, *session, *merchant, money, *lifetime_seconds).await
             }
             Action::HandOver { session } => hand_over(&world, *session).await,
-            Action::Pay { .. } | Action::PayAgain { .. } | Action::Trouble(_) | Action::Visit { .. } => Again::No,
+            Action::Pay { .. } | Action::PayAgain { .. } | Action::Inject(_) | Action::CallFacade { .. } => Again::No,
         };
         world.people().calls.remove(&number);
         if let Again::In(ms) = again {
@@ -253,28 +255,28 @@ pub(crate) fn register(world: &Arc<World>, engine: Option<&Engine>, merchant: us
     });
 }
 
-async fn change_merchant(world: &Arc<World>, engine: &Engine, merchant: usize, change: Change) -> Again {
+async fn change_merchant(world: &Arc<World>, engine: &Engine, merchant: usize, change: MerchantChange) -> Again {
     let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let id = shop.id;
     let update = |update: Update| engine.merchants.update(id, update);
     let outcome = match change {
-        Change::RotateSecret { grace_seconds } => {
+        MerchantChange::RotateSecret { grace_seconds } => {
             let grace = Duration::from_secs(grace_seconds);
             engine.merchants.rotate_webhook_secret(id, grace).await.map(drop)
         }
-        Change::SwitchOff => engine.merchants.set_active(id, false).await.map(drop),
-        Change::SwitchOn => engine.merchants.set_active(id, true).await.map(drop),
-        Change::OtherAccount => {
+        MerchantChange::SwitchOff => engine.merchants.set_active(id, false).await.map(drop),
+        MerchantChange::SwitchOn => engine.merchants.set_active(id, true).await.map(drop),
+        MerchantChange::OtherAccount => {
             let name = account(merchant, !shop.uses_other_account);
             let hive_account = Some(AccountName::parse(&name).expect("a name of ours"));
             update(Update { hive_account, ..Update::default() }).await.map(drop)
         }
-        Change::NoEndpoint => update(Update { webhook_url: Some(None), ..Update::default() }).await.map(drop),
-        Change::Endpoint => {
+        MerchantChange::NoEndpoint => update(Update { webhook_url: Some(None), ..Update::default() }).await.map(drop),
+        MerchantChange::Endpoint => {
             update(Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() }).await.map(drop)
         }
-        Change::NoX402 => update(Update { x402_enabled: Some(false), ..Update::default() }).await.map(drop),
-        Change::NewKey => match engine.merchants.reissue_api_key(id).await {
+        MerchantChange::NoX402 => update(Update { x402_enabled: Some(false), ..Update::default() }).await.map(drop),
+        MerchantChange::NewKey => match engine.merchants.reissue_api_key(id).await {
             Ok((_, key)) => {
                 if let Some(shop) = world.people().merchants.get_mut(&merchant) {
                     shop.api_key = key;
@@ -286,12 +288,12 @@ async fn change_merchant(world: &Arc<World>, engine: &Engine, merchant: usize, c
     };
     match outcome {
         Ok(()) => {
-            if change == Change::OtherAccount
+            if change == MerchantChange::OtherAccount
                 && let Some(shop) = world.people().merchants.get_mut(&merchant)
             {
                 shop.uses_other_account = !shop.uses_other_account;
             }
-            if matches!(change, Change::RotateSecret { .. }) && world.has_waiting_webhooks() {
+            if matches!(change, MerchantChange::RotateSecret { .. }) && world.has_waiting_webhooks() {
                 world.mark("a secret is rotated between two attempts");
             }
             world.event(Lane::Merchant, "changed", None, merchant as u64, || format!("shop {merchant}: {change:?}"));

@@ -20,7 +20,7 @@ use crate::{
     ledger::{Chain, Genesis, Lie, Node as View, Orphans},
     options::{Fault, Setup},
     random::Random,
-    script::{Lying, Trouble},
+    script::{FaultInjection, LedgerFault, LieKind, NodeFault},
     world::EPOCH_SECONDS,
 };
 
@@ -280,155 +280,134 @@ impl Hive {
         until.len().checked_sub(self.nodes.len() / 2 + 1).map(|least| until[least])
     }
 
-    /// Draws what befalls chain and nodes at a block.
-    pub(crate) fn roll(&mut self, now_ms: u64, rate: impl Fn(Fault) -> u32) -> Vec<Trouble> {
-        let mut troubles = Vec::new();
+    /// Draws the faults of chain and nodes that begin at a block.
+    pub(crate) fn roll(&mut self, now_ms: u64, rate: impl Fn(Fault) -> u32) -> Vec<FaultInjection> {
+        let mut injections = self.roll_common_node_faults(now_ms, &rate);
+        injections.extend(self.roll_ledger(&rate).into_iter().map(FaultInjection::Ledger));
+        injections.extend(roll_node_faults(&mut self.apart, &self.faulty, |random| {
+            let mut faults = Vec::new();
+            if random.chance(rate(Fault::NodeBranch)) {
+                let depth = u32::try_from(random.below(4)).unwrap_or(0);
+                faults.push((NodeFault::OwnFork { depth }, minutes(random, 2)));
+            }
+            if random.chance(rate(Fault::NodeKeeps)) {
+                faults.push((NodeFault::KeepsTransactions, minutes(random, 2)));
+            }
+            faults
+        }));
+        injections.extend(roll_node_faults(&mut self.unusual, &self.faulty, |random| {
+            let kinds = [
+                (Fault::NodeForeign, NodeFault::OtherChain),
+                (Fault::NodeLacks, NodeFault::LacksApis),
+                (Fault::NodeLimits, NodeFault::LimitsRate),
+                (Fault::NodeWithoutPrice, NodeFault::NoPrice),
+            ];
+            let mut faults = Vec::new();
+            for (fault, injected) in kinds {
+                if random.chance(rate(fault)) {
+                    faults.push((injected, minutes(random, 2)));
+                }
+            }
+            faults
+        }));
+        injections
+    }
+
+    /// Draws faults that every node may have at times, all of one node.
+    fn roll_common_node_faults(&mut self, now_ms: u64, rate: &impl Fn(Fault) -> u32) -> Vec<FaultInjection> {
+        // With fewer nodes a lie cannot be detected; `docs/reference/settings.md` declares that risk.
+        let count = self.nodes.len();
+        let lying = |node: usize| {
+            self.nodes.iter().enumerate().filter(|(at, other)| *at != node && now_ms < other.lie_until).count()
+        };
         let random = &mut self.blocks;
         let node = *random.pick(&self.faulty);
-        let minutes = |random: &mut Random, most: u64| random.between(1_000, most * 60_000);
+        let mut faults = Vec::new();
         if random.chance(rate(Fault::NodeDown)) {
-            troubles.push(Trouble::NodeDown { node, for_ms: minutes(random, 2) });
+            faults.push((NodeFault::Down, minutes(random, 2)));
         }
         if random.chance(rate(Fault::NodeLag)) {
             let blocks = u32::try_from(random.between(1, 30)).unwrap_or(1);
-            troubles.push(Trouble::NodeLag { node, blocks, for_ms: minutes(random, 2) });
+            faults.push((NodeFault::Lag { blocks }, minutes(random, 2)));
         }
         if random.chance(rate(Fault::NodeSlow)) {
             let delay_ms = random.between(500, 4_000);
-            troubles.push(Trouble::NodeSlow { node, delay_ms, for_ms: minutes(random, 2) });
+            faults.push((NodeFault::Slow { delay_ms }, minutes(random, 2)));
         }
         if random.chance(rate(Fault::NodeFreeze)) {
-            troubles.push(Trouble::NodeFreeze { node, for_ms: minutes(random, 2) });
+            faults.push((NodeFault::Frozen, minutes(random, 2)));
         }
-        // With fewer nodes a lie cannot be told from the truth: that risk is the operator's, and declared.
-        if self.nodes.len() >= 3 && random.chance(rate(Fault::NodeLie)) {
-            let others = self.nodes.iter().enumerate().filter(|(at, other)| *at != node && now_ms < other.lie_until);
-            // A minority may lie, each in its way.
-            if others.count() < (self.nodes.len() - 1) / 2 {
-                let (lie, _) = *random.pick(&Lying::ALL);
-                troubles.push(Trouble::NodeLie { node, lie, for_ms: minutes(random, 2) });
-            }
+        // A minority may lie, each in its own way.
+        if count >= 3 && random.chance(rate(Fault::NodeLie)) && lying(node) < (count - 1) / 2 {
+            let (lie, _) = *random.pick(&LieKind::ALL);
+            faults.push((NodeFault::Lies(lie), minutes(random, 2)));
         }
-        if random.chance(rate(Fault::Fork)) {
-            let depth = u32::try_from(random.between(1, 20)).unwrap_or(1);
-            troubles.push(Trouble::Fork { depth, forget: random.chance(500_000) });
-        }
-        if random.chance(rate(Fault::MissedBlock)) {
-            troubles.push(Trouble::HoldBlocks { for_ms: random.between(1, 6_000) });
-        }
-        if random.chance(rate(Fault::FinalityHeld)) {
-            troubles.push(Trouble::HoldFinality { for_ms: minutes(random, 3) });
-        }
-        if random.chance(rate(Fault::TransactionsHeld)) {
-            troubles.push(Trouble::HoldTransactions { for_ms: minutes(random, 3) });
-        }
-        if random.chance(rate(Fault::MempoolLost)) {
-            troubles.push(Trouble::ForgetMempool);
-        }
-        let random = &mut self.apart;
-        let node = *random.pick(&self.faulty);
-        if random.chance(rate(Fault::NodeBranch)) {
-            let depth = u32::try_from(random.below(4)).unwrap_or(0);
-            troubles.push(Trouble::NodeBranch { node, depth, for_ms: minutes(random, 2) });
-        }
-        if random.chance(rate(Fault::NodeKeeps)) {
-            troubles.push(Trouble::NodeKeeps { node, for_ms: minutes(random, 2) });
-        }
-        let random = &mut self.unusual;
-        let node = *random.pick(&self.faulty);
-        if random.chance(rate(Fault::NodeForeign)) {
-            troubles.push(Trouble::NodeForeign { node, for_ms: minutes(random, 2) });
-        }
-        if random.chance(rate(Fault::NodeLacks)) {
-            troubles.push(Trouble::NodeLacks { node, for_ms: minutes(random, 2) });
-        }
-        if random.chance(rate(Fault::NodeLimits)) {
-            troubles.push(Trouble::NodeLimits { node, for_ms: minutes(random, 2) });
-        }
-        if random.chance(rate(Fault::NodeWithoutPrice)) {
-            troubles.push(Trouble::NodeWithoutPrice { node, for_ms: minutes(random, 2) });
-        }
-        troubles
+        faults.into_iter().map(|(fault, for_ms)| FaultInjection::Node { node, fault, for_ms }).collect()
     }
 
-    /// Lets something happen to chain or nodes; says whether there was anything to happen to.
-    pub(crate) fn suffer(&mut self, trouble: &Trouble, now_ms: u64, payee: Option<(AccountName, String)>) -> bool {
+    /// Draws faults of the chain.
+    fn roll_ledger(&mut self, rate: &impl Fn(Fault) -> u32) -> Vec<LedgerFault> {
         let random = &mut self.blocks;
-        match trouble {
-            Trouble::NodeDown { node, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                (node.down_until, node.hangs) = (now_ms + for_ms, random.chance(300_000));
+        let mut faults = Vec::new();
+        if random.chance(rate(Fault::Fork)) {
+            let depth = u32::try_from(random.between(1, 20)).unwrap_or(1);
+            faults.push(LedgerFault::Fork { depth, forget: random.chance(500_000) });
+        }
+        if random.chance(rate(Fault::MissedBlock)) {
+            faults.push(LedgerFault::HoldBlocks { for_ms: random.between(1, 6_000) });
+        }
+        if random.chance(rate(Fault::FinalityHeld)) {
+            faults.push(LedgerFault::HoldFinality { for_ms: minutes(random, 3) });
+        }
+        if random.chance(rate(Fault::TransactionsHeld)) {
+            faults.push(LedgerFault::HoldTransactions { for_ms: minutes(random, 3) });
+        }
+        if random.chance(rate(Fault::MempoolLost)) {
+            faults.push(LedgerFault::ForgetMempool);
+        }
+        faults
+    }
+
+    /// Injects a fault of a node; returns whether there is such a node. A node that invents a transfer names the payee.
+    pub(crate) fn inject_node(
+        &mut self,
+        node: usize,
+        fault: &NodeFault,
+        now_ms: u64,
+        for_ms: u64,
+        payee: Option<(AccountName, String)>,
+    ) -> bool {
+        let head = self.chain.head().number();
+        let random = &mut self.blocks;
+        let Some(node) = self.nodes.get_mut(node) else { return false };
+        let until = now_ms + for_ms;
+        match fault {
+            NodeFault::Down => (node.down_until, node.hangs) = (until, random.chance(300_000)),
+            NodeFault::Lag { blocks } => (node.view.lag_blocks, node.lag_until) = (*blocks, until),
+            NodeFault::Slow { delay_ms } => (node.slow_ms, node.slow_until) = (*delay_ms, until),
+            NodeFault::Frozen => (node.view.frozen_at, node.frozen_until) = (Some(head), until),
+            NodeFault::OwnFork { depth } => {
+                (node.view.branch_from, node.branch_until) = (Some(head.saturating_sub(*depth)), until);
             }
-            Trouble::NodeLag { node, blocks, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                (node.view.lag_blocks, node.lag_until) = (*blocks, now_ms + for_ms);
-            }
-            Trouble::NodeSlow { node, delay_ms, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                (node.slow_ms, node.slow_until) = (*delay_ms, now_ms + for_ms);
-            }
-            Trouble::NodeFreeze { node, for_ms } => {
-                let head = self.chain.head().number();
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                (node.view.frozen_at, node.frozen_until) = (Some(head), now_ms + for_ms);
-            }
-            Trouble::NodeBranch { node, depth, for_ms } => {
-                let head = self.chain.head().number();
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                (node.view.branch_from, node.branch_until) = (Some(head.saturating_sub(*depth)), now_ms + for_ms);
-            }
-            Trouble::NodeKeeps { node, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                node.keeps_until = now_ms + for_ms;
-            }
-            Trouble::NodeForeign { node, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                node.foreign_until = now_ms + for_ms;
-            }
-            Trouble::NodeLacks { node, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                node.lacks_until = now_ms + for_ms;
-            }
-            Trouble::NodeLimits { node, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                node.limits_until = now_ms + for_ms;
-            }
-            Trouble::NodeWithoutPrice { node, for_ms } => {
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                node.priceless_until = now_ms + for_ms;
-            }
-            Trouble::NodeLie { node, lie, for_ms } => {
-                let head = self.chain.head().number();
-                let Some(node) = self.nodes.get_mut(*node) else { return false };
-                node.view.lie = Some(match lie {
-                    Lying::Omits => Lie::OmitTransfers,
-                    Lying::Inflates => Lie::InflateTransfers,
-                    Lying::Finalizes => Lie::EverythingIsFinal,
-                    Lying::Ahead => Lie::HeadAhead { blocks: 5 },
-                    Lying::Swallows => Lie::SwallowBroadcasts,
-                    Lying::Refuses => Lie::RefuseBroadcasts,
-                    Lying::Keys => Lie::Keys { key: PublicKey([2; 33]) },
-                    Lying::Prices => Lie::Price { price: HivePrice::new(9_999, 1_000).expect("neither side is zero") },
-                    Lying::Invents => match payee {
-                        None => Lie::OmitTransfers,
-                        Some((to, memo)) => Lie::InventTransfer {
-                            block: head + 2,
-                            from: AccountName::parse("mallory").expect("a name"),
-                            to,
-                            money: Money::new(2_000_000, Currency::Hbd),
-                            memo,
-                        },
-                    },
-                });
-                node.lie_until = now_ms + for_ms;
-            }
-            Trouble::Fork { depth, forget } => self.fork = Some((*depth, *forget)),
-            Trouble::HoldBlocks { for_ms } => self.blocks_held_until = now_ms + for_ms,
-            Trouble::HoldFinality { for_ms } => self.finality_held_until = now_ms + for_ms,
-            Trouble::HoldTransactions { for_ms } => self.transactions_held_until = now_ms + for_ms,
-            Trouble::HbdOffPeg { percent, for_ms } => self.set_market(Some((*percent, now_ms + for_ms))),
-            Trouble::ForgetMempool => return self.chain.forget_mempool() > 0,
-            _ => return false,
+            NodeFault::KeepsTransactions => node.keeps_until = until,
+            NodeFault::OtherChain => node.foreign_until = until,
+            NodeFault::LacksApis => node.lacks_until = until,
+            NodeFault::LimitsRate => node.limits_until = until,
+            NodeFault::NoPrice => node.priceless_until = until,
+            NodeFault::Lies(lie) => (node.view.lie, node.lie_until) = (Some(lie_of(*lie, head, payee)), until),
+        }
+        true
+    }
+
+    /// Injects a fault of the chain; returns whether it had an effect.
+    pub(crate) fn inject_ledger(&mut self, fault: &LedgerFault, now_ms: u64) -> bool {
+        match fault {
+            LedgerFault::Fork { depth, forget } => self.fork = Some((*depth, *forget)),
+            LedgerFault::HoldBlocks { for_ms } => self.blocks_held_until = now_ms + for_ms,
+            LedgerFault::HoldFinality { for_ms } => self.finality_held_until = now_ms + for_ms,
+            LedgerFault::HoldTransactions { for_ms } => self.transactions_held_until = now_ms + for_ms,
+            LedgerFault::HbdOffPeg { percent, for_ms } => self.set_market(Some((*percent, now_ms + for_ms))),
+            LedgerFault::ForgetMempool => return self.chain.forget_mempool() > 0,
         }
         true
     }
@@ -494,5 +473,44 @@ impl Hive {
         let loses_reply = error.is_none() && acts && random.chance(rate(Fault::RpcLostReply));
         let wait_ms = if error == Some(NodeError::Timeout) { RPC_TIMEOUT_MS } else { before_ms };
         Fate { before_ms: wait_ms, after_ms, error, loses_reply }
+    }
+}
+
+/// Draws a duration of up to so many minutes, milliseconds.
+fn minutes(random: &mut Random, most: u64) -> u64 {
+    random.between(1_000, most * 60_000)
+}
+
+/// Draws a node and its faults.
+fn roll_node_faults(
+    random: &mut Random,
+    nodes: &[usize],
+    roll: impl FnOnce(&mut Random) -> Vec<(NodeFault, u64)>,
+) -> Vec<FaultInjection> {
+    let node = *random.pick(nodes);
+    roll(random).into_iter().map(move |(fault, for_ms)| FaultInjection::Node { node, fault, for_ms }).collect()
+}
+
+/// Returns the lie that a node tells from now on; one that invents a transfer needs a payee.
+fn lie_of(lie: LieKind, head: u32, payee: Option<(AccountName, String)>) -> Lie {
+    match lie {
+        LieKind::Omits => Lie::OmitTransfers,
+        LieKind::Inflates => Lie::InflateTransfers,
+        LieKind::Finalizes => Lie::EverythingIsFinal,
+        LieKind::Ahead => Lie::HeadAhead { blocks: 5 },
+        LieKind::Swallows => Lie::SwallowBroadcasts,
+        LieKind::Refuses => Lie::RefuseBroadcasts,
+        LieKind::Keys => Lie::Keys { key: PublicKey([2; 33]) },
+        LieKind::Prices => Lie::Price { price: HivePrice::new(9_999, 1_000).expect("neither side is zero") },
+        LieKind::Invents => match payee {
+            None => Lie::OmitTransfers,
+            Some((to, memo)) => Lie::InventTransfer {
+                block: head + 2,
+                from: AccountName::parse("mallory").expect("a name"),
+                to,
+                money: Money::new(2_000_000, Currency::Hbd),
+                memo,
+            },
+        },
     }
 }

@@ -17,7 +17,7 @@ use std::{
 
 use engine::{
     account::AccountName,
-    idempotency::Resource,
+    idempotency::{IdempotencyRecord, Resource},
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{ChainPosition, Transfer, TxId},
     merchant::Merchant,
@@ -263,83 +263,103 @@ impl Observer {
             }
         }
         for write in &batch.writes {
-            match write {
-                Write::Payment { payment, .. } => self.payment_written(payment, batch),
-                // It is looked at with its payment.
-                Write::Transfer { .. } => {}
-                Write::Merchant { merchant, .. } => {
-                    self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
-                    self.secrets_written(merchant);
-                    self.ownership_written(merchant);
-                    let before = self.merchants.insert(merchant.id, (**merchant).clone());
-                    if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
-                        self.pointed_ms.insert(merchant.id, self.now_ms);
-                    }
-                    if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
-                        self.accounts.left(before.hive_account, self.now_ms);
-                    }
-                }
-                Write::Rate(rate) => self.rate_written(rate),
-                Write::Event(record) => self.event_written(record),
-                Write::Claim(claimed) => {
-                    let name = (claimed.pay_to, claimed.nonce.clone());
-                    let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&name));
-                    if earlier.is_some() || by_nonce.is_some() {
-                        let text = format!("{} or its nonce {:?} was claimed before", claimed.tx_id, claimed.nonce);
-                        self.violate("claimed-once", text, session_of(claimed));
-                    }
-                    self.forgotten.shift_remove(&claimed.tx_id);
-                    self.claims.insert(claimed.tx_id, claimed.clone());
-                    self.nonces.insert(name, claimed.tx_id);
-                }
-                Write::ClaimOutcome { tx_id, outcome, .. } => {
-                    self.marks.push(match outcome {
-                        ClaimOutcome::Open => "a claim is open again",
-                        ClaimOutcome::Settled { .. } => "a claim is settled",
-                        ClaimOutcome::Refused { .. } => "a claim is refused",
-                        ClaimOutcome::Expired => "a claim is buried",
-                    });
-                    if let Some(claimed) = self.claims.get_mut(tx_id) {
-                        claimed.outcome = outcome.clone();
-                    }
-                }
-                Write::Attempt { delivery, attempt } => self.attempt_written(delivery, attempt),
-                Write::Redeliver(delivery) => self.redelivery_written(delivery),
-                Write::Replay { delivery, at } => self.replay_written(delivery.id, *at),
-                Write::Undeliverable(delivery) | Write::Hold(delivery) => {
-                    if matches!(write, Write::Hold(_)) {
-                        self.held(delivery);
-                    }
-                    if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
-                        carried.due_at = None;
-                    }
-                }
-                Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
-                Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
-                Write::Remember { remembered, .. } => {
-                    let Resource::Payment(made) = remembered.resource else { continue };
-                    let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
-                    if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {
-                        let text = format!("{earlier} and {made} were opened under one key");
-                        self.violate("one-key-one-session", text, Some(earlier));
-                    }
-                }
-                Write::EnableEndpoint { merchant } => {
-                    self.endpoints.remove(merchant);
-                    self.pointed_ms.insert(*merchant, self.now_ms);
-                }
-                Write::Unwatch(account) => self.unwatched(account),
-                Write::Prune { .. } | Write::ForgetClaims(_) => {}
-                Write::Invoice(_) => self.marks.push("a month is invoiced"),
-                Write::FeeTiers { .. } => {}
-                Write::Audit(_)
-                | Write::Handle { .. }
-                | Write::BeginEpoch(_)
-                | Write::Note { .. }
-                | Write::Forget { .. } => {}
-                Write::Books(day) => self.books_written(day),
-                Write::Comply(_) | Write::Admit { .. } | Write::Standing { .. } => {}
+            self.written(write, batch);
+        }
+    }
+
+    /// Notes that one write of a batch is durable.
+    fn written(&mut self, write: &Write, batch: &Batch) {
+        match write {
+            Write::Payment { payment, .. } => self.payment_written(payment, batch),
+            Write::Merchant { merchant, .. } => self.merchant_written(merchant),
+            Write::Rate(rate) => self.rate_written(rate),
+            Write::Event(record) => self.event_written(record),
+            Write::Claim(claimed) => self.claim_written(claimed),
+            Write::ClaimOutcome { tx_id, outcome, .. } => self.settlement_written(*tx_id, outcome),
+            Write::Attempt { delivery, attempt } => self.attempt_written(delivery, attempt),
+            Write::Redeliver(delivery) => self.redelivery_written(delivery),
+            Write::Replay { delivery, at } => self.replay_written(delivery.id, *at),
+            Write::Undeliverable(delivery) => self.left_outbox(delivery),
+            Write::Hold(delivery) => {
+                self.held(delivery);
+                self.left_outbox(delivery);
             }
+            Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
+            Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
+            Write::Remember { remembered, .. } => self.idempotency_key_written(remembered),
+            Write::EnableEndpoint { merchant } => {
+                self.endpoints.remove(merchant);
+                self.pointed_ms.insert(*merchant, self.now_ms);
+            }
+            Write::Unwatch(account) => self.unwatched(account),
+            Write::Invoice(_) => self.marks.push("a month is invoiced"),
+            Write::Books(day) => self.books_written(day),
+            // Transfers are observed with their payment, assignments before everything else in the batch.
+            Write::Transfer { .. } | Write::Handle { .. } => {}
+            Write::Audit(_)
+            | Write::BeginEpoch(_)
+            | Write::Note { .. }
+            | Write::Forget { .. }
+            | Write::Prune { .. }
+            | Write::ForgetClaims(_)
+            | Write::FeeTiers { .. }
+            | Write::Comply(_)
+            | Write::Admit { .. }
+            | Write::Standing { .. } => {}
+        }
+    }
+
+    fn merchant_written(&mut self, merchant: &Merchant) {
+        self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
+        self.secrets_written(merchant);
+        self.ownership_written(merchant);
+        let before = self.merchants.insert(merchant.id, merchant.clone());
+        if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
+            self.pointed_ms.insert(merchant.id, self.now_ms);
+        }
+        if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
+            self.accounts.left(before.hive_account, self.now_ms);
+        }
+    }
+
+    fn claim_written(&mut self, claimed: &ClaimRecord) {
+        let name = (claimed.pay_to, claimed.nonce.clone());
+        let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&name));
+        if earlier.is_some() || by_nonce.is_some() {
+            let text = format!("{} or its nonce {:?} was claimed before", claimed.tx_id, claimed.nonce);
+            self.violate("claimed-once", text, session_of(claimed));
+        }
+        self.forgotten.shift_remove(&claimed.tx_id);
+        self.claims.insert(claimed.tx_id, claimed.clone());
+        self.nonces.insert(name, claimed.tx_id);
+    }
+
+    /// Notes the settlement outcome of a claim.
+    fn settlement_written(&mut self, tx_id: TxId, outcome: &ClaimOutcome) {
+        self.marks.push(match outcome {
+            ClaimOutcome::Open => "a claim is open again",
+            ClaimOutcome::Settled { .. } => "a claim is settled",
+            ClaimOutcome::Refused { .. } => "a claim is refused",
+            ClaimOutcome::Expired => "a claim is buried",
+        });
+        if let Some(claimed) = self.claims.get_mut(&tx_id) {
+            claimed.outcome = outcome.clone();
+        }
+    }
+
+    /// Notes that a delivery left the outbox.
+    fn left_outbox(&mut self, delivery: &Delivery) {
+        if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
+            carried.due_at = None;
+        }
+    }
+
+    fn idempotency_key_written(&mut self, remembered: &IdempotencyRecord) {
+        let Resource::Payment(made) = remembered.resource else { return };
+        let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
+        if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {
+            let text = format!("{earlier} and {made} were opened under one key");
+            self.violate("one-key-one-session", text, Some(earlier));
         }
     }
 

@@ -11,7 +11,7 @@ use engine::{
     payment::{ClaimFinality, FeeMode},
 };
 
-use crate::{random::Random, script::Changeable};
+use crate::{random::Random, script::ChangeableSettings};
 
 macro_rules! faults {
     ($($name:ident = $word:literal, $default:literal, $says:literal;)*) => {
@@ -251,7 +251,7 @@ pub struct Setup {
     pub facade: bool,
 }
 
-impl Changeable {
+impl ChangeableSettings {
     /// Draws settings.
     #[must_use]
     pub fn draw(random: &mut Random) -> Self {
@@ -260,7 +260,7 @@ impl Changeable {
     }
 }
 
-impl fmt::Display for Changeable {
+impl fmt::Display for ChangeableSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lifetime_seconds, grace_seconds, x402_finality, max_awake } = self;
         write!(f, "sessions of {lifetime_seconds} s with {grace_seconds} s of grace, at most {max_awake} awake, ")?;
@@ -343,8 +343,8 @@ impl Setup {
     }
 
     /// Changes what an operator may change from one start to the next.
-    pub const fn change(&mut self, settings: &Changeable) {
-        let Changeable { lifetime_seconds, grace_seconds, x402_finality, max_awake } = *settings;
+    pub const fn change(&mut self, settings: &ChangeableSettings) {
+        let ChangeableSettings { lifetime_seconds, grace_seconds, x402_finality, max_awake } = *settings;
         (self.lifetime_seconds, self.grace_seconds) = (lifetime_seconds, grace_seconds);
         (self.x402_finality, self.max_awake) = (x402_finality, max_awake);
     }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use crate::{
     options::{Fault, Setup},
     random::Random,
-    script::Manner,
+    script::OutageKind,
     trace::Lane,
     world::World,
 };
@@ -17,7 +17,7 @@ use crate::{
 /// What the receivers are up to.
 pub(crate) struct Receivers {
     random: Random,
-    outages: Vec<(u64, Manner)>,
+    outages: Vec<(u64, OutageKind)>,
     /// Whether outages last for hours and days.
     is_long: bool,
 }
@@ -32,14 +32,14 @@ struct Fate {
 
 impl Receivers {
     pub(crate) fn new(random: &Random, setup: &Setup) -> Self {
-        let outages = vec![(0, Manner::Refused); setup.merchants];
+        let outages = vec![(0, OutageKind::Refused); setup.merchants];
         Self { random: random.fork("receivers"), outages, is_long: setup.days > 0 }
     }
 
     /// Takes a receiver away for a while.
-    pub(crate) fn suffer(&mut self, merchant: usize, manner: Manner, until_ms: u64) -> bool {
+    pub(crate) fn fail_until(&mut self, merchant: usize, kind: OutageKind, until_ms: u64) -> bool {
         let Some(outage) = self.outages.get_mut(merchant) else { return false };
-        *outage = (until_ms, manner);
+        *outage = (until_ms, kind);
         true
     }
 
@@ -49,15 +49,21 @@ impl Receivers {
     }
 
     /// Draws which receiver goes away at this block.
-    pub(crate) fn roll(&mut self, rate: u32) -> Option<(usize, Manner, u64)> {
+    pub(crate) fn roll(&mut self, rate: u32) -> Option<(usize, OutageKind, u64)> {
         if !self.random.chance(rate) {
             return None;
         }
-        let manners = [Manner::Status(500), Manner::Status(404), Manner::Timeout, Manner::Refused, Manner::Dns];
+        let kinds = [
+            OutageKind::Status(500),
+            OutageKind::Status(404),
+            OutageKind::Timeout,
+            OutageKind::Refused,
+            OutageKind::Dns,
+        ];
         let merchant = self.random.index(self.outages.len());
-        let (manner, for_ms) = (*self.random.pick(&manners), self.random.between(5_000, 600_000));
+        let (kind, for_ms) = (*self.random.pick(&kinds), self.random.between(5_000, 600_000));
         let times = if self.is_long { *self.random.pick(&[20, 100, 600]) } else { 1 };
-        Some((merchant, manner, for_ms * times))
+        Some((merchant, kind, for_ms * times))
     }
 
     fn fate(
@@ -71,13 +77,13 @@ impl Receivers {
         let random = &mut self.random;
         let wait_ms = random.wait_ms(webhook_ms);
         let refused = |status, retry_after| Outcome::Refused { status, retry_after };
-        let (until, manner) = self.outages.get(merchant).copied().unwrap_or((0, Manner::Refused));
+        let (until, kind) = self.outages.get(merchant).copied().unwrap_or((0, OutageKind::Refused));
         if now_ms < until {
-            let (wait_ms, outcome, took_it) = match manner {
-                Manner::Status(status) => (wait_ms, refused(status, None), false),
-                Manner::Timeout => (timeout_ms, Outcome::Timeout, true),
-                Manner::Refused => (0, Outcome::ConnectionRefused, false),
-                Manner::Dns => (0, Outcome::Dns, false),
+            let (wait_ms, outcome, took_it) = match kind {
+                OutageKind::Status(status) => (wait_ms, refused(status, None), false),
+                OutageKind::Timeout => (timeout_ms, Outcome::Timeout, true),
+                OutageKind::Refused => (0, Outcome::ConnectionRefused, false),
+                OutageKind::Dns => (0, Outcome::Dns, false),
             };
             return Fate { wait_ms, outcome, took_it, fault: Some("webhook.outage") };
         }

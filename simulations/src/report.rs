@@ -90,7 +90,8 @@ fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
         "boot" | "dead" | "heal" | "commit.unknown" | "commit.refused" => line.at_ms >= begins,
         "changed" | "change_fails" => {
             let shop = script.steps.iter().find_map(|step| match step.action {
-                Action::Create { session: of, merchant, .. } | Action::OpenElsewhere { session: of, merchant, .. }
+                Action::Create { session: of, merchant, .. }
+                | Action::CreateElsewhere { session: of, merchant, .. }
                     if of == session =>
                 {
                     Some(format!("shop {merchant}:"))

@@ -251,9 +251,9 @@ impl Search<'_> {
 fn most_merchant(script: &Script) -> usize {
     let merchants = script.steps.iter().filter_map(|step| match step.action {
         Action::Create { merchant, .. }
-        | Action::OpenElsewhere { merchant, .. }
-        | Action::Merchant { merchant, .. }
-        | Action::Own { merchant, .. } => Some(merchant),
+        | Action::CreateElsewhere { merchant, .. }
+        | Action::ChangeMerchant { merchant, .. }
+        | Action::Ownership { merchant, .. } => Some(merchant),
         _ => None,
     });
     merchants.max().unwrap_or(0)

@@ -102,7 +102,7 @@ async fn write(world: Arc<World>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Qu
 fn watch(world: &World, batch: &Batch, outcome: &Result<(), CommitError>) {
     match outcome {
         Ok(()) => {
-            world.tell_commit(batch);
+            world.trace_commit(batch);
             world.observe(|observer| observer.committed(batch));
         }
         Err(CommitError::Unknown(why)) => {

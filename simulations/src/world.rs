@@ -2,8 +2,11 @@
 //! and booted again as often as need be, and the same every time for one script.
 
 mod clients;
+mod commit_trace;
 mod copies;
 mod damage;
+mod injection_text;
+mod injections;
 mod judge;
 mod model;
 mod reach;
@@ -45,7 +48,9 @@ use crate::{
     options::{FEE_ACCOUNT, Fault, Setup},
     random::Random,
     receivers::{Receivers, SimWebhooks, name_of},
-    script::{Action, Changeable, Lying, Script, Trouble},
+    script::{
+        Action, ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, ProcessFault, Script,
+    },
     store::{SimStore, is_applied},
     trace::{Lane, Line, Trace},
 };

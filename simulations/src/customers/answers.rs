@@ -30,7 +30,7 @@ pub(super) struct Shown<'a> {
     pub(super) payer: &'a str,
     pub(super) tx_id: TxId,
     /// What is wrong with it; none where it is shown to a seller.
-    pub(super) trick: Option<Trick>,
+    pub(super) behavior: Option<AgentBehavior>,
     /// Whether it pays less than is asked for.
     pub(super) owes: bool,
 }
@@ -78,14 +78,14 @@ impl Shown<'_> {
 
     /// Holds that what is wrong is not taken.
     fn accepted(&self, world: &World, how: &str) {
-        let is_wrong = match self.trick {
-            Some(Trick::TooLittle) => self.owes,
-            Some(Trick::OtherCurrency | Trick::Poor | Trick::OtherFeeMemo) => true,
+        let is_wrong = match self.behavior {
+            Some(AgentBehavior::TooLittle) => self.owes,
+            Some(AgentBehavior::OtherCurrency | AgentBehavior::NoMoney | AgentBehavior::OtherFeeMemo) => true,
             _ => false,
         };
         world.observe(|observer| {
             if is_wrong {
-                let text = format!("{} is {how} though its payer does this: {:?}", self.tx_id, self.trick);
+                let text = format!("{} is {how} though its payer does this: {:?}", self.tx_id, self.behavior);
                 observer.violate("verdicts-are-right", text, self.session);
             } else {
                 observer.passes("verdicts-are-right");
@@ -118,8 +118,8 @@ impl Shown<'_> {
         let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
             && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)
             && (payer.is_some() || !OF_A_KNOWN_PAYER.contains(reason));
-        let wanted = match self.trick {
-            Some(trick) => reasons_of(trick),
+        let wanted = match self.behavior {
+            Some(behavior) => reasons_of(behavior),
             None => &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch][..],
         };
         let is_right = OF_THE_SESSION.contains(reason) || wanted.contains(reason);
@@ -133,8 +133,12 @@ impl Shown<'_> {
             if is_right {
                 observer.passes("verdicts-are-right");
             } else {
-                let text =
-                    format!("{} is refused for {}, and its payer does {:?}", self.tx_id, reason.as_str(), self.trick);
+                let text = format!(
+                    "{} is refused for {}, and its payer does {:?}",
+                    self.tx_id,
+                    reason.as_str(),
+                    self.behavior
+                );
                 observer.violate("verdicts-are-right", text, self.session);
             }
             if *reason == Reason::SettlementPending && self.session.is_some() {
@@ -147,13 +151,13 @@ impl Shown<'_> {
 }
 
 /// Returns what a payment may be refused for because of what its agent does differently.
-const fn reasons_of(trick: Trick) -> &'static [Reason] {
-    match trick {
-        Trick::TooLittle => &[Reason::Amount],
-        Trick::OtherCurrency => &[Reason::AssetMismatch],
-        Trick::Poor | Trick::Spends => &[Reason::InsufficientFunds],
-        Trick::OtherFeeMemo => &[Reason::MemoMismatch],
-        Trick::Replay { .. } => &[
+const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
+    match behavior {
+        AgentBehavior::TooLittle => &[Reason::Amount],
+        AgentBehavior::OtherCurrency => &[Reason::AssetMismatch],
+        AgentBehavior::NoMoney | AgentBehavior::SpendFirst => &[Reason::InsufficientFunds],
+        AgentBehavior::OtherFeeMemo => &[Reason::MemoMismatch],
+        AgentBehavior::Replay { .. } => &[
             Reason::AcceptedRequirementsMismatch,
             Reason::Operations,
             Reason::RecipientMismatch,

@@ -17,7 +17,7 @@ pub(super) use self::agents::{settle_payment, verify_payment};
 use super::*;
 use crate::{
     front::{Endpoint, Reply, Request},
-    script::Visit,
+    script::FacadeCall,
     world::Standing,
 };
 
@@ -48,7 +48,7 @@ pub(super) async fn call(
         }
         Action::Cancel { session, by_merchant } => client(session, customer_ip(session)).cancel(by_merchant).await,
         Action::Assign { session } => client(session, customer_ip(session)).assign(engine).await,
-        Action::Visit { session, visit } => client(session, customer_ip(session)).visit(visit).await,
+        Action::CallFacade { session, call } => client(session, customer_ip(session)).call(call).await,
         _ => return None,
     })
 }

@@ -8,19 +8,19 @@ use engine::{
 use storage::DeliveryQuery;
 
 use super::*;
-use crate::script::Deed;
+use crate::script::SessionAction;
 
 /// How far back events are sent again, milliseconds.
 const REPLAYED_MS: u64 = 20 * 86_400_000;
 
-pub(super) async fn work(world: &Arc<World>, engine: &Engine, session: u32, deed: Deed) -> Again {
+pub(super) async fn work(world: &Arc<World>, engine: &Engine, session: u32, deed: SessionAction) -> Again {
     let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(5_000) };
     match deed {
-        Deed::Resolve => resolve(world, engine, session, &known).await,
-        Deed::Refund => refund(world, engine, session, &known).await,
-        Deed::Redeliver => redeliver(world, engine, session, &known).await,
-        Deed::Reconnect => reconnect(world, engine, session, &known).await,
-        Deed::Meddle => meddle(world, engine, session, &known).await,
+        SessionAction::Resolve => resolve(world, engine, session, &known).await,
+        SessionAction::Refund => refund(world, engine, session, &known).await,
+        SessionAction::Redeliver => redeliver(world, engine, session, &known).await,
+        SessionAction::ReplayWebhooks => reconnect(world, engine, session, &known).await,
+        SessionAction::AccessByOther => meddle(world, engine, session, &known).await,
     }
 }
 

@@ -5,22 +5,22 @@ use engine::{merchant::Merchant, ownership::VerificationStatus};
 use storage::{Unmatched, UnmatchedReason};
 
 use super::*;
-use crate::script::Ownership;
+use crate::script::OwnershipAction;
 
 /// How often a merchant that changes its account often tries to: more often than it may within a day.
 const CHANGES: usize = 5;
 
-pub(super) async fn own(world: &Arc<World>, engine: &Engine, merchant: usize, step: Ownership) -> Again {
+pub(super) async fn own(world: &Arc<World>, engine: &Engine, merchant: usize, step: OwnershipAction) -> Again {
     let Some(id) = world.people().merchants.get(&merchant).map(|shop| shop.id) else { return Again::In(1_000) };
     match step {
-        Ownership::Prove => match challenge(world, engine, id).await {
+        OwnershipAction::Prove => match challenge(world, engine, id).await {
             Ok(issued) => {
                 send_proof(world, issued.challenge.account.as_str(), issued.challenge.account.as_str(), &issued.memo);
                 Again::No
             }
             Err(again) => again,
         },
-        Ownership::ProveAndReplaceKeys => match challenge(world, engine, id).await {
+        OwnershipAction::ProveAndReplaceKeys => match challenge(world, engine, id).await {
             Ok(issued) => {
                 let account = issued.challenge.account;
                 send_proof(world, account.as_str(), account.as_str(), &issued.memo);
@@ -29,17 +29,17 @@ pub(super) async fn own(world: &Arc<World>, engine: &Engine, merchant: usize, st
             }
             Err(again) => again,
         },
-        Ownership::ProveByStranger => match challenge(world, engine, id).await {
+        OwnershipAction::ProveByStranger => match challenge(world, engine, id).await {
             Ok(issued) => {
                 prove_by_stranger(world, &issued);
                 Again::No
             }
             Err(again) => again,
         },
-        Ownership::TakeAnothers => take(world, engine, id, merchant).await,
-        Ownership::RegisterAgain => register_again(world, engine, merchant).await,
-        Ownership::ChangeOften => change_often(world, engine, id, merchant).await,
-        Ownership::Ignore => look_and_ignore(world, engine, id).await,
+        OwnershipAction::UseOthersAccount => take(world, engine, id, merchant).await,
+        OwnershipAction::RegisterByOther => register_again(world, engine, merchant).await,
+        OwnershipAction::ChangeOften => change_often(world, engine, id, merchant).await,
+        OwnershipAction::Ignore => look_and_ignore(world, engine, id).await,
     }
 }
 

@@ -38,21 +38,7 @@ pub(super) fn pay(
         (from, to) = (other, from);
         world.mark("a shop sends back what another was paid");
     }
-    let plain = memo_of(known.id);
-    let text = match memo {
-        Memo::Exact | Memo::TwoTransfers => plain,
-        Memo::Flood => format!("{plain} {}", "\u{1}".repeat(1_900)),
-        Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
-        Memo::Empty => String::new(),
-        Memo::Words => "for the mug".to_owned(),
-        Memo::Encrypted => format!("#{plain}"),
-        Memo::Two => match other {
-            Some(other) => format!("{plain} {}", memo_of(other)),
-            None => "for two mugs".to_owned(),
-        },
-        Memo::Refund => refund_memo_of(known.id),
-        Memo::Unknown => memo_of(PaymentId::from_bits(known.id.bits() ^ (1 << 5))),
-    };
+    let text = memo_text(memo, known.id, other);
     let outcome = {
         let mut hive = world.hive();
         let count = match memo {
@@ -80,6 +66,25 @@ pub(super) fn pay(
         Err(refused) => world.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
             format!("{from} pays {money} for session {session}: the chain refuses: {refused}")
         }),
+    }
+}
+
+/// Returns the text of a memo for a session; `other` is an earlier session, if there is one.
+fn memo_text(memo: Memo, id: PaymentId, other: Option<PaymentId>) -> String {
+    let plain = memo_of(id);
+    match memo {
+        Memo::Exact | Memo::TwoTransfers => plain,
+        Memo::Flood => format!("{plain} {}", "\u{1}".repeat(1_900)),
+        Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
+        Memo::Empty => String::new(),
+        Memo::Words => "for the mug".to_owned(),
+        Memo::Encrypted => format!("#{plain}"),
+        Memo::Two => match other {
+            Some(other) => format!("{plain} {}", memo_of(other)),
+            None => "for two mugs".to_owned(),
+        },
+        Memo::Refund => refund_memo_of(id),
+        Memo::Unknown => memo_of(PaymentId::from_bits(id.bits() ^ (1 << 5))),
     }
 }
 

@@ -102,80 +102,16 @@ impl Desk<'_> {
     }
 }
 
+/// When something happened that never did, as hived writes it.
+const EPOCH: &str = "1970-01-01T00:00:00";
+/// When a vote expires or a withdrawal is due that does not exist, as hived writes it.
+const NEVER: &str = "1969-12-31T23:59:59";
+
+/// Writes an account with every field that hived has; those of features that the chain lacks are empty.
 fn account_json(account: &Account, shape: Shape) -> Value {
-    let authority =
-        |authority: &Authority| serde_json::from_str::<Value>(&authority.to_json()).expect("an authority is JSON");
-    let balance = |pot| shape.amount(account.balance(pot));
-    let none = |symbol| shape.units(0, symbol);
-    const EPOCH: &str = "1970-01-01T00:00:00";
-    const NEVER: &str = "1969-12-31T23:59:59";
-    let updated = account.updated.to_ledger();
-    let mana = json!({ "current_mana": 0, "last_update_time": account.created.seconds() });
-    let mut json = json!({
-        "active": authority(&account.authorities.active),
-        "balance": balance(Pot::Hive),
-        "can_vote": true,
-        "comment_count": 0,
-        "created": account.created.to_ledger(),
-        "curation_rewards": 0,
-        "delayed_votes": [],
-        "delegated_vesting_shares": none(Symbol::Vests),
-        "downvote_manabar": mana,
-        "governance_vote_expiration_ts": NEVER,
-        "hbd_balance": balance(Pot::Hbd),
-        "hbd_last_interest_payment": EPOCH,
-        "hbd_seconds": "0",
-        "hbd_seconds_last_update": EPOCH,
-        "id": account.id,
-        "json_metadata": "",
-        "last_account_recovery": EPOCH,
-        "last_account_update": updated,
-        "last_owner_update": updated,
-        "last_post": EPOCH,
-        "last_root_post": EPOCH,
-        "last_vote_time": EPOCH,
-        "lifetime_vote_count": 0,
-        "memo_key": account.memo_key.to_string(),
-        "mined": false,
-        "name": account.name.as_str(),
-        "next_vesting_withdrawal": NEVER,
-        "open_recurrent_transfers": 0,
-    });
-    let rest = json!({
-        "owner": authority(&account.authorities.owner),
-        "pending_claimed_accounts": 0,
-        "pending_transfers": 0,
-        "post_bandwidth": 0,
-        "post_count": 0,
-        "post_voting_power": balance(Pot::Vests),
-        "posting": authority(&account.authorities.posting),
-        "posting_json_metadata": "",
-        "posting_rewards": 0,
-        "previous_owner_update": EPOCH,
-        "proxied_vsf_votes": [0, 0, 0, 0],
-        "proxy": "",
-        "received_vesting_shares": none(Symbol::Vests),
-        "recovery_account": "initminer",
-        "reset_account": "null",
-        "reward_hbd_balance": none(Symbol::Hbd),
-        "reward_hive_balance": none(Symbol::Hive),
-        "reward_vesting_balance": none(Symbol::Vests),
-        "reward_vesting_hive": none(Symbol::Hive),
-        "savings_balance": balance(Pot::SavingsHive),
-        "savings_hbd_balance": balance(Pot::SavingsHbd),
-        "savings_hbd_last_interest_payment": EPOCH,
-        "savings_hbd_seconds": "0",
-        "savings_hbd_seconds_last_update": EPOCH,
-        "savings_withdraw_requests": 0,
-        "to_withdraw": 0,
-        "vesting_shares": balance(Pot::Vests),
-        "vesting_withdraw_rate": none(Symbol::Vests),
-        "voting_manabar": mana,
-        "withdraw_routes": 0,
-        "withdrawn": 0,
-        "witnesses_voted_for": 0,
-    });
-    let more = match shape {
+    let parts =
+        [identity_json(account), balances_json(account, shape), unused_json(), unused_assets_json(account, shape)];
+    let of_shape = match shape {
         Shape::Condenser => json!({
             "guest_bloggers": [], "market_history": [], "other_history": [], "post_history": [], "reputation": 0,
             "tags_usage": [], "transfer_history": [], "vesting_balance": "0.000 HIVE", "vote_history": [],
@@ -183,9 +119,98 @@ fn account_json(account: &Account, shape: Shape) -> Value {
         }),
         Shape::Nai => json!({ "is_smt": false, "last_post_edit": EPOCH }),
     };
-    for part in [rest, more] {
-        let (Value::Object(members), Value::Object(part)) = (&mut json, part) else { unreachable!("both are objects") };
-        members.extend(part);
+    let mut json = serde_json::Map::new();
+    for part in parts.into_iter().chain([of_shape]) {
+        let Value::Object(part) = part else { unreachable!("every part is an object") };
+        json.extend(part);
     }
-    json
+    Value::Object(json)
+}
+
+fn identity_json(account: &Account) -> Value {
+    let authority =
+        |authority: &Authority| serde_json::from_str::<Value>(&authority.to_json()).expect("an authority is JSON");
+    let updated = account.updated.to_ledger();
+    json!({
+        "active": authority(&account.authorities.active),
+        "created": account.created.to_ledger(),
+        "id": account.id,
+        "last_account_update": updated,
+        "last_owner_update": updated,
+        "memo_key": account.memo_key.to_string(),
+        "name": account.name.as_str(),
+        "owner": authority(&account.authorities.owner),
+        "posting": authority(&account.authorities.posting),
+        "recovery_account": "initminer",
+        "reset_account": "null",
+    })
+}
+
+fn balances_json(account: &Account, shape: Shape) -> Value {
+    let balance = |pot| shape.amount(account.balance(pot));
+    json!({
+        "balance": balance(Pot::Hive),
+        "hbd_balance": balance(Pot::Hbd),
+        "post_voting_power": balance(Pot::Vests),
+        "savings_balance": balance(Pot::SavingsHive),
+        "savings_hbd_balance": balance(Pot::SavingsHbd),
+        "vesting_shares": balance(Pot::Vests),
+    })
+}
+
+/// Amounts and voting power of features that the chain lacks: rewards, delegation, withdrawal.
+fn unused_assets_json(account: &Account, shape: Shape) -> Value {
+    let none = |symbol| shape.units(0, symbol);
+    let mana = json!({ "current_mana": 0, "last_update_time": account.created.seconds() });
+    json!({
+        "delegated_vesting_shares": none(Symbol::Vests),
+        "downvote_manabar": mana,
+        "received_vesting_shares": none(Symbol::Vests),
+        "reward_hbd_balance": none(Symbol::Hbd),
+        "reward_hive_balance": none(Symbol::Hive),
+        "reward_vesting_balance": none(Symbol::Vests),
+        "reward_vesting_hive": none(Symbol::Hive),
+        "vesting_withdraw_rate": none(Symbol::Vests),
+        "voting_manabar": mana,
+    })
+}
+
+/// Counters, times and texts of features that the chain lacks: posts, votes, interest, recovery.
+fn unused_json() -> Value {
+    json!({
+        "can_vote": true,
+        "comment_count": 0,
+        "curation_rewards": 0,
+        "delayed_votes": [],
+        "governance_vote_expiration_ts": NEVER,
+        "hbd_last_interest_payment": EPOCH,
+        "hbd_seconds": "0",
+        "hbd_seconds_last_update": EPOCH,
+        "json_metadata": "",
+        "last_account_recovery": EPOCH,
+        "last_post": EPOCH,
+        "last_root_post": EPOCH,
+        "last_vote_time": EPOCH,
+        "lifetime_vote_count": 0,
+        "mined": false,
+        "next_vesting_withdrawal": NEVER,
+        "open_recurrent_transfers": 0,
+        "pending_claimed_accounts": 0,
+        "pending_transfers": 0,
+        "post_bandwidth": 0,
+        "post_count": 0,
+        "posting_json_metadata": "",
+        "posting_rewards": 0,
+        "previous_owner_update": EPOCH,
+        "proxied_vsf_votes": [0, 0, 0, 0],
+        "proxy": "",
+        "savings_hbd_last_interest_payment": EPOCH,
+        "savings_hbd_seconds": "0",
+        "savings_hbd_seconds_last_update": EPOCH,
+        "savings_withdraw_requests": 0,
+        "to_withdraw": 0,
+        "withdraw_routes": 0,
+        "withdrawn": 0,
+        "witnesses_voted_for": 0,
+    })
 }

@@ -104,7 +104,20 @@ impl Desk<'_> {
                 &format!("Could not find API {api}"),
             ));
         }
-        match (api, name) {
+        let found = self
+            .call_globals(api, name, params)
+            .or_else(|| self.call_blocks(api, name, params))
+            .or_else(|| self.call_accounts(api, name, params));
+        let found = match found {
+            None => self.call_transactions(api, name, params),
+            found => found,
+        };
+        found.unwrap_or_else(|| Self::unknown_method(api, name))
+    }
+
+    /// Calls a method about the chain as a whole.
+    fn call_globals(&self, api: &str, name: &str, params: &Value) -> Option<Answered> {
+        Some(match (api, name) {
             ("condenser_api", "get_dynamic_global_properties") => Ok(self.properties(Shape::Condenser)),
             ("database_api", "get_dynamic_global_properties") => Ok(self.properties(Shape::Nai)),
             ("condenser_api" | "database_api", "get_config") => Ok(self.config()),
@@ -126,7 +139,13 @@ impl Desk<'_> {
             ("database_api", "get_witness_schedule") => Ok(self.witness_schedule(Shape::Nai)),
             ("rc_api", "find_rc_accounts") => self.rc_accounts(params),
             ("jsonrpc", "get_methods") => Ok(Value::from(METHODS.to_vec())),
+            _ => return None,
+        })
+    }
 
+    /// Calls a method about blocks, operations and transactions in blocks.
+    fn call_blocks(&self, api: &str, name: &str, params: &Value) -> Option<Answered> {
+        Some(match (api, name) {
             ("condenser_api", "get_block") => self.condenser_block(params),
             ("condenser_api", "get_block_header") => self.condenser_header(params),
             ("block_api", "get_block") => self.block(params),
@@ -140,7 +159,13 @@ impl Desk<'_> {
             ("account_history_api", "get_transaction") => self.transaction(params),
             ("transaction_status_api", "find_transaction") => self.find_transaction(params),
             ("condenser_api" | "database_api", "is_known_transaction") => self.is_known_transaction(api, params),
+            _ => return None,
+        })
+    }
 
+    /// Calls a method about accounts.
+    fn call_accounts(&self, api: &str, name: &str, params: &Value) -> Option<Answered> {
+        Some(match (api, name) {
             ("condenser_api", "get_accounts") => self.condenser_accounts(params),
             ("condenser_api", "lookup_account_names") => self.lookup_account_names(params),
             ("condenser_api", "lookup_accounts") => self.lookup_accounts(params),
@@ -151,7 +176,13 @@ impl Desk<'_> {
             ("condenser_api" | "database_api", "verify_account_authority") => {
                 self.verify_account_authority(api, params)
             }
+            _ => return None,
+        })
+    }
 
+    /// Calls a method about transactions that are sent, signed or verified.
+    fn call_transactions(&mut self, api: &str, name: &str, params: &Value) -> Option<Answered> {
+        Some(match (api, name) {
             ("condenser_api" | "network_broadcast_api", "broadcast_transaction") => self.broadcast(api, params),
             ("condenser_api" | "network_broadcast_api", "broadcast_transaction_synchronous") => {
                 self.broadcast_synchronously(api, params)
@@ -161,18 +192,21 @@ impl Desk<'_> {
             ("condenser_api", "get_potential_signatures") => self.potential_signatures(params),
             ("condenser_api", "get_required_signatures") => self.required_signatures(params),
             ("condenser_api", "get_follow_count") => self.follow_count(params),
-            _ => {
-                if let Some(nothing) = Self::nothing_of(api, name) {
-                    return Ok(nothing);
-                }
-                let known = METHODS.iter().any(|each| each.split('.').next() == Some(api));
-                Err(if known {
-                    Failure::method("method_itr != api_itr->second.end()", &format!("Could not find method {name}"))
-                } else {
-                    Failure::method("api_itr != data._registered_apis.end()", &format!("Could not find API {api}"))
-                })
-            }
+            _ => return None,
+        })
+    }
+
+    /// Returns an empty response for a method about features that the chain does not have, or the error of an unknown one.
+    fn unknown_method(api: &str, name: &str) -> Answered {
+        if let Some(nothing) = Self::nothing_of(api, name) {
+            return Ok(nothing);
         }
+        let known = METHODS.iter().any(|each| each.split('.').next() == Some(api));
+        Err(if known {
+            Failure::method("method_itr != api_itr->second.end()", &format!("Could not find method {name}"))
+        } else {
+            Failure::method("api_itr != data._registered_apis.end()", &format!("Could not find API {api}"))
+        })
     }
 
     /// Returns the chain as this node shows it.

@@ -125,111 +125,66 @@ const ASSERTED: i32 = -32003;
 /// A call that threw anything else.
 const THREW: i32 = -32000;
 
+/// A failed assertion.
+fn assert(expression: &'static str, text: impl Into<String>) -> Rendered {
+    Rendered { expression, ..exception(10, "assert_exception", "Assert Exception", text) }
+}
+
+/// An exception of hived's own kinds.
+fn exception(code: u32, name: &'static str, what: &'static str, text: impl Into<String>) -> Rendered {
+    Rendered { rpc_code: ASSERTED, code, name, what, expression: "", text: text.into() }
+}
+
+/// An exception that is no assertion.
+fn thrown(code: u32, name: &'static str, what: &'static str, text: impl Into<String>) -> Rendered {
+    Rendered { rpc_code: THREW, ..exception(code, name, what, text) }
+}
+
 impl Refused {
-    /// Returns hived's words for it.
+    /// Returns the error that hived responds with.
     #[must_use]
     pub fn render(&self) -> Rendered {
-        let assert = |expression, text: String| Rendered {
-            rpc_code: ASSERTED,
-            code: 10,
-            name: "assert_exception",
-            what: "Assert Exception",
-            expression,
-            text,
-        };
-        let named = |code, name, what, expression, text: String| Rendered {
-            rpc_code: ASSERTED,
-            code,
-            name,
-            what,
-            expression,
-            text,
-        };
         match self {
-            Self::Decode(error) => {
-                Rendered { rpc_code: THREW, ..named(7, "bad_cast_exception", "Bad Cast", "", error.to_string()) }
-            }
-            Self::Invalid(invalid) => render_invalid(invalid, assert),
+            Self::Decode(error) => thrown(7, "bad_cast_exception", "Bad Cast", error.to_string()),
+            Self::Invalid(invalid) => render_invalid(invalid),
             Self::TooLarge { size, limit } => assert(
                 "trx_size <= get_dynamic_global_properties().maximum_block_size - 256",
                 format!("Transaction too large - size = {size}, limit {limit}"),
             ),
-            Self::Signature(SignatureError::HighS) => assert("is_canonical( c )", "signature is not canonical".into()),
-            Self::Signature(SignatureError::Header { .. }) => Rendered {
-                rpc_code: THREW,
-                ..named(0, "exception", "unspecified", "", "unable to reconstruct public key from signature".into())
-            },
-            Self::Signature(SignatureError::NoKey) => assert(
-                "secp256k1_ecdsa_recover( ctx, &key, &sig, digest )",
-                "unable to reconstruct public key from signature".into(),
-            ),
-            Self::DuplicateSignature => named(
-                3_060_000,
-                "tx_duplicate_sig",
-                "duplicate signature included",
-                "",
-                "Duplicate signature detected".into(),
-            ),
-            Self::MissingAuthority { role, account, .. } => {
-                let (code, name, what, word) = match role {
-                    Role::Active => {
-                        (3_010_000, "tx_missing_active_auth", "missing required active authority", "Active")
-                    }
-                    Role::Owner => (3_020_000, "tx_missing_owner_auth", "missing required owner authority", "Owner"),
-                    Role::Posting => {
-                        (3_030_000, "tx_missing_posting_auth", "missing required posting authority", "Posting")
-                    }
-                };
-                named(code, name, what, "", format!("Missing {word} Authority {account}"))
+            Self::Signature(error) => render_signature(*error),
+            Self::DuplicateSignature => {
+                let (name, what) = ("tx_duplicate_sig", "duplicate signature included");
+                exception(3_060_000, name, what, "Duplicate signature detected")
             }
-            Self::UnknownSigner => Rendered {
-                rpc_code: THREW,
-                ..named(
-                    13,
-                    "N5boost16exception_detail10clone_implINS0_19error_info_injectorISt12out_of_rangeEEEE",
-                    "unknown key",
-                    "",
-                    "unknown key: ".into(),
-                )
-            },
+            Self::MissingAuthority { role, account, .. } => render_authority(*role, account),
+            Self::UnknownSigner => {
+                let name = "N5boost16exception_detail10clone_implINS0_19error_info_injectorISt12out_of_rangeEEEE";
+                thrown(13, name, "unknown key", "unknown key: ")
+            }
             Self::UnknownAccount { account } => {
                 assert("account != nullptr", format!("Account {account} doesn't exist"))
             }
-            Self::Duplicate => assert("!is_known_transaction( trx_id )", "Duplicate transaction check failed".into()),
-            Self::Tapos { .. } => named(
-                4_030_200,
-                "transaction_tapos_exception",
-                "transaction tapos exception",
-                "trx.ref_block_prefix == tapos_block_summary.block_id._hash[1]",
-                String::new(),
-            ),
-            Self::Expired => named(
-                4_030_100,
-                "transaction_expiration_exception",
-                "transaction expiration exception",
-                "now < trx.expiration",
-                String::new(),
-            ),
-            Self::TooFarAhead => named(
-                4_030_100,
-                "transaction_expiration_exception",
-                "transaction expiration exception",
-                "trx.expiration <= now + fc::seconds( HIVE_MAX_TIME_UNTIL_SIGNATURE_EXPIRATION )",
-                String::new(),
-            ),
+            Self::Duplicate => assert("!is_known_transaction( trx_id )", "Duplicate transaction check failed"),
+            Self::Tapos { .. } => Rendered {
+                expression: "trx.ref_block_prefix == tapos_block_summary.block_id._hash[1]",
+                ..exception(4_030_200, "transaction_tapos_exception", "transaction tapos exception", "")
+            },
+            Self::Expired => render_expiration("now < trx.expiration"),
+            Self::TooFarAhead => {
+                render_expiration("trx.expiration <= now + fc::seconds( HIVE_MAX_TIME_UNTIL_SIGNATURE_EXPIRATION )")
+            }
             Self::Funds { account, required, available } => assert(
                 "acnt.get_balance().amount + delta.amount >= 0",
                 format!(
                     "Account {account} does not have sufficient funds for balance adjustment. Required: -{required}, Available: {available}"
                 ),
             ),
-            Self::NoRc { account } => named(
-                4_100_100,
-                "not_enough_rc_exception",
-                "payer has not enough RC mana for transaction",
-                "has_mana",
-                format!("Account: {account} has 0 RC, needs 157 RC. Please wait to transact or power up HIVE."),
-            ),
+            Self::NoRc { account } => {
+                let (name, what) = ("not_enough_rc_exception", "payer has not enough RC mana for transaction");
+                let text =
+                    format!("Account: {account} has 0 RC, needs 157 RC. Please wait to transact or power up HIVE.");
+                Rendered { expression: "has_mana", ..exception(4_100_100, name, what, text) }
+            }
             Self::StaleHead { seconds } => {
                 assert("age < max_block_age", format!("The head block is too old: {seconds} seconds"))
             }
@@ -240,9 +195,36 @@ impl Refused {
     }
 }
 
-fn render_invalid(invalid: &Invalid, assert: impl Fn(&'static str, String) -> Rendered) -> Rendered {
+fn render_signature(error: SignatureError) -> Rendered {
+    match error {
+        SignatureError::HighS => assert("is_canonical( c )", "signature is not canonical"),
+        SignatureError::Header { .. } => {
+            thrown(0, "exception", "unspecified", "unable to reconstruct public key from signature")
+        }
+        SignatureError::NoKey => assert(
+            "secp256k1_ecdsa_recover( ctx, &key, &sig, digest )",
+            "unable to reconstruct public key from signature",
+        ),
+    }
+}
+
+fn render_authority(role: Role, account: &AccountName) -> Rendered {
+    let (code, name, what, level) = match role {
+        Role::Active => (3_010_000, "tx_missing_active_auth", "missing required active authority", "Active"),
+        Role::Owner => (3_020_000, "tx_missing_owner_auth", "missing required owner authority", "Owner"),
+        Role::Posting => (3_030_000, "tx_missing_posting_auth", "missing required posting authority", "Posting"),
+    };
+    exception(code, name, what, format!("Missing {level} Authority {account}"))
+}
+
+fn render_expiration(expression: &'static str) -> Rendered {
+    let (name, what) = ("transaction_expiration_exception", "transaction expiration exception");
+    Rendered { expression, ..exception(4_030_100, name, what, "") }
+}
+
+fn render_invalid(invalid: &Invalid) -> Rendered {
     match invalid {
-        Invalid::NoOperations => assert("operations.size() > 0", "A transaction must have at least one operation".into()),
+        Invalid::NoOperations => assert("operations.size() > 0", "A transaction must have at least one operation"),
         Invalid::Name { name, why: engine::account::NameError::Length, .. } if name.len() < 3 => assert(
             "validity_check_result != account_name_validity::too_short",
             format!("Account name '{name}' is too short. Use at least 3 characters."),
@@ -255,23 +237,22 @@ fn render_invalid(invalid: &Invalid, assert: impl Fn(&'static str, String) -> Re
             "validity_check_result != account_name_validity::invalid_sequence",
             format!("Account name '{name}' is not valid. Please follow the RFC 1035 rules."),
         ),
-        Invalid::Asset { .. } => assert("amount.symbol.is_vesting() == false", "Transfer of vesting is not allowed.".into()),
-        Invalid::NotPositive { .. } => {
-            assert("amount.amount > 0", "Cannot transfer a negative amount (aka: stealing)".into())
-        }
-        Invalid::MemoTooLong { .. } => assert("memo.size() < HIVE_MAX_MEMO_SIZE", "Transfer memo is too large".into()),
+        Invalid::Asset { .. } => assert("amount.symbol.is_vesting() == false", "Transfer of vesting is not allowed."),
+        Invalid::NotPositive { .. } => assert("amount.amount > 0", "Cannot transfer a negative amount (aka: stealing)"),
+        Invalid::MemoTooLong { .. } => assert("memo.size() < HIVE_MAX_MEMO_SIZE", "Transfer memo is too large"),
         Invalid::Recurrence => assert(
             "recurrence >= HIVE_MIN_RECURRENT_TRANSFERS_RECURRENCE",
-            "Cannot set a transfer recurrence that is less than 24 hours".into(),
+            "Cannot set a transfer recurrence that is less than 24 hours",
         ),
-        Invalid::Executions => {
-            assert("executions >= 2", "Executions must be at least 2, if you set executions to 1 the recurrent transfer will execute immediately and delete itself. You should use a normal transfer operation".into())
-        }
+        Invalid::Executions => assert(
+            "executions >= 2",
+            "Executions must be at least 2, if you set executions to 1 the recurrent transfer will execute immediately and delete itself. You should use a normal transfer operation",
+        ),
         Invalid::TooLong => assert(
             "execution_end <= HIVE_MAX_RECURRENT_TRANSFER_END_DATE",
-            "Cannot set a transfer that would last for longer than 730 days".into(),
+            "Cannot set a transfer that would last for longer than 730 days",
         ),
-        Invalid::ToSelf => assert("from != to", "Cannot set a transfer to yourself".into()),
+        Invalid::ToSelf => assert("from != to", "Cannot set a transfer to yourself"),
         Invalid::Range { field } => assert("", format!("{field} is out of range")),
     }
 }

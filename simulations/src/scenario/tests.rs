@@ -44,3 +44,13 @@ fn the_page_has_every_fault() {
     let table = format!("| fault | default | meaning |\n|---|---|---|\n{}", rows.collect::<String>());
     assert!(section("Faults").ends_with(&table), "the table must be\n{table}");
 }
+
+#[test]
+fn the_page_has_every_action() {
+    let section = section("Steps");
+    for (who, actions) in actions::ACTORS {
+        let named = section.contains(&format!("`{who}"))
+            && actions.iter().all(|(does, _)| section.contains(&format!("`{does}`")));
+        assert!(named, "{who} with {:?}", actions.iter().map(|(does, _)| does).collect::<Vec<_>>());
+    }
+}

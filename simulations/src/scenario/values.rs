@@ -1,30 +1,70 @@
-//! How a field is read, and what is said of one that is wrong.
+//! Reads and writes the values of fields: keywords, amounts, durations, shares.
 
-use super::*;
+use std::fmt::Write as _;
 
+use engine::{money::Money, payment::ClaimFinality};
+
+use super::Problem;
+
+/// The points of the code that a scenario can name.
+pub const POINTS: [&str; 9] = [
+    "payment: applied, not committed",
+    "payment: committed, effects not run",
+    "gateway: created, not adopted",
+    "scanner: credited, cursor not moved",
+    "settlement: claimed, not broadcast",
+    "settlement: broadcast, not recorded",
+    "webhook: signed, not sent",
+    "webhook: sent, not recorded",
+    "books: checked, not stored",
+];
+
+/// When an agent's payment completes, with the keywords of scenario files.
+pub(super) const FINALITIES: [(ClaimFinality, &str); 3] = [
+    (ClaimFinality::Accepted, "accepted"),
+    (ClaimFinality::InBlock, "in_block"),
+    (ClaimFinality::Irreversible, "irreversible"),
+];
+
+/// Returns the value of a keyword.
+pub(super) fn find_word<T: Copy>(name: &str, word: &str, table: &[(T, &str)]) -> Result<T, Problem> {
+    let found = table.iter().find(|(_, known)| *known == word);
+    found.map(|(value, _)| *value).ok_or_else(|| one_of(name, word, table.iter().map(|(_, word)| *word)))
+}
+
+/// Returns the keyword of a value; empty for one without a keyword.
+pub(super) fn word_of<T: PartialEq>(value: &T, table: &[(T, &'static str)]) -> &'static str {
+    table.iter().find(|(known, _)| known == value).map_or("", |(_, word)| word)
+}
+
+/// Returns the text of a field that must be there.
 pub(super) fn required<'a>(name: &str, value: &'a Option<String>) -> Result<&'a str, Problem> {
     value.as_deref().ok_or_else(|| format!("`{name}` is missing"))
 }
 
+/// Returns the problem of a word that is none of the known ones.
 pub(super) fn one_of<'a>(name: &str, word: &str, words: impl IntoIterator<Item = &'a str>) -> Problem {
     let words: Vec<_> = words.into_iter().map(|word| format!("{word:?}")).collect();
     format!("`{name}` {word:?} is none of {}", words.join(", "))
 }
 
+/// Reads a named point of the code.
 pub(super) fn point(word: &str) -> Result<String, Problem> {
     if POINTS.contains(&word) { Ok(word.to_owned()) } else { Err(one_of("point", word, POINTS)) }
 }
 
+/// Reads an amount that is not zero.
 pub(super) fn amount(name: &str, text: &str) -> Result<Money, Problem> {
     let money = Money::parse_ledger(text).map_err(|error| format!("`{name}` {text:?}: {error}"))?;
     if money.units == 0 { Err(format!("`{name}` must be more than nothing")) } else { Ok(money) }
 }
 
+/// Reads a credited amount, in 1/1000.
 pub(super) fn credited(name: &str, text: &str) -> Result<u64, Problem> {
     Money::parse_ledger(text).map(|money| money.units).map_err(|error| format!("`{name}` {text:?}: {error}"))
 }
 
-/// Reads `1h2m3s4ms`: parts in falling order of size, each at most once.
+/// Reads a duration, milliseconds: `1h2m3s4ms`, units in descending order, each at most once; at most 70 days.
 pub(super) fn duration(name: &str, text: &str) -> Result<u64, Problem> {
     let wrong =
         || format!("`{name}` {text:?} is no time; write it like \"5m\", \"1h30m\" or \"250ms\", never negative");
@@ -67,4 +107,17 @@ pub(super) fn read_percent(text: &str) -> Option<u32> {
     }
     let fraction: u32 = format!("{fraction:0<4}").parse().ok()?;
     whole.parse::<u32>().ok()?.checked_mul(10_000)?.checked_add(fraction).filter(|ppm| *ppm <= 1_000_000)
+}
+
+/// Writes a duration as [`duration`] reads it.
+pub(super) fn show(ms: u64) -> String {
+    let mut text = String::new();
+    let mut left = ms;
+    for (unit, size) in [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)] {
+        if left >= size {
+            let _ = write!(text, "{}{unit}", left / size);
+            left %= size;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
 }

@@ -43,7 +43,7 @@ impl World {
     /// end, or it has just started.
     pub(crate) fn may_be_unavailable(&self) -> bool {
         let is_settling = self.now_ms() < self.booted_ms.load(Ordering::Relaxed) + SETTLES_MS;
-        let has_trouble = || self.script.steps.iter().any(|step| matches!(step.action, Action::Trouble(_)));
+        let has_trouble = || self.script.steps.iter().any(|step| matches!(step.action, Action::Inject(_)));
         let is_struck = !self.is_sound() && (self.script.faults.on().next().is_some() || has_trouble());
         self.is_dead() || is_settling || (self.are_faults_on() && is_struck)
     }

@@ -1,18 +1,21 @@
 //! The end of a world: faults are healed, the store is looked through, and what is left is judged.
 
 use std::collections::BTreeSet;
-use storage::prelude::*;
+use storage::{ReadError, prelude::*};
 
-use engine::billing::{Sale, Usage};
+use engine::{
+    billing::{Sale, Usage},
+    payment::{Exception, Payment},
+};
 
 use super::*;
-use crate::observer::Rows;
+use crate::{observer::Rows, script::Expect};
 
 /// How much longer a world goes on so that what is due can happen, milliseconds.
 const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
 
 /// Returns the transfers of a payment as they are stored.
-async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, storage::ReadError> {
+async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, ReadError> {
     let rows = store.transfers(id, None, usize::MAX).await?;
     Ok(rows.into_iter().map(|row| ((row.tx_id, row.op_in_tx), row)).collect())
 }
@@ -59,8 +62,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) async fn compare_quietly(&self, store: &EmbeddedStore) -> Result<(), String> {
-        let failed = |error: storage::ReadError| error.to_string();
+    async fn compare_quietly(&self, store: &EmbeddedStore) -> Result<(), String> {
         if self.is_damaged() {
             self.observe(|observer| {
                 observer.posting.clear();
@@ -70,61 +72,46 @@ impl World {
         }
         self.verify(store)?;
         self.look_for_secrets(store)?;
+        self.resolve_unknown_commits(store).await.map_err(|error| error.to_string())?;
+        self.compare_with_durable(store).await.map_err(|error| error.to_string())
+    }
+
+    /// Finds out which commits of unknown outcome are in the store.
+    async fn resolve_unknown_commits(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let maybe = self.observe(|observer| {
             observer.posting.clear();
             std::mem::take(&mut observer.maybe)
         });
         for batch in maybe {
-            let applied = is_applied(store, &batch).await.map_err(failed)?;
+            let applied = is_applied(store, &batch).await?;
             self.mark(if applied { "an unknown commit was committed" } else { "an unknown commit was not" });
             if applied {
-                self.tell_commit(&batch);
+                self.trace_commit(&batch);
                 self.observe(|observer| observer.committed(&batch));
             }
         }
+        Ok(())
+    }
+
+    /// Compares what changed since the last start with what was durable.
+    async fn compare_with_durable(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let (dirty, cursor, merchants) = self.observe(|observer| {
             observer.answered.clear();
             let merchants: Vec<_> = observer.merchants.values().cloned().collect();
             (std::mem::take(&mut observer.dirty), observer.cursor, merchants)
         });
-        let mut lost = None;
-        for id in dirty {
-            let stored = store.payment(id).await.map_err(failed)?;
-            let rows = rows_of(store, id).await.map_err(failed)?;
-            let same = self.observe(|observer| {
-                observer.payments.get(&id).is_some_and(|known| stored.as_ref() == Some(&known.payment))
-                    && observer.rows.get(&id).map_or(rows.is_empty(), |known| *known == rows)
-            });
-            if !same {
-                let what =
-                    stored.map_or_else(|| "nothing".to_owned(), |s| format!("{} version {}", s.state, s.version));
-                lost = Some((format!("{id} is not as it was durable: the store has {what}"), Some(id)));
-                break;
-            }
-        }
-        let stored_cursor = store.cursor().await.map_err(failed)?;
+        let mut lost = self.find_lost_payment(store, dirty).await?;
+        let stored_cursor = store.cursor().await?;
         if stored_cursor != cursor {
             lost.get_or_insert((format!("the cursor is {stored_cursor:?} and was {cursor:?}"), None));
         }
         for merchant in merchants {
-            if store.merchant(merchant.id).await.map_err(failed)?.as_deref() != Some(&merchant) {
+            if store.merchant(merchant.id).await?.as_deref() != Some(&merchant) {
                 lost.get_or_insert((format!("{} is not as it was durable", merchant.id), None));
             }
         }
-        self.compare_endpoints(store).await.map_err(failed)?;
-        let indexed = store.in_flight().await.map_err(failed)?;
-        self.observe(|observer| {
-            let payments = observer.payments.values().map(|known| &known.payment);
-            let mut undecided: Vec<PaymentId> = payments.filter(|p| p.awaits_finality()).map(|p| p.id).collect();
-            undecided.sort_unstable();
-            if lost.is_none() && undecided != indexed {
-                let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());
-                let missing = undecided.into_iter().find(|id| !indexed.contains(id));
-                observer.violate("index-tells-the-truth", text, missing);
-            } else {
-                observer.passes("index-tells-the-truth");
-            }
-        });
+        self.compare_endpoints(store).await?;
+        self.compare_undecided(store, lost.is_none()).await?;
         self.observe(|observer| match lost {
             Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
             None => observer.passes("durable-survives-boot"),
@@ -132,8 +119,48 @@ impl World {
         Ok(())
     }
 
+    /// Returns the first payment that is not stored as it was durable.
+    async fn find_lost_payment(
+        &self,
+        store: &EmbeddedStore,
+        payments: BTreeSet<PaymentId>,
+    ) -> Result<Option<(String, Option<PaymentId>)>, ReadError> {
+        for id in payments {
+            let stored = store.payment(id).await?;
+            let rows = rows_of(store, id).await?;
+            let same = self.observe(|observer| {
+                observer.payments.get(&id).is_some_and(|known| stored.as_ref() == Some(&known.payment))
+                    && observer.rows.get(&id).map_or(rows.is_empty(), |known| *known == rows)
+            });
+            if !same {
+                let what =
+                    stored.map_or_else(|| "nothing".to_owned(), |s| format!("{} version {}", s.state, s.version));
+                return Ok(Some((format!("{id} is not as it was durable: the store has {what}"), Some(id))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares the index of undecided payments with the payments; a store that lost some is not judged by it.
+    async fn compare_undecided(&self, store: &EmbeddedStore, has_all: bool) -> Result<(), ReadError> {
+        let indexed = store.in_flight().await?;
+        self.observe(|observer| {
+            let payments = observer.payments.values().map(|known| &known.payment);
+            let mut undecided: Vec<PaymentId> = payments.filter(|p| p.awaits_finality()).map(|p| p.id).collect();
+            undecided.sort_unstable();
+            if has_all && undecided != indexed {
+                let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());
+                let missing = undecided.into_iter().find(|id| !indexed.contains(id));
+                observer.violate("index-tells-the-truth", text, missing);
+            } else {
+                observer.passes("index-tells-the-truth");
+            }
+        });
+        Ok(())
+    }
+
     /// Compares what the store knows of endpoints with what their attempts say.
-    async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), storage::ReadError> {
+    async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
             let stored = store.endpoint(merchant).await?;
@@ -219,43 +246,36 @@ impl World {
         true
     }
 
-    pub(super) async fn look(
+    /// Checks the final state of the store, with `known` payments that were durable.
+    async fn look(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore, known: usize) -> Result<(), String> {
+        self.verify(store)?;
+        self.check_final_state(engine, store, known).await.map_err(|error| error.to_string())?;
+        self.check_expectations();
+        Ok(())
+    }
+
+    async fn check_final_state(
         self: &Arc<Self>,
         engine: &Engine,
         store: &EmbeddedStore,
         known: usize,
-    ) -> Result<(), String> {
-        let failed = |error: storage::ReadError| error.to_string();
-        self.verify(store)?;
-        let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
-        let mut stored = BTreeMap::new();
-        let mut stored_rows = BTreeMap::new();
-        for id in ids {
-            let rows = rows_of(store, id).await.map_err(failed)?;
-            if !rows.is_empty() {
-                stored_rows.insert(id, rows);
-            }
-            match store.payment(id).await.map_err(failed)? {
-                Some(payment) => drop(stored.insert(id, payment)),
-                None => self
-                    .observe(|observer| observer.violate("durable-survives-boot", format!("{id} is gone"), Some(id))),
-            }
-        }
+    ) -> Result<(), ReadError> {
+        let (stored, stored_rows) = self.read_payments(store).await?;
         let accounts: Vec<_> = self.observe(|observer| observer.accounts.ever().chain(observer.fee_account).collect());
         let mut stored_unmatched = Vec::new();
         for account in accounts {
-            stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);
+            stored_unmatched.extend(store.unmatched(account, usize::MAX).await?);
         }
-        self.compare_endpoints(store).await.map_err(failed)?;
-        self.look_at_usage(store, stored.values()).await.map_err(failed)?;
-        self.compare_every_list(store).await.map_err(failed)?;
+        self.compare_endpoints(store).await?;
+        self.look_at_usage(store, stored.values()).await?;
+        self.compare_every_list(store).await?;
         self.judge_plain();
-        let in_flight = store.in_flight().await.map_err(failed)?;
-        let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await.map_err(failed)?;
+        let in_flight = store.in_flight().await?;
+        let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
         let scanned_num = engine.operations.health().await.map_or(0, |health| health.ledger.scanned_num);
         let now = engine.now();
         let differing = self.observe(|observer| {
-            let differs = |(id, payment): (&PaymentId, &engine::payment::Payment)| {
+            let differs = |(id, payment): (&PaymentId, &Payment)| {
                 observer.payments.get(id).is_none_or(|known| *known.payment != *payment).then_some(*id)
             };
             let other_rows = |id: &&PaymentId| stored_rows.get(id) != observer.rows.get(id);
@@ -271,16 +291,36 @@ impl World {
                 observer.passes(name);
             }
         });
-        self.check_expectations();
         Ok(())
+    }
+
+    /// Returns the payments that were durable as they are stored, and their transfers.
+    async fn read_payments(
+        &self,
+        store: &EmbeddedStore,
+    ) -> Result<(BTreeMap<PaymentId, Payment>, BTreeMap<PaymentId, Rows>), ReadError> {
+        let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
+        let (mut stored, mut stored_rows) = (BTreeMap::new(), BTreeMap::new());
+        for id in ids {
+            let rows = rows_of(store, id).await?;
+            if !rows.is_empty() {
+                stored_rows.insert(id, rows);
+            }
+            match store.payment(id).await? {
+                Some(payment) => drop(stored.insert(id, payment)),
+                None => self
+                    .observe(|observer| observer.violate("durable-survives-boot", format!("{id} is gone"), Some(id))),
+            }
+        }
+        Ok((stored, stored_rows))
     }
 
     /// Holds what was counted for billing against the payments that completed.
     async fn look_at_usage<'p>(
         &self,
         store: &EmbeddedStore,
-        payments: impl Iterator<Item = &'p engine::payment::Payment>,
-    ) -> Result<(), storage::ReadError> {
+        payments: impl Iterator<Item = &'p Payment>,
+    ) -> Result<(), ReadError> {
         let mut sold: BTreeMap<_, Usage> = BTreeMap::new();
         for payment in payments {
             if let Some(sale) = Sale::of(payment) {
@@ -309,47 +349,20 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn check_expectations(&self) {
+    /// Checks the final states that the scenario expects.
+    fn check_expectations(&self) {
         for expect in &self.script.expect {
             let id = self.people().sessions.get(&expect.session).map(|known| known.id);
             self.observe(|observer| {
-                let Some((id, payment)) =
-                    id.and_then(|id| observer.payments.get(&id).map(|known| (id, known.payment.clone())))
-                else {
+                let known = id.and_then(|id| observer.payments.get(&id));
+                let Some((id, payment)) = id.zip(known.map(|known| known.payment.clone())) else {
                     observer.violate("expected", format!("session {} was never opened", expect.session), None);
                     return;
                 };
-                let state = payment.state.as_str();
-                let mut wrong = Vec::new();
-                if !expect.states.is_empty() && !expect.states.iter().any(|word| word == state) {
-                    wrong.push(format!("it is {state}, expected {}", expect.states.join(" or ")));
-                }
-                let cents = payment.quote.usd_cents;
-                if let Some(wanted) = expect.usd_cents.filter(|wanted| *wanted != cents) {
-                    wrong.push(format!("it is worth {cents} US cents, expected {wanted}"));
-                }
-                if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
-                    wrong.push(format!("{} units are credited, expected {units}", payment.paid_units()));
-                }
-                let exceptions: BTreeSet<_> =
-                    payment.exceptions().into_iter().map(engine::payment::Exception::as_str).collect();
-                let is_other =
-                    |wanted: &&Vec<String>| !wanted.iter().map(String::as_str).eq(exceptions.iter().copied());
-                let wanted = expect.exceptions.clone().map(|mut wanted| {
-                    wanted.sort_unstable();
-                    wanted
-                });
-                if let Some(wanted) = wanted.as_ref().filter(is_other) {
-                    wrong.push(format!("its exceptions are {exceptions:?}, expected {wanted:?}"));
-                }
                 let heard = observer.heard.get(&id).map_or(0, BTreeSet::len);
-                if let Some(wanted) = expect.webhooks.filter(|wanted| *wanted != heard) {
-                    wrong.push(format!("the merchant heard {heard} events, expected {wanted}"));
-                }
-                if let Some(first) = wrong.first() {
-                    observer.violate("expected", first.clone(), Some(id));
-                } else {
-                    observer.passes("expected");
+                match difference(expect, &payment, heard) {
+                    Some(text) => observer.violate("expected", text, Some(id)),
+                    None => observer.passes("expected"),
                 }
             });
         }
@@ -383,6 +396,28 @@ impl World {
         }
         outcome
     }
+}
 
-    // ---- blocks and trouble ----------------------------------------------------------------------------------------
+/// Returns the first way in which a payment differs from what a scenario expects; its merchant received `webhooks` events.
+fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<String> {
+    let state = payment.state.as_str();
+    if !expect.states.is_empty() && !expect.states.iter().any(|word| word == state) {
+        return Some(format!("it is {state}, expected {}", expect.states.join(" or ")));
+    }
+    let cents = payment.quote.usd_cents;
+    if let Some(wanted) = expect.usd_cents.filter(|wanted| *wanted != cents) {
+        return Some(format!("it is worth {cents} US cents, expected {wanted}"));
+    }
+    if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
+        return Some(format!("{} units are credited, expected {units}", payment.paid_units()));
+    }
+    if let Some(mut wanted) = expect.exceptions.clone() {
+        wanted.sort_unstable();
+        let exceptions: BTreeSet<_> = payment.exceptions().into_iter().map(Exception::as_str).collect();
+        if !wanted.iter().map(String::as_str).eq(exceptions.iter().copied()) {
+            return Some(format!("its exceptions are {exceptions:?}, expected {wanted:?}"));
+        }
+    }
+    let wanted = expect.webhooks.filter(|wanted| *wanted != webhooks)?;
+    Some(format!("the merchant heard {webhooks} events, expected {wanted}"))
 }

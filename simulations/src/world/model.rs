@@ -7,8 +7,8 @@ use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
 
 use super::*;
 use crate::{
-    plan::is_plain_memo,
-    script::{Change, Trick},
+    plan::is_unambiguous,
+    script::{AgentBehavior, MerchantChange},
 };
 
 /// Block intervals in which a wallet's payment completes once its money is irreversible.
@@ -38,19 +38,21 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
     let strikes_few = faults.spare_nodes() || (!setup.faulty_nodes.is_empty() && has_majority);
     let is_quick = setup.rpc_ms <= 1_000 && setup.commit_ms <= 200 && setup.poll_ms <= 3_000;
     // A damaged row excuses those whom it concerns, and they are known only when it is chosen.
-    let strikes =
-        |action: &Action| matches!(action, Action::Trouble(trouble) if !matches!(trouble, Trouble::DamageRow { .. }));
+    let strikes = |action: &Action| {
+        let Action::Inject(injection) = action else { return false };
+        !matches!(injection, FaultInjection::Disk(DiskFault::DamageRow { .. }))
+    };
     let has_trouble = script.steps.iter().any(|step| strikes(&step.action));
     if !faults.are_of_nodes() || !strikes_few || !is_quick || has_trouble {
         return BTreeMap::new();
     }
     // Who may be switched off, or refuse agents, may refuse.
-    let closes = |change| matches!(change, Change::SwitchOff | Change::NoX402);
+    let closes = |change| matches!(change, MerchantChange::SwitchOff | MerchantChange::NoX402);
     let closed: BTreeSet<usize> = script
         .steps
         .iter()
         .filter_map(|step| match step.action {
-            Action::Merchant { merchant, change } if closes(change) => Some(merchant),
+            Action::ChangeMerchant { merchant, change } if closes(change) => Some(merchant),
             _ => None,
         })
         .collect();
@@ -61,9 +63,9 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
         // What is done at a desk, or shown in vain, changes no state.
         let at_desk = matches!(
             step.action,
-            Action::Desk { .. }
-                | Action::Visit { .. }
-                | Action::Settle { trick: Trick::Public, .. }
+            Action::ActOnSession { .. }
+                | Action::CallFacade { .. }
+                | Action::Settle { behavior: AgentBehavior::ShowPublicTransaction, .. }
                 | Action::Pay { memo: crate::script::Memo::Refund, .. }
         );
         if let Some(session) = step.action.session().filter(|_| !at_desk) {
@@ -74,7 +76,7 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
                 late.insert(session);
             }
         }
-        if let Action::Settle { trick: Trick::Replay { of }, .. } = &step.action {
+        if let Action::Settle { behavior: AgentBehavior::Replay { of }, .. } = &step.action {
             touched.entry(*of).or_default().push(&step.action);
         }
     }
@@ -84,11 +86,11 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
             _ if closed.contains(merchant) || late.contains(&session) => continue,
             [] => Plain::Expired,
             [Action::Pay { payer: Some(_), units: paid, currency: of, memo, .. }]
-                if paid >= units && of == currency && is_plain_memo(*memo) =>
+                if paid >= units && of == currency && is_unambiguous(*memo) =>
             {
                 Plain::Paid
             }
-            [Action::Settle { trick: Trick::None, .. }] => Plain::Settled,
+            [Action::Settle { behavior: AgentBehavior::Honest, .. }] => Plain::Settled,
             [Action::Cancel { .. }] => Plain::Cancelled,
             _ => continue,
         };
@@ -100,11 +102,13 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
 /// Says whether no block is ever replaced, and every node shows the same ones.
 pub(super) fn has_one_chain(script: &Script) -> bool {
     let others = [Fault::Fork, Fault::NodeBranch, Fault::NodeLie];
-    let is_other = |trouble: &Trouble| {
-        matches!(trouble, Trouble::Fork { .. } | Trouble::NodeBranch { .. } | Trouble::NodeLie { .. })
+    let is_other = |injection: &FaultInjection| match injection {
+        FaultInjection::Ledger(LedgerFault::Fork { .. }) => true,
+        FaultInjection::Node { fault, .. } => matches!(fault, NodeFault::OwnFork { .. } | NodeFault::Lies(_)),
+        _ => false,
     };
     others.iter().all(|fault| script.faults.ppm(*fault) == 0)
-        && !script.steps.iter().any(|step| matches!(&step.action, Action::Trouble(trouble) if is_other(trouble)))
+        && !script.steps.iter().any(|step| matches!(&step.action, Action::Inject(injection) if is_other(injection)))
 }
 
 impl World {

@@ -11,22 +11,22 @@ use super::{
 const PAGE: usize = 20;
 
 impl Client<'_> {
-    pub(super) async fn visit(&self, visit: Visit) -> Again {
+    pub(super) async fn call(&self, call: FacadeCall) -> Again {
         let Some(known) = self.world.people().sessions.get(&self.session).cloned() else { return Again::In(5_000) };
         let Some(key) = key_of(self.world, known.merchant) else { return Again::No };
-        match visit {
-            Visit::Read => self.read(&known, &key).await,
-            Visit::List => self.list(&known, &key).await,
-            Visit::Look => self.look(&known).await,
-            Visit::OrderAgain => self.order_again(&known, &key).await,
-            Visit::OrderOther => self.order_other(&known, &key).await,
-            Visit::Blunder => self.blunder(&known, &key).await,
-            Visit::Intrude => self.intrude(&known).await,
-            Visit::Forge => self.forge(&known, &key).await,
-            Visit::Dashboard => self.dashboard(&known, &key).await,
-            Visit::Rush => self.rush(&known).await,
-            Visit::Grpc => self.call_grpc(&known, &key).await,
-            Visit::Watch => return self.watch(&known, &key).await,
+        match call {
+            FacadeCall::Read => self.read(&known, &key).await,
+            FacadeCall::List => self.list(&known, &key).await,
+            FacadeCall::ViewCheckout => self.look(&known).await,
+            FacadeCall::RepeatOrder => self.order_again(&known, &key).await,
+            FacadeCall::ChangeOrder => self.order_other(&known, &key).await,
+            FacadeCall::InvalidOrders => self.blunder(&known, &key).await,
+            FacadeCall::AccessOthersPayment => self.intrude(&known).await,
+            FacadeCall::ForgeForms => self.forge(&known, &key).await,
+            FacadeCall::Dashboard => self.dashboard(&known, &key).await,
+            FacadeCall::ExceedRateLimit => self.rush(&known).await,
+            FacadeCall::Grpc => self.call_grpc(&known, &key).await,
+            FacadeCall::Watch => return self.watch(&known, &key).await,
         }
         Again::No
     }

@@ -1,0 +1,238 @@
+//! Reads the faults that a scenario injects.
+
+use super::{
+    super::values::{FINALITIES, find_word, point},
+    *,
+};
+use crate::script::{
+    ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind, ProcessFault,
+};
+
+/// How far a scenario may step the wall clock, milliseconds.
+const MAX_CLOCK_STEP_MS: i64 = 86_400_000;
+
+fn inject(injection: FaultInjection) -> Result<Action, Problem> {
+    Ok(Action::Inject(injection))
+}
+
+// ---- nodes -----------------------------------------------------------------------------------------------------------
+
+fn node(step: &StepReader<'_>, fault: NodeFault) -> Result<Action, Problem> {
+    let node = step.number_below(step.setup.nodes)?;
+    inject(FaultInjection::Node { node, fault, for_ms: step.for_ms()? })
+}
+
+pub(super) fn node_down(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::Down)
+}
+
+pub(super) fn node_lags(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::Lag { blocks: step.raw.blocks.ok_or("`blocks` is missing")? })
+}
+
+pub(super) fn node_freezes(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::Frozen)
+}
+
+pub(super) fn node_is_slow(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::Slow { delay_ms: step.by_ms()? })
+}
+
+pub(super) fn node_forks(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::OwnFork { depth: step.raw.depth.unwrap_or(0) })
+}
+
+pub(super) fn node_keeps_transactions(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::KeepsTransactions)
+}
+
+pub(super) fn node_lies(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    if step.setup.nodes < 3 {
+        return Err("`does` \"lie\": with fewer than three nodes nobody can tell a lie from the truth".to_owned());
+    }
+    let lie = find_word("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
+    node(step, NodeFault::Lies(lie))
+}
+
+pub(super) fn node_serves_other_chain(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::OtherChain)
+}
+
+pub(super) fn node_lacks_apis(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::LacksApis)
+}
+
+pub(super) fn node_limits_rate(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::LimitsRate)
+}
+
+pub(super) fn node_has_no_price(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    node(step, NodeFault::NoPrice)
+}
+
+// ---- ledger ----------------------------------------------------------------------------------------------------------
+
+fn ledger(fault: LedgerFault) -> Result<Action, Problem> {
+    inject(FaultInjection::Ledger(fault))
+}
+
+pub(super) fn fork(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let depth = step.raw.depth.ok_or("`depth` is missing")?;
+    if depth == 0 || depth > 20 {
+        return Err("`depth` must be from 1 to 20".to_owned());
+    }
+    ledger(LedgerFault::Fork { depth, forget: step.raw.forget.unwrap_or(false) })
+}
+
+pub(super) fn hold_finality(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    ledger(LedgerFault::HoldFinality { for_ms: step.for_ms()? })
+}
+
+pub(super) fn hold_transactions(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    ledger(LedgerFault::HoldTransactions { for_ms: step.for_ms()? })
+}
+
+pub(super) fn hold_blocks(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    ledger(LedgerFault::HoldBlocks { for_ms: step.for_ms()? })
+}
+
+pub(super) fn forget_mempool(_: &mut StepReader<'_>) -> Result<Action, Problem> {
+    ledger(LedgerFault::ForgetMempool)
+}
+
+pub(super) fn price_hbd(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let percent = step.raw.percent.filter(|percent| (10..=1_000).contains(percent));
+    let percent = percent.ok_or("`percent` of a dollar must be from 10 to 1000")?;
+    ledger(LedgerFault::HbdOffPeg { percent, for_ms: step.for_ms()? })
+}
+
+// ---- disk ------------------------------------------------------------------------------------------------------------
+
+fn disk(fault: DiskFault) -> Result<Action, Problem> {
+    inject(FaultInjection::Disk(fault))
+}
+
+pub(super) fn power_cut(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    disk(step.raw.operation.map_or(DiskFault::PowerCut, DiskFault::PowerCutIn))
+}
+
+pub(super) fn disk_error(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    disk(DiskFault::ErrorIn(step.raw.operation.unwrap_or(1)))
+}
+
+pub(super) fn read_error(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    disk(DiskFault::ReadErrorIn(step.raw.operation.unwrap_or(1)))
+}
+
+pub(super) fn disk_full(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    disk(DiskFault::Full { for_ms: step.for_ms()? })
+}
+
+pub(super) fn disk_slow(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    disk(DiskFault::Slow { commit_ms: step.by_ms()?, for_ms: step.for_ms()? })
+}
+
+pub(super) fn damage_row(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let find_table = |name: &str| {
+        let found = storage::TABLE_NAMES.into_iter().find(|known| *known == name);
+        found.ok_or_else(|| one_of("table", name, storage::TABLE_NAMES))
+    };
+    let table = step.raw.table.as_deref().map(find_table).transpose()?;
+    let session = step.raw.session.as_deref().map(|name| step.names.find(name)).transpose()?;
+    disk(DiskFault::DamageRow { table, session, pick: step.raw.operation.unwrap_or(0) << 32 })
+}
+
+pub(super) fn damage_log(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    disk(DiskFault::DamageLog { pick: step.raw.operation.unwrap_or(0) << 32 })
+}
+
+// ---- process ---------------------------------------------------------------------------------------------------------
+
+fn process(fault: ProcessFault) -> Result<Action, Problem> {
+    inject(FaultInjection::Process(fault))
+}
+
+pub(super) fn kill(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(match &step.raw.point {
+        None => ProcessFault::Kill,
+        Some(at) => ProcessFault::KillAt(point(at)?),
+    })
+}
+
+pub(super) fn panic(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::PanicAt(point(required("point", &step.raw.point)?)?))
+}
+
+pub(super) fn restart(_: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::Restart)
+}
+
+pub(super) fn restart_with_settings(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::OtherSettings(settings(step.raw, step.setup)?))
+}
+
+/// Reads the settings of a restart; those that are left out are as in `[world]`.
+fn settings(raw: &RawStep, setup: &Setup) -> Result<ChangeableSettings, Problem> {
+    let seconds = |name: &str, text: &Option<String>, default: u64| -> Result<u64, Problem> {
+        text.as_deref().map_or(Ok(default), |text| Ok(duration(name, text)? / 1_000))
+    };
+    let lifetime_seconds = seconds("ttl", &raw.ttl, setup.lifetime_seconds)?;
+    if !(60..=86_400).contains(&lifetime_seconds) {
+        return Err("`ttl` must be from 60s to 24h".to_owned());
+    }
+    let finality = |word: &str| find_word("x402_finality", word, &FINALITIES);
+    Ok(ChangeableSettings {
+        lifetime_seconds,
+        grace_seconds: seconds("grace", &raw.grace, setup.grace_seconds)?,
+        x402_finality: raw.x402_finality.as_deref().map_or(Ok(setup.x402_finality), finality)?,
+        max_awake: raw.max_awake.unwrap_or(setup.max_awake),
+    })
+}
+
+pub(super) fn rotate_master_key(_: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::RotateMasterKey)
+}
+
+pub(super) fn freeze(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::Freeze { for_ms: step.for_ms()? })
+}
+
+pub(super) fn back_up(_: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::BackUp)
+}
+
+pub(super) fn restore(_: &mut StepReader<'_>) -> Result<Action, Problem> {
+    process(ProcessFault::Restore)
+}
+
+// ---- receivers, callers, clock ---------------------------------------------------------------------------------------
+
+pub(super) fn receiver_fails(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let kind = match step.raw.manner.as_deref().unwrap_or("500") {
+        "timeout" => OutageKind::Timeout,
+        "refused" => OutageKind::Refused,
+        "dns" => OutageKind::Dns,
+        digits => match digits.parse() {
+            Ok(status @ 300..=599) => OutageKind::Status(status),
+            _ => {
+                let known = ["timeout", "refused", "dns", "a status from 300 to 599"];
+                return Err(one_of("manner", digits, known));
+            }
+        },
+    };
+    inject(FaultInjection::Outage { merchant: step.merchant()?, kind, for_ms: step.for_ms()? })
+}
+
+pub(super) fn lose_reply(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    inject(FaultInjection::LoseReplyIn(step.raw.operation.unwrap_or(1)))
+}
+
+pub(super) fn clock_steps(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let text = required("by", &step.raw.by)?;
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let ms = i64::try_from(duration("by", digits)?).unwrap_or(i64::MAX);
+    if ms > MAX_CLOCK_STEP_MS {
+        return Err("`by` must be at most 1d, either way".to_owned());
+    }
+    inject(FaultInjection::ClockStep { by_ms: sign * ms })
+}

@@ -1,0 +1,53 @@
+//! How agents deviate from an honest payment, with the keywords of scenario files.
+
+/// How an agent deviates from an honest payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentBehavior {
+    /// It does not.
+    Honest,
+    /// It sends two settlement requests at the same moment.
+    Twice,
+    /// It also broadcasts its transaction itself.
+    OwnBroadcast,
+    /// It presents a transaction that it made for another session.
+    Replay {
+        /// That session.
+        of: u32,
+    },
+    /// It pays less than the amount.
+    TooLittle,
+    /// It pays in the other currency.
+    OtherCurrency,
+    /// Its transaction expires within seconds.
+    Expiring,
+    /// Its account has no money.
+    NoMoney,
+    /// Its memo is `x402:<nonce>` and names no session.
+    NonceMemo,
+    /// It does not pay: it takes the transaction that paid the session from the public chain, and presents it without its
+    /// signatures, at this session and at another one.
+    ShowPublicTransaction,
+    /// It signs a second transaction under the nonce of its first.
+    SameNonce,
+    /// The memo of the fee's transfer names another session.
+    OtherFeeMemo,
+    /// It sends its money away just before it pays with it.
+    SpendFirst,
+}
+
+impl AgentBehavior {
+    /// Every kind without fields but [`AgentBehavior::Honest`], with its keyword in scenario files.
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::Twice, "twice"),
+        (Self::OwnBroadcast, "own broadcast"),
+        (Self::TooLittle, "too little"),
+        (Self::OtherCurrency, "other currency"),
+        (Self::Expiring, "expiring"),
+        (Self::NoMoney, "poor"),
+        (Self::NonceMemo, "nonce memo"),
+        (Self::ShowPublicTransaction, "what is public"),
+        (Self::SameNonce, "same nonce"),
+        (Self::OtherFeeMemo, "other fee memo"),
+        (Self::SpendFirst, "spends"),
+    ];
+}

@@ -1,0 +1,27 @@
+//! How merchants manage a session, with the keywords of scenario files.
+
+/// How a merchant manages a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionAction {
+    /// It resolves the session's exceptions.
+    Resolve,
+    /// It sends back what is owed.
+    Refund,
+    /// It has the newest event sent again.
+    Redeliver,
+    /// It enables its endpoint, and has every event sent again that was not delivered.
+    ReplayWebhooks,
+    /// Another merchant uses the session's ids in every call that takes one.
+    AccessByOther,
+}
+
+impl SessionAction {
+    /// Every kind, with its keyword in scenario files.
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Resolve, "resolve"),
+        (Self::Refund, "refund"),
+        (Self::Redeliver, "redeliver"),
+        (Self::ReplayWebhooks, "replay"),
+        (Self::AccessByOther, "meddle"),
+    ];
+}
