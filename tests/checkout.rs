@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, PATIENCE, Shop, shared, until};
+use crate::harness::{Answer, Api, Shop, TIMEOUT, shared, until};
 
 crate::tests!(
     both_addresses_show_everything_a_payer_needs,
@@ -308,7 +308,7 @@ fn the_live_status_follows_the_payment() {
 /// Reads the events of a stream until it ends.
 fn events(api: &Api, path: &str) -> Vec<Value> {
     let mut stream = TcpStream::connect(api.base.strip_prefix("http://").unwrap()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\nconnection: close\r\n\r\n").unwrap();
     let lines = BufReader::new(stream).lines().map_while(Result::ok);
     let data = lines.filter_map(|line| line.strip_prefix("data:").map(|data| data.trim().to_owned()));

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::harness::{Api, Dev, PATIENCE, Receiver, Shop, background, folder, shared, until};
+use crate::harness::{Api, Dev, Receiver, Shop, TIMEOUT, background, folder, shared, until};
 
 crate::tests!(
     the_list_holds_what_webhooks_told_in_their_order,
@@ -50,7 +50,7 @@ impl Stream {
     fn open(api: &Api, key: &str, query: &str, last: Option<&str>) -> Self {
         let address = api.base.trim_start_matches("http://");
         let mut socket = TcpStream::connect(address).expect("the gateway listens");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         let last = last.map_or(String::new(), |last| format!("last-event-id: {last}\r\n"));
         write!(
             socket,

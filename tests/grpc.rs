@@ -9,7 +9,7 @@ use proto::{
 use tokio_stream::StreamExt;
 use tonic::{Code, Status, transport::Channel};
 
-use crate::harness::{Dev, PATIENCE, Shop, folder};
+use crate::harness::{Dev, Shop, TIMEOUT, folder};
 
 crate::tests!(
     a_service_registers_creates_watches_and_lists,
@@ -47,7 +47,7 @@ impl Port {
 
     #[track_caller]
     pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
-        let limited = async { tokio::time::timeout(PATIENCE, work).await };
+        let limited = async { tokio::time::timeout(TIMEOUT, work).await };
         self.runtime.block_on(limited).expect("an answer in time")
     }
 

@@ -1,7 +1,6 @@
-//! The house from outside: real processes, real HTTP, gRPC and JSON-RPC. One binary of tests, run by `cargo test`.
+//! Black-box tests: real processes, real HTTP, gRPC and JSON-RPC. One test binary, run by `cargo test`.
 
-// Every test takes what it needs through `harness`; nothing here knows how the house is built inside, except `tidy`,
-// which reads its sources.
+// Tests use `harness` only. Nothing here depends on the implementation, except `tidy`, which reads the sources.
 
 mod admin;
 mod agents;
@@ -53,7 +52,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Gathers the tests of a module under their full names; a test that is written and not listed is unused code.
+/// Lists the tests of a module under their full names; the compiler warns of a test that is not listed.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {

@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::harness::{PATIENCE, Process, Stopwatch, folder};
+use crate::harness::{Process, Stopwatch, TIMEOUT, folder};
 
 /// Finds Chromium.
 pub(super) fn program() -> Option<&'static str> {
@@ -382,7 +382,7 @@ pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
         if let Some(found) = look().await {
             return found;
         }
-        assert!(watch.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        assert!(watch.elapsed() < TIMEOUT, "waited {TIMEOUT:?} for {what}");
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::{described, wait::PATIENCE};
+use super::{described, wait::TIMEOUT};
 
 /// Where requests go.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ fn agent() -> &'static ureq::Agent {
             .accept("")
             .accept_encoding("")
             .max_idle_connections(0)
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .max_response_header_size(1 << 20)
             .build()
             .new_agent()

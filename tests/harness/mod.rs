@@ -20,4 +20,4 @@ pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};
 pub(crate) use shop::{Opened, Shop, order};
-pub(crate) use wait::{PATIENCE, Stopwatch, background, pause, until};
+pub(crate) use wait::{Stopwatch, TIMEOUT, background, pause, until};

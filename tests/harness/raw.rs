@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
     http::{Answer, Api},
-    wait::PATIENCE,
+    wait::TIMEOUT,
 };
 
 /// Sends bytes as they are and reads until the server closes. `None` if it closes without an answer.
@@ -17,8 +17,8 @@ use super::{
 pub(crate) fn raw(api: &Api, request: &[u8]) -> Option<Answer> {
     let address = api.base.strip_prefix("http://").expect("plain http");
     let mut stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
     // A server that has seen enough may answer and close before everything is sent.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::wait::{PATIENCE, background, pause, until};
+use super::wait::{TIMEOUT, background, pause, until};
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -174,7 +174,7 @@ impl Drop for Receiver {
 }
 
 fn serve(stream: &TcpStream, shared: &Shared) {
-    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let _ = stream.set_read_timeout(Some(TIMEOUT));
     let Some(hook) = read(stream) else { return };
     let usual = if hook.headers.contains_key("webhook-id") && shared.stumbles_at(&hook) { 500 } else { 200 };
     let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(usual));

@@ -153,7 +153,7 @@ fn until_or<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     until(what, || match look() {
         Ok(found) => Some(found),
         Err(seen) => {
-            assert!(watch.elapsed() < super::wait::PATIENCE / 2, "waited for {what}; it is {seen}");
+            assert!(watch.elapsed() < super::wait::TIMEOUT / 2, "waited for {what}; it is {seen}");
             None
         }
     })

@@ -10,7 +10,7 @@ use super::{
     world::{World, hbd},
 };
 use crate::{
-    harness::{PATIENCE, Payer, Shop, Stopwatch, pause},
+    harness::{Payer, Shop, Stopwatch, TIMEOUT, pause},
     x402::{encode, json_of, nonce, v1},
 };
 
@@ -139,7 +139,7 @@ impl Client {
     /// Signs a payment by HTTP 402; returns it as it is shown.
     fn sign(&self, payment: &Remembered, units: u64) -> Option<Value> {
         let (memo, amount, watch) = (memo(payment), hbd(units), Stopwatch::start());
-        while watch.elapsed() < PATIENCE {
+        while watch.elapsed() < TIMEOUT {
             let transfer = (self.shop().account.name.as_str(), amount.as_str(), memo.as_str());
             if let Some(signed) = self.world.ledger().try_signed(&self.payer, &[transfer]) {
                 return Some(v1(&json_of(&signed), &nonce()));
@@ -154,7 +154,7 @@ impl Client {
         let Some(shown) = self.sign(payment, units) else { return };
         let header = encode(&shown);
         let watch = Stopwatch::start();
-        while watch.elapsed() < PATIENCE {
+        while watch.elapsed() < TIMEOUT {
             let Some((status, body)) = visit(&self.world, payment, &header) else { return };
             match status {
                 200 => {
@@ -165,7 +165,7 @@ impl Client {
                 _ => return self.world.violated(format!("a good payment for {}: {status} {body}", payment.id)),
             }
         }
-        self.world.violated(format!("{} was not settled for {PATIENCE:?}", payment.id));
+        self.world.violated(format!("{} was not settled for {TIMEOUT:?}", payment.id));
     }
 
     /// The same through the facilitator.
@@ -173,7 +173,7 @@ impl Client {
         let Some(shown) = self.sign(payment, units) else { return };
         let body = json!({ "paymentPayload": shown, "sessionId": payment.id });
         let watch = Stopwatch::start();
-        while watch.elapsed() < PATIENCE {
+        while watch.elapsed() < TIMEOUT {
             let Some(answer) = self.world.ask(|api| api.post("/api/public/x402/settle", &body)) else { return };
             let told = answer.json();
             if told["success"] == true {
@@ -189,7 +189,7 @@ impl Client {
             }
             pause(Duration::from_millis(100));
         }
-        self.world.violated(format!("{} was not settled for {PATIENCE:?}", payment.id));
+        self.world.violated(format!("{} was not settled for {TIMEOUT:?}", payment.id));
     }
 
     /// Pays what has expired meanwhile.

@@ -21,7 +21,7 @@ use super::{
     world::World,
 };
 use crate::harness::{
-    Api, Ledger, LedgerHouse, PATIENCE, Process, Proxy, Receiver, Serve, Shop, Stopwatch, background, folder, pause,
+    Api, Ledger, LedgerHouse, Process, Proxy, Receiver, Serve, Shop, Stopwatch, TIMEOUT, background, folder, pause,
     until, until_ready,
 };
 
@@ -318,7 +318,7 @@ impl Campaign {
         let mut sums = Sums::default();
         let mut late = Vec::new();
         let watch = Stopwatch::start();
-        while !open.is_empty() && watch.elapsed() < PATIENCE * 3 {
+        while !open.is_empty() && watch.elapsed() < TIMEOUT * 3 {
             late.clear();
             open.retain(|payment| {
                 let differs = differs(&self.world, &self.memory, &chain, &now, payment, &mut sums);
@@ -385,7 +385,7 @@ impl Campaign {
             if missing.is_empty() {
                 break;
             }
-            if watch.elapsed() > PATIENCE {
+            if watch.elapsed() > TIMEOUT {
                 missing.iter().take(10).for_each(|missing| self.world.violated(missing));
                 break;
             }

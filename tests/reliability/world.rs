@@ -13,7 +13,7 @@ use std::{
 use engine::hive::Pack;
 
 use super::say;
-use crate::harness::{Answer, Api, Ask, Ledger, PATIENCE, Payer, Stopwatch, pause};
+use crate::harness::{Answer, Api, Ask, Ledger, Payer, Stopwatch, TIMEOUT, pause};
 
 /// How long one waits before asking again.
 const AGAIN: Duration = Duration::from_millis(25);
@@ -94,7 +94,7 @@ impl World {
     /// Asks the gateway once, as soon as there is one. None if no whole answer came: nobody knows what became of it.
     pub(super) fn ask_once(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
         let watch = Stopwatch::start();
-        while watch.elapsed() < PATIENCE {
+        while watch.elapsed() < TIMEOUT {
             let Some(api) = locked(&self.gateway).clone() else {
                 pause(AGAIN);
                 continue;
@@ -110,21 +110,21 @@ impl World {
             }
             return answer;
         }
-        self.violated(format!("no gateway for {PATIENCE:?}"));
+        self.violated(format!("no gateway for {TIMEOUT:?}"));
         None
     }
 
     /// Asks until there is an answer, as a client does that may ask the same twice: after a broken connection, after 503.
     pub(super) fn ask(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
         let watch = Stopwatch::start();
-        while watch.elapsed() < PATIENCE {
+        while watch.elapsed() < TIMEOUT {
             if let Some(answer) = self.ask_once(&ask).filter(|answer| answer.status != 503) {
                 return Some(answer);
             }
             self.count("retries");
             pause(AGAIN);
         }
-        self.violated(format!("no answer for {PATIENCE:?}"));
+        self.violated(format!("no answer for {TIMEOUT:?}"));
         None
     }
 
@@ -133,7 +133,7 @@ impl World {
         let amount = hbd(units);
         let watch = Stopwatch::start();
         let mut signed = None;
-        while watch.elapsed() < PATIENCE {
+        while watch.elapsed() < TIMEOUT {
             let ledger = self.ledger();
             signed = signed.or_else(|| ledger.try_signed(payer, &[(to, &amount, memo)]));
             let Some(transaction) = &signed else {
@@ -156,7 +156,7 @@ impl World {
                 }
             }
         }
-        self.violated(format!("no ledger for {PATIENCE:?}"));
+        self.violated(format!("no ledger for {TIMEOUT:?}"));
         None
     }
 }
