@@ -11,10 +11,10 @@ use std::{
 
 use crate::{
     coverage::{self, Places},
+    invariants::INVARIANTS,
     observer::Violation,
-    oracles::INVARIANTS,
     plan::{self, Mix},
-    world::{self, Outcome},
+    simulation::{self, Outcome},
 };
 
 /// What a campaign is to do.
@@ -164,7 +164,7 @@ pub fn run(campaign: &Campaign, stop: &AtomicBool, progress: impl Fn(&Summary) +
                 return;
             }
             let seed = campaign.first_seed.wrapping_add(number);
-            let outcome = world::run(&plan::of_seed(seed, campaign.payments, campaign.mix), false);
+            let outcome = simulation::run(&plan::of_seed(seed, campaign.payments, campaign.mix), false);
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(seed, outcome);
             summary.took = began.elapsed();

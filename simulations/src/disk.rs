@@ -45,7 +45,7 @@ pub struct Handle {
     disk: SimDisk,
     file: usize,
     boot: u64,
-    told: Arc<dyn Fn(Incident) + Send + Sync>,
+    on_incident: Arc<dyn Fn(Incident) + Send + Sync>,
 }
 
 struct State {
@@ -104,10 +104,15 @@ impl SimDisk {
     /// Gives the disk's files, the database and the two of its log, to a new process; who held them before finds them gone.
     /// `told` hears of what goes wrong.
     #[must_use]
-    pub fn attach(&self, told: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 3] {
+    pub fn attach(&self, on_incident: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 3] {
         let mut state = self.state();
         state.boot += 1;
-        [0, 1, 2].map(|file| Handle { disk: self.clone(), file, boot: state.boot, told: Arc::clone(told) })
+        [0, 1, 2].map(|file| Handle {
+            disk: self.clone(),
+            file,
+            boot: state.boot,
+            on_incident: Arc::clone(on_incident),
+        })
     }
 
     /// Takes the disk from the process that holds it: from now on its every operation fails and changes nothing.
@@ -127,7 +132,7 @@ impl SimDisk {
         torn
     }
 
-    /// Says whether something waits to be synced.
+    /// Returns whether something waits to be synced.
     #[must_use]
     pub fn has_unsynced(&self) -> bool {
         self.state().files.iter().any(|file| !file.undo.is_empty())
@@ -138,7 +143,7 @@ impl SimDisk {
         self.state().faults = faults;
     }
 
-    /// Says whether a file holds these bytes: 0 is the database, 1 and 2 are its log.
+    /// Returns whether a file holds these bytes: 0 is the database, 1 and 2 are its log.
     #[must_use]
     pub fn has(&self, file: usize, bytes: &[u8]) -> bool {
         memchr::memmem::find(&self.state().files[file].bytes, bytes).is_some()
@@ -239,20 +244,20 @@ impl Handle {
             Some(Incident::PowerCut) => {
                 state.boot += 1;
                 drop(state);
-                (self.told)(Incident::PowerCut);
+                (self.on_incident)(Incident::PowerCut);
                 return Err(io::Error::other("the power is gone"));
             }
             Some(incident) => {
                 // A failed sync may have synced: the bytes stay unsynced here, and a cut decides.
                 drop(state);
-                (self.told)(incident);
+                (self.on_incident)(incident);
                 return Err(io::Error::other("input/output error"));
             }
         }
         let outcome = operation(&mut state);
         drop(state);
         if outcome.as_ref().err().is_some_and(|error| error.kind() == io::ErrorKind::StorageFull) {
-            (self.told)(Incident::Full);
+            (self.on_incident)(Incident::Full);
         }
         outcome
     }
@@ -466,9 +471,10 @@ mod tests {
     fn the_power_goes_at_the_chosen_operation() {
         let disk = SimDisk::new(Random::new(1));
         let cut = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&cut);
-        let told: Arc<dyn Fn(Incident) + Send + Sync> = Arc::new(move |incident| heard.lock().unwrap().push(incident));
-        let [handle, ..] = disk.attach(&told);
+        let incidents = Arc::clone(&cut);
+        let on_incident: Arc<dyn Fn(Incident) + Send + Sync> =
+            Arc::new(move |incident| incidents.lock().unwrap().push(incident));
+        let [handle, ..] = disk.attach(&on_incident);
         disk.cut_in(3);
         handle.set_len(10).unwrap();
         handle.write(0, &[1; 10]).unwrap();

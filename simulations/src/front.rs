@@ -1,5 +1,5 @@
 //! The interface of a running engine as its clients see it: REST with the pages, and gRPC. Whoever has an implementation
-//! installs it once; worlds whose setup says so let their clients call through it.
+//! installs it once; simulations whose setup says so let their clients call through it.
 
 use std::{fmt, net::IpAddr, sync::Arc, sync::OnceLock};
 
@@ -131,7 +131,7 @@ pub struct Denied {
 
 static INSTALLED: OnceLock<&'static dyn Front> = OnceLock::new();
 
-/// Installs the interface that worlds use whose setup asks for one; the first stays.
+/// Installs the interface that simulations use whose setup asks for one; the first stays.
 pub fn install(front: &'static dyn Front) {
     // One process has one interface.
     let _ = INSTALLED.set(front);

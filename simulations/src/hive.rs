@@ -1,4 +1,4 @@
-//! The Hive side of a world: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
+//! The Hive side of a simulation: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
 
 mod nodes;
 
@@ -21,7 +21,7 @@ use crate::{
     options::{Fault, Setup},
     random::Random,
     script::{FaultInjection, LedgerFault, LieKind, NodeFault},
-    world::EPOCH_SECONDS,
+    simulation::EPOCH_SECONDS,
 };
 
 pub(crate) use self::nodes::SimNode;
@@ -43,7 +43,7 @@ pub(crate) struct Hive {
     apart: Random,
     /// What a node is set up without.
     unusual: Random,
-    /// The head when the world begins. The blocks up to it are a second apart: made anew at the chain's own step, they
+    /// The head when the simulation begins. The blocks up to it are a second apart: made anew at the chain's own step, they
     /// would run ahead of time.
     first_head: u32,
     finalized: u32,
@@ -55,7 +55,7 @@ pub(crate) struct Hive {
     /// How much of a dollar the market pays for HBD, in percent, and until when.
     market: Option<(u64, u64)>,
     /// Which node took a transaction that the engine sent, and when: the others hear of it a little later.
-    heard: BTreeMap<TxId, (usize, u64)>,
+    accepted_by: BTreeMap<TxId, (usize, u64)>,
 }
 
 #[derive(Default)]
@@ -84,13 +84,13 @@ pub(crate) struct Produced {
     pub(crate) included: Vec<TxId>,
     pub(crate) finalized: Vec<Block>,
     /// What the finalized blocks paid by themselves.
-    pub(crate) by_itself: Vec<Transfer>,
+    pub(crate) recurrent: Vec<Transfer>,
     pub(crate) number: u32,
     pub(crate) forked: Option<u32>,
 }
 
 /// How a call to a node goes.
-struct Fate {
+struct CallOutcome {
     before_ms: u64,
     after_ms: u64,
     error: Option<NodeError>,
@@ -141,7 +141,7 @@ impl Hive {
             fork: None,
             salt: 0,
             market: None,
-            heard: BTreeMap::new(),
+            accepted_by: BTreeMap::new(),
         };
         for back in (0..4 + u64::from(setup.finality_lag)).rev() {
             hive.chain.produce(Timestamp::from_seconds(EPOCH_SECONDS - 1 - back));
@@ -224,8 +224,8 @@ impl Hive {
         }
         if now_ms < self.blocks_held_until {
             // Finality that was let go catches up without a new block.
-            let ((finalized, by_itself), number) = (self.take_finalized(), self.chain.head().number());
-            return Produced { included: Vec::new(), finalized, by_itself, number, forked: None };
+            let ((finalized, recurrent), number) = (self.take_finalized(), self.chain.head().number());
+            return Produced { included: Vec::new(), finalized, recurrent, number, forked: None };
         }
         let mut forked = None;
         let before = self.chain.head().number();
@@ -248,8 +248,8 @@ impl Hive {
             .filter_map(|number| self.chain.block(number))
             .flat_map(|block| block.transactions.iter().map(|included| included.id))
             .collect();
-        let (finalized, by_itself) = self.take_finalized();
-        Produced { included, finalized, by_itself, number: head, forked }
+        let (finalized, recurrent) = self.take_finalized();
+        Produced { included, finalized, recurrent, number: head, forked }
     }
 
     /// Lets nodes tell the others what they have kept to themselves.
@@ -267,9 +267,9 @@ impl Hive {
     fn take_finalized(&mut self) -> (Vec<Block>, Vec<Transfer>) {
         let last = self.chain.irreversible_num();
         let blocks = (self.finalized + 1..=last).filter_map(|number| self.chain.block(number));
-        let told = blocks.map(|block| (block.neutral(), block.virtual_transfers())).unzip::<_, _, Vec<_>, Vec<_>>();
+        let reported = blocks.map(|block| (block.neutral(), block.virtual_transfers())).unzip::<_, _, Vec<_>, Vec<_>>();
         self.finalized = last;
-        (told.0, told.1.concat())
+        (reported.0, reported.1.concat())
     }
 
     /// Returns until when a majority of the nodes knows no price of HBD, if it does not now.
@@ -438,16 +438,28 @@ impl Hive {
         self.market.map_or(100, |(percent, _)| percent)
     }
 
-    fn fate(&mut self, node: usize, now_ms: u64, acts: bool, rpc_ms: u64, rate: impl Fn(Fault) -> u32) -> Fate {
+    fn call_outcome(
+        &mut self,
+        node: usize,
+        now_ms: u64,
+        acts: bool,
+        rpc_ms: u64,
+        rate: impl Fn(Fault) -> u32,
+    ) -> CallOutcome {
         let (random, state) = (&mut self.calls, &self.nodes[node]);
         let slow_ms = if now_ms < state.slow_until { state.slow_ms } else { 0 };
         let (before_ms, after_ms) = (random.wait_ms(rpc_ms), random.wait_ms(rpc_ms) + slow_ms);
         if now_ms < state.down_until {
             return if state.hangs {
-                Fate { before_ms: RPC_TIMEOUT_MS, after_ms: 0, error: Some(NodeError::Timeout), loses_reply: false }
+                CallOutcome {
+                    before_ms: RPC_TIMEOUT_MS,
+                    after_ms: 0,
+                    error: Some(NodeError::Timeout),
+                    loses_reply: false,
+                }
             } else {
                 let error = Some(NodeError::Unreachable("connection refused".to_owned()));
-                Fate { before_ms: 0, after_ms: 0, error, loses_reply: false }
+                CallOutcome { before_ms: 0, after_ms: 0, error, loses_reply: false }
             };
         }
         let rate = |fault| if self.faulty.contains(&node) { rate(fault) } else { 0 };
@@ -472,7 +484,7 @@ impl Hive {
         // Reading twice is harmless and needs no extra fault; doing something and hearing nothing is what hurts.
         let loses_reply = error.is_none() && acts && random.chance(rate(Fault::RpcLostReply));
         let wait_ms = if error == Some(NodeError::Timeout) { RPC_TIMEOUT_MS } else { before_ms };
-        Fate { before_ms: wait_ms, after_ms, error, loses_reply }
+        CallOutcome { before_ms: wait_ms, after_ms, error, loses_reply }
     }
 }
 

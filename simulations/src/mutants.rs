@@ -9,7 +9,7 @@ use std::sync::{
 use crate::{
     plan::{self, Mix},
     script::Script,
-    world,
+    simulation,
 };
 
 /// What noticed a mutant.
@@ -73,7 +73,7 @@ pub fn planted() -> Option<Vec<(&'static str, &'static str)>> {
     Some(engine::mutants::compiled_in()?.iter().copied().filter(|(name, _)| is_noticed(name)).collect())
 }
 
-/// Switches a mutant on in this thread: every world that runs in it has it.
+/// Switches a mutant on in this thread: every simulation that runs in it has it.
 pub fn plant(name: &str) {
     engine::mutants::activate(Some(name));
 }
@@ -113,16 +113,16 @@ pub fn hunt_all(
 /// Seeds that are tried before the scenarios.
 const SEEDS_BEFORE_SCENARIOS: u64 = 20;
 
-/// A mutant is on in this thread only, and a world runs in the thread that starts it.
+/// A mutant is on in this thread only, and a simulation runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::activate(Some(name));
     let mix = if engine::mutants::is_facade_mutant(name) { Mix::Facade } else { Mix::Both };
     let by_seed = |seed| {
-        let outcome = world::run(&plan::of_seed(seed, hunt.payments, mix), false);
+        let outcome = simulation::run(&plan::of_seed(seed, hunt.payments, mix), false);
         outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))
     };
     let by_scenario = |script: &Script| {
-        let violation = world::run(script, false).violation;
+        let violation = simulation::run(script, false).violation;
         violation.map(|violation| (Killer::Scenario(script.name.clone()), violation.invariant))
     };
     // What the first seeds do not notice most likely has a scenario of its own, which takes a moment.

@@ -3,10 +3,10 @@
 
 mod deliveries;
 mod durable;
+mod events;
 mod latency;
+mod observations;
 mod proofs;
-mod seen;
-mod sights;
 mod watched;
 
 use std::{
@@ -29,13 +29,13 @@ use engine::{
 };
 use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
 
-pub use crate::customers::answers::Sold;
+pub use crate::clients::responses::Sold;
 use crate::{
     index::{Index, IndexSet},
-    oracles::{self, Check, INVARIANTS},
+    invariants::{self, Check, INVARIANTS},
 };
 
-pub use self::{durable::Durable, latency::Latency, proofs::Proofs, sights::*, watched::Watched};
+pub use self::{durable::Durable, latency::Latency, observations::*, proofs::Proofs, watched::Watched};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub struct Observer {
     /// How far each merchant's list of events goes.
     pub event_seqs: BTreeMap<MerchantId, u64>,
     /// Deliveries.
-    pub deliveries: Index<DeliveryId, Carried>,
+    pub deliveries: Index<DeliveryId, DeliveryState>,
     /// Claims.
     pub claims: Index<TxId, ClaimRecord>,
     /// Nonces of claims.
@@ -86,13 +86,13 @@ pub struct Observer {
     /// Which session each final transfer is credited to.
     pub credited: Index<(TxId, u32), PaymentId>,
     /// The transfers of irreversible blocks.
-    pub truth: Index<(TxId, u32), Transfer>,
+    pub final_transfers: Index<(TxId, u32), Transfer>,
     /// The transactions they are of.
-    pub true_ids: IndexSet<TxId>,
+    pub final_tx_ids: IndexSet<TxId>,
     /// The transfers by block.
-    pub truth_by_block: BTreeMap<u32, Vec<(TxId, u32)>>,
+    pub final_by_block: BTreeMap<u32, Vec<(TxId, u32)>>,
     /// The same by the session their memo names.
-    pub truth_by_session: Index<PaymentId, Vec<(TxId, u32)>>,
+    pub final_by_session: Index<PaymentId, Vec<(TxId, u32)>>,
     /// The time of the newest irreversible block, and its number.
     pub final_time: Timestamp,
     /// Its number.
@@ -112,7 +112,7 @@ pub struct Observer {
     /// Whether every node always has the same blocks.
     pub has_one_chain: bool,
     /// Payments of agents that were shown, and what came of it.
-    pub shown: BTreeMap<TxId, Showings>,
+    pub shown: BTreeMap<TxId, Presentations>,
     /// Who was told that a payment for a resource is a success.
     pub sold: BTreeMap<TxId, Sold>,
     /// Transactions a node ever took.
@@ -128,7 +128,7 @@ pub struct Observer {
     /// How many nodes there are.
     pub nodes: usize,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
-    pub let_go: IndexSet<TxId>,
+    pub released_claims: IndexSet<TxId>,
     /// Transactions whose open claim a restored store does not know: they may come, whatever is said about them since.
     pub forgotten: IndexSet<TxId>,
     /// The transfers of a session that its merchant accepted as they came.
@@ -136,13 +136,13 @@ pub struct Observer {
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
     /// When merchants last set or enabled their endpoints, virtual milliseconds.
-    pub pointed_ms: BTreeMap<MerchantId, u64>,
+    pub endpoint_set_ms: BTreeMap<MerchantId, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
     /// The time between two blocks.
     pub block_interval: Duration,
     /// Sessions that another engine opened, by what it knew of prices.
-    pub elsewhere: BTreeSet<PaymentId>,
+    pub other_engine: BTreeSet<PaymentId>,
     /// What the market has paid for HBD, in millionths of a dollar, and until when, virtual milliseconds.
     pub hbd_prices: BTreeMap<u64, u64>,
     /// What it pays now.
@@ -152,19 +152,19 @@ pub struct Observer {
     /// The price of HBD that is durable, and the one before, in millionths of a dollar.
     pub hbd_read: [u64; 2],
     /// Payments for other servers whose payer was told of success.
-    pub told: IndexSet<TxId>,
+    pub reported: IndexSet<TxId>,
     /// The account that collects fees.
     pub fee_account: Option<AccountName>,
     /// Batches whose outcome is unknown.
-    pub maybe: Vec<Batch>,
+    pub unknown_commits: Vec<Batch>,
     /// What each receiver said to the attempt under way.
-    pub answered: BTreeMap<(DeliveryId, u32), Outcome>,
+    pub receiver_responses: BTreeMap<(DeliveryId, u32), Outcome>,
     /// What the attempts say of merchants' endpoints, since each was set or enabled.
     pub endpoints: BTreeMap<MerchantId, EndpointSeen>,
     /// Events heard by receivers, by payment.
-    pub heard: Index<PaymentId, BTreeSet<EventId>>,
+    pub received: Index<PaymentId, BTreeSet<EventId>>,
     /// Posts under way.
-    pub posting: BTreeMap<DeliveryId, PaymentId>,
+    pub posts_in_flight: BTreeMap<DeliveryId, PaymentId>,
     /// Payments changed since the last boot.
     pub dirty: BTreeSet<PaymentId>,
     /// Sessions by the idempotency key they were opened under.
@@ -174,9 +174,9 @@ pub struct Observer {
     /// Whether a row was ever damaged.
     pub was_damaged: bool,
     /// Payments that a damaged row names.
-    pub spoiled: BTreeSet<PaymentId>,
+    pub damaged_payments: BTreeSet<PaymentId>,
     /// Merchants that a damaged row names.
-    pub spoiled_merchants: BTreeSet<MerchantId>,
+    pub damaged_merchants: BTreeSet<MerchantId>,
     /// How often each invariant was asked and held.
     pub passes: Vec<u64>,
     /// When it is now, virtual milliseconds.
@@ -212,7 +212,7 @@ impl Observer {
         std::mem::take(&mut self.marks)
     }
 
-    /// Notes that an invariant does not hold. Only the first is kept: what follows may follow from it.
+    /// Records that an invariant does not hold. Only the first is kept: what follows may follow from it.
     pub fn violate(&mut self, invariant: &'static str, text: String, payment: Option<PaymentId>) {
         let session = payment.and_then(|id| self.payments.get(&id)).and_then(|known| known.session);
         let at_ms = self.now_ms;
@@ -220,7 +220,7 @@ impl Observer {
     }
 
     /// Asks every invariant of a kind.
-    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<oracles::Verdict>) {
+    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<invariants::Verdict>) {
         for (at, invariant) in INVARIANTS.iter().enumerate() {
             match ask(self, &invariant.check) {
                 None => {}
@@ -233,12 +233,12 @@ impl Observer {
         }
     }
 
-    /// Notes that a node refuses what the chain takes.
+    /// Records that a node refuses what the chain takes.
     pub fn refused_wrongly(&mut self, tx_id: TxId, node: usize) {
         self.wrong_refusals.entry(tx_id).or_default().insert(node);
     }
 
-    /// Says whether as many nodes as decide refused a transaction, or were wrong about it. Another one may have taken it
+    /// Returns whether as many nodes as decide refused a transaction, or were wrong about it. Another one may have taken it
     /// unheard, and tell the others when the reason is gone: nothing can be known then.
     #[must_use]
     pub fn is_misled(&self, tx_id: TxId) -> bool {
@@ -247,15 +247,15 @@ impl Observer {
         decide(&self.refusals) || decide(&self.wrong_refusals)
     }
 
-    /// Says whether a damaged row concerns a payment.
+    /// Returns whether a damaged row concerns a payment.
     #[must_use]
-    pub fn is_spoiled(&self, payment: &Payment) -> bool {
-        self.spoiled.contains(&payment.id) || self.spoiled_merchants.contains(&payment.merchant)
+    pub fn is_affected_by_damage(&self, payment: &Payment) -> bool {
+        self.damaged_payments.contains(&payment.id) || self.damaged_merchants.contains(&payment.merchant)
     }
 
     // ---- what is durable -------------------------------------------------------------------------------------------
 
-    /// Notes that a batch is durable.
+    /// Records that a batch is durable.
     pub fn committed(&mut self, batch: &Batch) {
         for write in &batch.writes {
             if let Write::Handle { account, place, handling: Handling::Assigned { payment, by, .. } } = write {
@@ -267,7 +267,7 @@ impl Observer {
         }
     }
 
-    /// Notes that one write of a batch is durable.
+    /// Records that one write of a batch is durable.
     fn written(&mut self, write: &Write, batch: &Batch) {
         match write {
             Write::Payment { payment, .. } => self.payment_written(payment, batch),
@@ -289,7 +289,7 @@ impl Observer {
             Write::Remember { remembered, .. } => self.idempotency_key_written(remembered),
             Write::EnableEndpoint { merchant } => {
                 self.endpoints.remove(merchant);
-                self.pointed_ms.insert(*merchant, self.now_ms);
+                self.endpoint_set_ms.insert(*merchant, self.now_ms);
             }
             Write::Unwatch(account) => self.unwatched(account),
             Write::Invoice(_) => self.marks.push("a month is invoiced"),
@@ -315,7 +315,7 @@ impl Observer {
         self.ownership_written(merchant);
         let before = self.merchants.insert(merchant.id, merchant.clone());
         if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
-            self.pointed_ms.insert(merchant.id, self.now_ms);
+            self.endpoint_set_ms.insert(merchant.id, self.now_ms);
         }
         if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
             self.accounts.left(before.hive_account, self.now_ms);
@@ -334,7 +334,7 @@ impl Observer {
         self.nonces.insert(name, claimed.tx_id);
     }
 
-    /// Notes the settlement outcome of a claim.
+    /// Records the settlement outcome of a claim.
     fn settlement_written(&mut self, tx_id: TxId, outcome: &ClaimOutcome) {
         self.marks.push(match outcome {
             ClaimOutcome::Open => "a claim is open again",
@@ -347,10 +347,10 @@ impl Observer {
         }
     }
 
-    /// Notes that a delivery left the outbox.
+    /// Records that a delivery left the outbox.
     fn left_outbox(&mut self, delivery: &Delivery) {
-        if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
-            carried.due_at = None;
+        if let Some(delivery_state) = self.deliveries.get_mut(&delivery.id) {
+            delivery_state.due_at = None;
         }
     }
 
@@ -390,8 +390,8 @@ impl Observer {
         let before = self.payments.get(&after.id).and_then(|known| known.payment.claim.as_ref());
         if let Some(claim) = before.filter(|_| after.claim.is_none() && after.paid_by.is_none()) {
             let tx_id = claim.tx_id;
-            self.let_go.insert(tx_id);
-            self.latency.lets_go(tx_id, self.now_ms);
+            self.released_claims.insert(tx_id);
+            self.latency.claim_released(tx_id, self.now_ms);
         }
         for credit in &written {
             if credit.finality == Finality::Irreversible {
@@ -415,7 +415,7 @@ impl Observer {
         }
     }
 
-    /// Notes the transfers of a payment that a batch writes; returns them, and what they were before.
+    /// Records the transfers of a payment that a batch writes; returns them, and what they were before.
     fn rows_written(&mut self, payment: PaymentId, batch: &Batch) -> (Vec<Credit>, Vec<Credit>) {
         let (mut written, mut replaced) = (Vec::new(), Vec::new());
         for write in &batch.writes {
@@ -472,7 +472,7 @@ impl Observer {
         });
     }
 
-    /// Notes that an account is watched no more, if nobody has it.
+    /// Records that an account is watched no more, if nobody has it.
     fn unwatched(&mut self, account: &AccountName) {
         if self.merchants.values().any(|merchant| merchant.hive_account == *account) {
             return;
@@ -495,7 +495,7 @@ impl Observer {
     fn unmatched_written(&mut self, unmatched: &Unmatched) {
         let transfer = &unmatched.transfer;
         let key = (transfer.tx_id, transfer.position.op_in_tx);
-        if self.truth.get(&key).is_none_or(|true_one| true_one != transfer) {
+        if self.final_transfers.get(&key).is_none_or(|true_one| true_one != transfer) {
             let text = format!("{} op {} is kept as unmatched and is not on the chain", key.0, key.1);
             self.violate("credit-is-on-the-chain", text, None);
         }
@@ -525,7 +525,7 @@ impl Observer {
             self.assignments_by_hand.insert(key);
         }
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
-            let meant = self.truth_by_session.entry(payment).or_default();
+            let meant = self.final_by_session.entry(payment).or_default();
             if !meant.contains(&key) {
                 meant.push(key);
             }

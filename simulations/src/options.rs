@@ -174,13 +174,13 @@ impl Faults {
         faults
     }
 
-    /// Says whether nothing goes wrong but with nodes and with single rows.
+    /// Returns whether nothing goes wrong but with nodes and with single rows.
     #[must_use]
     pub fn are_of_nodes(&self) -> bool {
         self.on().all(|(fault, _)| Fault::OF_NODES.contains(&fault) || fault == Fault::RowDamaged)
     }
 
-    /// Says whether nothing goes wrong with nodes.
+    /// Returns whether nothing goes wrong with nodes.
     #[must_use]
     pub fn spare_nodes(&self) -> bool {
         self.on().all(|(fault, _)| !Fault::OF_NODES.contains(&fault))
@@ -203,7 +203,7 @@ impl Faults {
     }
 }
 
-/// How the world around the engine is made, and how the engine is set up in it. All of it is virtual.
+/// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
     /// Hive nodes, 1 to 5. A majority must agree; from three on, one may lie.

@@ -101,7 +101,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     }
 }
 
-/// Draws what customers and merchants do in a world.
+/// Draws what customers and merchants do in a simulation.
 pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     let span_ms = span_ms(setup, payments);
     let mut plan = Plan { setup, steps: Vec::new(), random: root.fork("customers") };
@@ -122,7 +122,7 @@ pub(crate) const fn is_unambiguous(memo: Memo) -> bool {
     matches!(memo, Memo::Exact | Memo::Noisy | Memo::TwoTransfers)
 }
 
-/// One more than the payments for sellers' resources that a world has at most.
+/// One more than the payments for sellers' resources that a simulation has at most.
 fn at_sellers(payments: u32) -> u64 {
     6 + u64::from(payments) / 500
 }
@@ -175,7 +175,7 @@ impl Plan<'_> {
         }
     }
 
-    /// What merchants do about their sessions, most of it when these are over; and what agents try in vain.
+    /// What merchants do about their sessions, most of it when these are over; and what agents try without success.
     fn session_actions(&mut self, random: &mut Random) {
         let opened = self.steps.iter().filter_map(|step| match step.action {
             Action::Create { session, lifetime_seconds, .. } => {

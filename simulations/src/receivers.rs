@@ -10,8 +10,8 @@ use crate::{
     options::{Fault, Setup},
     random::Random,
     script::OutageKind,
+    simulation::Simulation,
     trace::Lane,
-    world::World,
 };
 
 /// What the receivers are up to.
@@ -23,10 +23,10 @@ pub(crate) struct Receivers {
 }
 
 /// What a receiver makes of a post.
-struct Fate {
+struct PostOutcome {
     wait_ms: u64,
     outcome: Outcome,
-    took_it: bool,
+    is_accepted: bool,
     fault: Option<&'static str>,
 }
 
@@ -66,90 +66,102 @@ impl Receivers {
         Some((merchant, kind, for_ms * times))
     }
 
-    fn fate(
+    fn post_outcome(
         &mut self,
         merchant: usize,
         now_ms: u64,
         webhook_ms: u64,
         timeout_ms: u64,
         rate: impl Fn(Fault) -> u32,
-    ) -> Fate {
+    ) -> PostOutcome {
         let random = &mut self.random;
         let wait_ms = random.wait_ms(webhook_ms);
         let refused = |status, retry_after| Outcome::Refused { status, retry_after };
         let (until, kind) = self.outages.get(merchant).copied().unwrap_or((0, OutageKind::Refused));
         if now_ms < until {
-            let (wait_ms, outcome, took_it) = match kind {
+            let (wait_ms, outcome, is_accepted) = match kind {
                 OutageKind::Status(status) => (wait_ms, refused(status, None), false),
                 OutageKind::Timeout => (timeout_ms, Outcome::Timeout, true),
                 OutageKind::Refused => (0, Outcome::ConnectionRefused, false),
                 OutageKind::Dns => (0, Outcome::Dns, false),
             };
-            return Fate { wait_ms, outcome, took_it, fault: Some("webhook.outage") };
+            return PostOutcome { wait_ms, outcome, is_accepted, fault: Some("webhook.outage") };
         }
         if random.chance(rate(Fault::HookTimeout)) {
             let fault = Some(Fault::HookTimeout.word());
-            return Fate { wait_ms: timeout_ms, outcome: Outcome::Timeout, took_it: true, fault };
+            return PostOutcome { wait_ms: timeout_ms, outcome: Outcome::Timeout, is_accepted: true, fault };
         }
         if random.chance(rate(Fault::HookReset)) {
-            let (took_it, fault) = (random.chance(500_000), Some(Fault::HookReset.word()));
+            let (is_accepted, fault) = (random.chance(500_000), Some(Fault::HookReset.word()));
             let outcome = *random.pick(&[Outcome::ConnectionReset, Outcome::Tls]);
-            return Fate { wait_ms, outcome, took_it, fault };
+            return PostOutcome { wait_ms, outcome, is_accepted, fault };
         }
         if random.chance(rate(Fault::HookGone)) {
-            return Fate { wait_ms, outcome: refused(410, None), took_it: false, fault: Some(Fault::HookGone.word()) };
+            return PostOutcome {
+                wait_ms,
+                outcome: refused(410, None),
+                is_accepted: false,
+                fault: Some(Fault::HookGone.word()),
+            };
         }
         if random.chance(rate(Fault::HookStatus)) {
             let status = *random.pick(&[500, 502, 503, 401, 404, 302, 429]);
             let asks = matches!(status, 429 | 503).then(|| Duration::from_secs(random.between(1, 900)));
-            let took_it = status == 500 && random.chance(300_000);
-            return Fate { wait_ms, outcome: refused(status, asks), took_it, fault: Some(Fault::HookStatus.word()) };
+            let is_accepted = status == 500 && random.chance(300_000);
+            return PostOutcome {
+                wait_ms,
+                outcome: refused(status, asks),
+                is_accepted,
+                fault: Some(Fault::HookStatus.word()),
+            };
         }
-        Fate { wait_ms, outcome: Outcome::Accepted { status: 204 }, took_it: true, fault: None }
+        PostOutcome { wait_ms, outcome: Outcome::Accepted { status: 204 }, is_accepted: true, fault: None }
     }
 }
 
 /// The way to the receivers.
-pub(crate) struct SimWebhooks(pub(crate) Arc<World>);
+pub(crate) struct SimWebhooks(pub(crate) Arc<Simulation>);
 
 impl WebhookTransport for SimWebhooks {
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
         Box::pin(async move {
-            let world = &self.0;
-            world.alive().await;
-            let now = world.wall();
-            let heard = world.observe(|observer| observer.hears(&request.headers, &request.body, now));
+            let sim = &self.0;
+            sim.alive().await;
+            let now = sim.wall();
+            let received = sim.observe(|observer| observer.webhook_received(&request.headers, &request.body, now));
             let merchant = merchant_of(&request.url);
-            let fate = {
-                let (now_ms, webhook_ms) = (world.now_ms(), world.script.setup.webhook_ms);
+            let post_outcome = {
+                let (now_ms, webhook_ms) = (sim.now_ms(), sim.script.setup.webhook_ms);
                 let timeout_ms = u64::try_from(request.timeout.as_millis()).unwrap_or(u64::MAX);
-                world.receivers().fate(merchant, now_ms, webhook_ms, timeout_ms, |fault| world.rate(fault))
+                sim.receivers().post_outcome(merchant, now_ms, webhook_ms, timeout_ms, |fault| sim.rate(fault))
             };
-            if let Some((_, attempt, payment, status)) = &heard {
-                let session = world.session(*payment);
-                world.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
+            if let Some((_, attempt, payment, status)) = &received {
+                let session = sim.session(*payment);
+                sim.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
                     format!("attempt {attempt} tells shop {merchant} that {} is {status}", name_of(session))
                 });
             }
-            world.sleep(fate.wait_ms).await;
-            if let Some(fault) = fate.fault {
-                world.fault(Lane::Webhook, fault, merchant as u64, || {
-                    format!("shop {merchant} answers {}", describe(fate.outcome))
+            sim.sleep(post_outcome.wait_ms).await;
+            if let Some(fault) = post_outcome.fault {
+                sim.fault(Lane::Webhook, fault, merchant as u64, || {
+                    format!("shop {merchant} answers {}", describe(post_outcome.outcome))
                 });
             }
-            if let Some((delivery, attempt, payment, status)) = heard {
-                world.observe(|observer| observer.receiver_answers(delivery, attempt, fate.outcome, fate.took_it));
-                let session = world.session(payment);
-                if fate.took_it {
-                    world.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
+            if let Some((delivery, attempt, payment, status)) = received {
+                sim.observe(|observer| {
+                    observer.receiver_responded(delivery, attempt, post_outcome.outcome, post_outcome.is_accepted);
+                });
+                let session = sim.session(payment);
+                if post_outcome.is_accepted {
+                    sim.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
                         format!("shop {merchant} hears that {} is {status}", name_of(session))
                     });
-                    if !fate.outcome.is_success() {
-                        world.mark("a webhook is processed and its answer lost");
+                    if !post_outcome.outcome.is_success() {
+                        sim.mark("a webhook is processed and its answer lost");
                     }
                 }
             }
-            WebhookResponse { outcome: fate.outcome, snippet: String::new() }
+            WebhookResponse { outcome: post_outcome.outcome, snippet: String::new() }
         })
     }
 }

@@ -7,19 +7,19 @@ use std::fmt::Write as _;
 use crate::{
     campaign::Summary,
     coverage::REQUIRED_MARKS,
+    invariants::INVARIANTS,
     observer::Violation,
     options::Fault,
-    oracles::INVARIANTS,
     plan::Mix,
     script::{Action, Script},
+    simulation::Outcome,
     trace::{Line, show_ms},
-    world::Outcome,
 };
 
 pub use page::{campaign_html, html};
 
-/// Lines of the story on the screen of a failure.
-const STORY_LINES: usize = 20;
+/// Lines of the trace on the screen of a failure.
+const TRACE_LINES: usize = 20;
 /// Faults shown before a failure.
 const LAST_FAULTS: usize = 5;
 
@@ -34,15 +34,15 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     let _ = writeln!(out, "where   {}, at {}", script.name, show_ms(violation.at_ms));
     let _ = writeln!(out, "seed    {} of {build}, scenario {:016x}", script.seed, script.fingerprint());
     let _ = writeln!(out, "replay  {replay}");
-    let story = story(script, &outcome.lines, violation);
+    let lines = trace_lines(script, &outcome.lines, violation);
     let whose = violation.session.map_or("everybody".to_owned(), |session| format!("session {session}"));
     let _ = writeln!(out, "\nstory of {}", named(script, &whose));
-    if story.len() > STORY_LINES {
-        let _ = writeln!(out, "  ({} earlier lines left out)", story.len() - STORY_LINES);
+    if lines.len() > TRACE_LINES {
+        let _ = writeln!(out, "  ({} earlier lines left out)", lines.len() - TRACE_LINES);
     }
-    for told in &story[story.len().saturating_sub(STORY_LINES)..] {
-        let again = if told.times > 1 { format!(" ({} times)", told.times) } else { String::new() };
-        let _ = writeln!(out, "{}{again}", named(script, &told.line.to_string()));
+    for repeated in &lines[lines.len().saturating_sub(TRACE_LINES)..] {
+        let again = if repeated.times > 1 { format!(" ({} times)", repeated.times) } else { String::new() };
+        let _ = writeln!(out, "{}{again}", named(script, &repeated.line.to_string()));
     }
     let _ = writeln!(out, "{:>12} ! BROKEN   {}", show_ms(violation.at_ms), violation.invariant);
     let faults = faults_around(&outcome.lines, violation);
@@ -55,14 +55,14 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     out
 }
 
-/// A line of a story, and how often it came in a row.
-struct Told<'a> {
+/// A line of a trace, and how often it came in a row.
+struct RepeatedLine<'a> {
     line: &'a Line,
     times: u32,
 }
 
 /// Returns what is told of the broken session: its own lines, and those of others that may be why.
-fn story<'a>(script: &Script, lines: &'a [Line], violation: &Violation) -> Vec<Told<'a>> {
+fn trace_lines<'a>(script: &Script, lines: &'a [Line], violation: &Violation) -> Vec<RepeatedLine<'a>> {
     let begins = first_of(lines, violation);
     let is_told = |line: &&Line| match violation.session {
         Some(session) => line.session == violation.session || is_cause(script, line, session, begins),
@@ -72,18 +72,18 @@ fn story<'a>(script: &Script, lines: &'a [Line], violation: &Violation) -> Vec<T
 }
 
 /// Makes one of the lines that say the same one after the other.
-fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<Told<'a>> {
-    let mut told: Vec<Told<'a>> = Vec::new();
+fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
+    let mut repeated: Vec<RepeatedLine<'a>> = Vec::new();
     for line in lines {
-        match told.last_mut() {
+        match repeated.last_mut() {
             Some(last) if (last.line.kind, &last.line.text) == (line.kind, &line.text) => last.times += 1,
-            _ => told.push(Told { line, times: 1 }),
+            _ => repeated.push(RepeatedLine { line, times: 1 }),
         }
     }
-    told
+    repeated
 }
 
-/// Says whether a line that is about no session may be why something happened to one that is first told of at `begins`:
+/// Returns whether a line that is about no session may be why something happened to one that is first told of at `begins`:
 /// the process ended or started, a fork removed blocks, the fate of a commit was unknown, its shop was changed before.
 fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
     match line.kind {

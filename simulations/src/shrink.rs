@@ -9,7 +9,7 @@ use std::{
 use crate::{
     options::{Fault, Faults, Setup},
     script::{Action, Script, Step},
-    world,
+    simulation,
 };
 
 /// A failing script, made small.
@@ -23,7 +23,7 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Steps up to which more dice are tried and it is asked which faults it takes: larger worlds run longer.
+/// Steps up to which more dice are tried and it is asked which faults it takes: larger simulations run longer.
 const FEW_STEPS: usize = 60;
 /// How much oftener a fault comes that is tried alone, and how often at most, parts per million: what hung by a rare
 /// coincidence must not hang by it at every attempt.
@@ -31,7 +31,7 @@ const OFTENER: [u32; 2] = [64, 8];
 const OFTEN_PPM: u32 = 300_000;
 /// Faults up to which each is made to come oftener: where many are, a run in which all do takes long.
 const FEW_FAULTS: usize = 3;
-/// The longest wait between two steps of a story that tells of nothing else.
+/// The longest wait between two steps of a trace that tells of nothing else.
 const LONG_WAIT_MS: u64 = 120_000;
 
 /// A log that three payments fill.
@@ -40,7 +40,7 @@ const SHORT_LOG_BYTES: u64 = 4 * 1024;
 /// Shrinks a script in at most `max_runs` runs, or until `stop`; none if it does not fail.
 #[must_use]
 pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrunk> {
-    let first = world::run(script, false).violation?;
+    let first = simulation::run(script, false).violation?;
     let (invariant, broken_at_ms) = (first.invariant, first.at_ms);
     let mut search =
         Search { best: script.clone(), broken_at_ms, invariant, runs: 1, max_runs, tried: BTreeSet::new(), stop };
@@ -53,7 +53,7 @@ pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrun
     if let Some(session) = first.session {
         search.attempt(|script| script.steps.retain(|step| step.action.session().is_none_or(|of| of == session)));
     }
-    // Large worlds run long: which of many faults it takes is asked when little else is left to try.
+    // Large simulations run long: which of many faults it takes is asked when little else is left to try.
     let mut is_thorough = false;
     while !search.is_over() {
         let before = search.size();
@@ -124,7 +124,7 @@ impl Search<'_> {
                 continue;
             }
             self.runs += 1;
-            let broken = world::run(&candidate, false).violation;
+            let broken = simulation::run(&candidate, false).violation;
             if let Some(broken) = broken.filter(|broken| broken.invariant == self.invariant) {
                 (self.best, self.broken_at_ms) = (candidate, broken.at_ms);
                 return true;
@@ -197,7 +197,7 @@ impl Search<'_> {
     }
 
     fn steps(&mut self) {
-        // What happens after the failure is not part of the story.
+        // What happens after the failure is not part of the trace.
         let broken_at_ms = self.broken_at_ms;
         self.attempt(|script| script.steps.retain(|step| step.at_ms <= broken_at_ms));
         let mut at = self.best.steps.len();
@@ -206,7 +206,7 @@ impl Search<'_> {
             let removed = self.attempt(|script| {
                 if at < script.steps.len() {
                     let step = script.steps.remove(at);
-                    // A session that is not opened has no story.
+                    // A session that is not opened has no trace.
                     if let Some(session) = step.action.opens() {
                         script.steps.retain(|step| step.action.session() != Some(session));
                     }

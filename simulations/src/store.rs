@@ -11,14 +11,14 @@ use tokio::sync::oneshot;
 
 use crate::{
     options::Fault,
+    simulation::{Simulation, lock},
     trace::Lane,
-    world::{World, lock},
 };
 
-/// A real store in a simulated world. Commits come in groups, as they do on a real disk: while one is being synced the
+/// A real store in a simulated simulation. Commits come in groups, as they do on a real disk: while one is being synced the
 /// next gathers.
 pub(crate) struct SimStore {
-    world: Arc<World>,
+    sim: Arc<Simulation>,
     inner: Arc<EmbeddedStore>,
     queue: Arc<Mutex<Queue>>,
 }
@@ -35,8 +35,8 @@ struct Waiting {
 }
 
 impl SimStore {
-    pub(crate) fn of(world: Arc<World>, inner: Arc<EmbeddedStore>) -> Self {
-        Self { world, inner, queue: Arc::default() }
+    pub(crate) fn of(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>) -> Self {
+        Self { sim, inner, queue: Arc::default() }
     }
 
     /// Shows every row as it is stored.
@@ -48,10 +48,10 @@ impl SimStore {
     }
 
     async fn commit_in_time(&self, batch: Batch) -> Result<(), CommitError> {
-        let world = &self.world;
-        world.alive().await;
-        if world.is_store_busy() {
-            world.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+        let sim = &self.sim;
+        sim.alive().await;
+        if sim.is_store_busy() {
+            sim.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (answer, answered) = oneshot::channel();
@@ -61,7 +61,7 @@ impl SimStore {
             !std::mem::replace(&mut queue.is_writing, true)
         };
         if begins {
-            tokio::spawn(write(Arc::clone(world), Arc::clone(&self.inner), Arc::clone(&self.queue)));
+            tokio::spawn(write(Arc::clone(sim), Arc::clone(&self.inner), Arc::clone(&self.queue)));
         }
         // Nobody answers when the process dies.
         match answered.await {
@@ -72,11 +72,11 @@ impl SimStore {
 }
 
 /// Writes groups until nobody waits.
-async fn write(world: Arc<World>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
+async fn write(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
     loop {
-        let (before_ms, after_ms) = world.commit_times();
-        world.sleep(before_ms).await;
-        world.alive().await;
+        let (before_ms, after_ms) = sim.commit_times();
+        sim.sleep(before_ms).await;
+        sim.alive().await;
         let group = {
             let mut queue = lock(&queue);
             if queue.waiting.is_empty() {
@@ -87,11 +87,11 @@ async fn write(world: Arc<World>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Qu
         };
         let outcomes = inner.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
         for (waiting, outcome) in group.iter().zip(&outcomes) {
-            watch(&world, &waiting.batch, outcome);
+            watch(&sim, &waiting.batch, outcome);
         }
-        world.sleep(after_ms).await;
+        sim.sleep(after_ms).await;
         // Power that went inside the commit: nobody is left to hear of its outcome.
-        world.alive().await;
+        sim.alive().await;
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let _ = waiting.answer.send(outcome);
         }
@@ -99,19 +99,19 @@ async fn write(world: Arc<World>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Qu
 }
 
 /// Tells everybody who watches what became of a batch.
-fn watch(world: &World, batch: &Batch, outcome: &Result<(), CommitError>) {
+fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
     match outcome {
         Ok(()) => {
-            world.trace_commit(batch);
-            world.observe(|observer| observer.committed(batch));
+            sim.trace_commit(batch);
+            sim.observe(|observer| observer.committed(batch));
         }
         Err(CommitError::Unknown(why)) => {
-            world.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
-            world.observe(|observer| observer.maybe.push(batch.clone()));
+            sim.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
+            sim.observe(|observer| observer.unknown_commits.push(batch.clone()));
         }
         Err(refused) => {
-            world.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
-            world.mark("a stale or doubled write is refused");
+            sim.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
+            sim.mark("a stale or doubled write is refused");
         }
     }
 }
@@ -125,15 +125,15 @@ impl Wrapped for SimStore {
 
     fn around<'a, T: Send + 'a>(&'a self, name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
         Box::pin(async move {
-            self.world.alive().await;
+            self.sim.alive().await;
             let answer = read.await;
             match &answer {
-                Err(ReadError::Damaged { .. }) => self.world.mark("a damaged row is met"),
-                Err(ReadError::Failed(_)) => self.world.read_fails(name),
+                Err(ReadError::Damaged { .. }) => self.sim.mark("a damaged row is met"),
+                Err(ReadError::Failed(_)) => self.sim.read_fails(name),
                 Ok(_) => {}
             }
             // Nobody reads on after the process died in the middle of it.
-            self.world.alive().await;
+            self.sim.alive().await;
             answer
         })
     }
@@ -146,15 +146,15 @@ impl Store for SimStore {
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            self.world.alive().await;
+            self.sim.alive().await;
             let indexed = self.inner.index_search(now, max).await;
-            self.world.alive().await;
+            self.sim.alive().await;
             indexed
         })
     }
 }
 
-/// Says whether a batch whose outcome is unknown is in the store after all.
+/// Returns whether a batch whose outcome is unknown is in the store after all.
 ///
 /// # Errors
 /// The store's.

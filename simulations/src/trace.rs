@@ -57,7 +57,7 @@ impl Lane {
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When, in virtual milliseconds since the world began.
+    /// When, in virtual milliseconds since the simulation began.
     pub at_ms: u64,
     /// Who.
     pub lane: Lane,
@@ -107,7 +107,7 @@ impl Trace {
         Self { lines: keeps_lines.then(Vec::new), ..Self::default() }
     }
 
-    /// Notes an event. Its words are written only where lines are kept; time, kind, session and `detail` are hashed.
+    /// Records an event. Its words are written only where lines are kept; time, kind, session and `detail` are hashed.
     pub fn event(
         &mut self,
         at_ms: u64,
@@ -120,7 +120,7 @@ impl Trace {
         self.note(at_ms, lane, kind, session, detail, false, text);
     }
 
-    /// Notes an injected fault.
+    /// Records an injected fault.
     pub fn fault(&mut self, at_ms: u64, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
         *self.faults.entry(kind).or_default() += 1;
         self.note(at_ms, lane, kind, None, detail, true, text);
@@ -132,7 +132,7 @@ impl Trace {
     }
 
     /// Counts that a fault struck a node.
-    pub fn strike(&mut self, fault: &'static str, node: usize) {
+    pub fn count_node_fault(&mut self, fault: &'static str, node: usize) {
         *self.places.entry((fault, node)).or_default() += 1;
     }
 

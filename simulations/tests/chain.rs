@@ -13,7 +13,7 @@ use engine::{
     time::Timestamp,
 };
 use proptest::prelude::*;
-use simulations::ledger::{Chain, ForkError, Genesis, Lie, Node, Orphans, Pot, Role, Status, VirtualOperation};
+use simulations::ledger::{BalanceKind, Chain, ForkError, Genesis, Lie, Node, Orphans, Role, Status, VirtualOperation};
 
 const START: u64 = 1_800_000_000;
 
@@ -51,7 +51,7 @@ fn send(chain: &mut Chain, genesis: &Genesis, operation: Operation) {
 }
 
 fn hbd(chain: &Chain, name: &str) -> i64 {
-    chain.account(name).unwrap().balance(Pot::Hbd).units
+    chain.account(name).unwrap().balance(BalanceKind::Hbd).units
 }
 
 #[test]
@@ -210,10 +210,10 @@ fn what_does_not_fit_into_one_block_comes_in_the_next() {
 #[test]
 fn money_to_null_is_gone() {
     let (mut chain, genesis) = chain();
-    let before = chain.supply(Pot::Hbd).units;
+    let before = chain.supply(BalanceKind::Hbd).units;
     pay(&mut chain, &genesis, "alice", "null", "1.000 HBD", "");
     produce(&mut chain, 1);
-    assert_eq!((hbd(&chain, "null"), chain.supply(Pot::Hbd).units), (0, before - 1_000));
+    assert_eq!((hbd(&chain, "null"), chain.supply(BalanceKind::Hbd).units), (0, before - 1_000));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn savings_come_out_after_three_days() {
         }),
     );
     produce(&mut chain, 1);
-    assert_eq!(chain.account("alice").unwrap().balance(Pot::SavingsHbd), amount);
+    assert_eq!(chain.account("alice").unwrap().balance(BalanceKind::SavingsHbd), amount);
     send(
         &mut chain,
         &genesis,
@@ -385,8 +385,8 @@ const PEOPLE: [&str; 4] = ["alice", "bob", "carol", "shop.demo"];
 /// Does the steps; checks at each that no money is made or lost, and that nobody owes.
 fn live(steps: &[Step]) -> Chain {
     let (mut chain, genesis) = chain();
-    let all = |chain: &Chain, pot: Pot| chain.accounts().map(|account| account.balance(pot).units).sum::<i64>();
-    let before = [Pot::Hive, Pot::Hbd].map(|pot| all(&chain, pot));
+    let all = |chain: &Chain, pot: BalanceKind| chain.accounts().map(|account| account.balance(pot).units).sum::<i64>();
+    let before = [BalanceKind::Hive, BalanceKind::Hbd].map(|pot| all(&chain, pot));
     let mut clock = 0;
     for (round, step) in steps.iter().enumerate() {
         match step {
@@ -405,13 +405,11 @@ fn live(steps: &[Step]) -> Chain {
             Step::Hold(held) => chain.hold_irreversibility(*held),
             Step::Wait(seconds) => clock += seconds,
         }
-        assert_eq!([Pot::Hive, Pot::Hbd].map(|pot| all(&chain, pot)), before);
-        assert_eq!([Pot::Hive, Pot::Hbd].map(|pot| chain.supply(pot).units), before);
-        assert!(
-            chain
-                .accounts()
-                .all(|account| account.balance(Pot::Hive).units >= 0 && account.balance(Pot::Hbd).units >= 0)
-        );
+        assert_eq!([BalanceKind::Hive, BalanceKind::Hbd].map(|pot| all(&chain, pot)), before);
+        assert_eq!([BalanceKind::Hive, BalanceKind::Hbd].map(|pot| chain.supply(pot).units), before);
+        assert!(chain.accounts().all(
+            |account| account.balance(BalanceKind::Hive).units >= 0 && account.balance(BalanceKind::Hbd).units >= 0
+        ));
     }
     chain
 }
@@ -434,7 +432,7 @@ proptest! {
         }
         let fresh = chain().0;
         for name in PEOPLE {
-            for (pot, currency) in [(Pot::Hive, Currency::Hive), (Pot::Hbd, Currency::Hbd)] {
+            for (pot, currency) in [(BalanceKind::Hive, Currency::Hive), (BalanceKind::Hbd, Currency::Hbd)] {
                 let balance = |chain: &Chain| chain.account(name).unwrap().balance(pot).units;
                 let moved = paid.get(&(name.to_owned(), currency)).copied().unwrap_or(0);
                 prop_assert_eq!(balance(&one), balance(&fresh) + moved);

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use simulations::{scenario, script::Script, world};
+use simulations::{scenario, script::Script, simulation};
 
-/// The rows of the interface's table of states, as the world marks them, and a scenario that goes through each.
+/// The rows of the interface's table of states, as the simulation marks them, and a scenario that goes through each.
 const TRANSITIONS: [(&str, &str, &str); 8] = [
     ("(none) to pending", "a session opens", "exact"),
     ("pending to processing", "a session is processing", "agent-processing"),
@@ -124,7 +124,7 @@ fn every_scenario_ends_as_it_says_and_together_they_take_every_transition() {
     let mut wrong = Vec::new();
     let mut marks = BTreeMap::new();
     for (name, script) in &library {
-        let outcome = world::run(script, false);
+        let outcome = simulation::run(script, false);
         if let Some(violation) = outcome.violation {
             wrong.push(format!("{name}: {violation:?}"));
         }

@@ -1,21 +1,21 @@
-//! Whole payment lifecycles from seeds: no invariant breaks, and the same seed is the same story.
+//! Whole payment lifecycles from seeds: no invariant breaks, and the same seed is the same trace.
 
 use simulations::{
     plan::{self, Mix},
     scenario,
     script::Script,
-    world,
+    simulation,
 };
 
-/// Runs a script that must keep every invariant; tells its story if it does not.
-fn keeps_every_invariant(script: &Script) -> world::Outcome {
-    let outcome = world::run(script, false);
+/// Runs a script that must keep every invariant; tells its trace if it does not.
+fn keeps_every_invariant(script: &Script) -> simulation::Outcome {
+    let outcome = simulation::run(script, false);
     if let Some(violation) = &outcome.violation {
-        let story = world::run(script, true);
+        let trace = simulation::run(script, true);
         let about = |line: &&simulations::trace::Line| {
             line.session == violation.session || line.is_fault || line.session.is_none()
         };
-        let lines: Vec<_> = story.lines.iter().filter(about).map(ToString::to_string).collect();
+        let lines: Vec<_> = trace.lines.iter().filter(about).map(ToString::to_string).collect();
         let last = lines.len().saturating_sub(60);
         panic!("{}: {violation:#?}\n{}", script.name, lines[last..].join("\n"));
     }
@@ -23,7 +23,7 @@ fn keeps_every_invariant(script: &Script) -> world::Outcome {
 }
 
 #[test]
-fn calm_worlds_keep_every_invariant() {
+fn calm_simulations_keep_every_invariant() {
     for seed in 0..6 {
         let outcome = keeps_every_invariant(&plan::of_seed(seed, 30, Mix::None));
         assert!(outcome.states.get("completed").copied().unwrap_or(0) > 3, "{:?}", outcome.states);
@@ -31,12 +31,12 @@ fn calm_worlds_keep_every_invariant() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_story() {
+fn the_same_seed_gives_the_same_trace() {
     for seed in 0..4 {
         let script = plan::of_seed(seed, 20, Mix::Both);
-        let first = world::run(&script, true);
+        let first = simulation::run(&script, true);
         for _ in 0..2 {
-            let again = world::run(&script, true);
+            let again = simulation::run(&script, true);
             for (one, other) in first.lines.iter().zip(&again.lines) {
                 assert_eq!(one, other, "seed {seed}");
             }
@@ -46,7 +46,7 @@ fn the_same_seed_is_the_same_story() {
 }
 
 #[test]
-fn faulty_worlds_keep_every_invariant() {
+fn faulty_simulations_keep_every_invariant() {
     for seed in 100..112 {
         keeps_every_invariant(&plan::of_seed(seed, 30, Mix::Both));
     }

@@ -187,7 +187,7 @@ fn money_that_is_not_there() {
     });
     refused(again, -32003, 10, "assert_exception", "Available: 1500.000 HBD");
     chain.produce(Timestamp::from_seconds(START));
-    assert_eq!(chain.account("alice").unwrap().balance(simulations::ledger::Pot::Hbd).units, 4_000_000);
+    assert_eq!(chain.account("alice").unwrap().balance(simulations::ledger::BalanceKind::Hbd).units, 4_000_000);
 }
 
 #[test]

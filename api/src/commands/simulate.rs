@@ -16,7 +16,7 @@ use simulations::{
     plan::{self, Mix},
     report, scenario,
     script::Script,
-    shrink, world,
+    shrink, simulation,
 };
 
 use super::{failure::Failure, output::say, stop};
@@ -234,7 +234,7 @@ struct MutantArgs {
     jobs: usize,
 }
 
-/// Starts this program once more, told to keep the memory it frees: worlds are made and dropped all the time, and
+/// Starts this program once more, told to keep the memory it frees: simulations are made and dropped all the time, and
 /// faulting their memory in anew costs a tenth of a dense campaign. The allocator reads such settings before `main` only.
 #[cfg(unix)]
 pub(super) fn keep_memory() {
@@ -249,7 +249,7 @@ pub(super) fn keep_memory() {
     let _ = std::process::Command::new(program).args(std::env::args_os().skip(1)).env(PURGE_DELAY, "-1").exec();
 }
 
-/// Simulates. The work is done by threads without a runtime, because every world has its own.
+/// Simulates. The work is done by threads without a runtime, because every simulation has its own.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
@@ -317,7 +317,7 @@ fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     Ok(worst)
 }
 
-/// Runs a script with its story, and tells what broke.
+/// Runs a script with its trace, and tells what broke.
 fn tell(
     script: &Script,
     replay: &str,
@@ -325,7 +325,7 @@ fn tell(
     until: Option<Duration>,
     page: Option<&mut Page>,
 ) -> Result<u8, Failure> {
-    let outcome = world::run(script, true);
+    let outcome = simulation::run(script, true);
     if trace {
         let until_ms = until.map_or(u64::MAX, |until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
         for line in outcome.lines.iter().filter(|line| line.at_ms <= until_ms) {
@@ -401,7 +401,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
     args.planted.plant()?;
     let script = plan::of_seed(args.seed, args.seeded.payments, args.seeded.mix());
     if args.hash {
-        say(&format!("{:016x}\n", world::run(&script, false).hash))?;
+        say(&format!("{:016x}\n", simulation::run(&script, false).hash))?;
         return Ok(0);
     }
     let mut page = args.html.as_deref().map(Page::create).transpose()?;
@@ -478,9 +478,9 @@ fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Fa
 /// Runs one seed as often as asked, here and in a fresh process. Returns what differed.
 fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Option<String>, Failure> {
     let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
-    let first = world::run(&script, false).hash;
+    let first = simulation::run(&script, false).hash;
     for _ in 1..args.times.max(1) {
-        if world::run(&script, false).hash != first {
+        if simulation::run(&script, false).hash != first {
             return Ok(Some(difference(&script)));
         }
     }
@@ -497,7 +497,7 @@ fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Optio
 
 /// Returns the first line in which two runs of one script differ.
 fn difference(script: &Script) -> String {
-    let (one, other) = (world::run(script, true), world::run(script, true));
+    let (one, other) = (simulation::run(script, true), simulation::run(script, true));
     let first = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
     match first {
         Some((one, other)) => format!("seed {} has two traces:\n{one}\n{other}\n", script.seed),
@@ -514,7 +514,7 @@ fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
 }
 
 impl Planted {
-    /// Switches the mutant on in this thread, whose worlds all have it then.
+    /// Switches the mutant on in this thread, whose simulations all have it then.
     fn plant(&self) -> Result<(), Failure> {
         let Some(name) = self.plant.as_deref() else { return Ok(()) };
         if !known_mutants()?.iter().any(|(known, _)| *known == name) {

@@ -9,27 +9,27 @@ use engine::{
 use serde_json::{Value, json};
 
 use super::{
-    desk::{Answered, Desk, number, param, text, texts},
     failure::Failure,
+    node_api::{CallResult, NodeApi, number, param, text, texts},
     shape::Shape,
 };
-use crate::ledger::{Account, Pot};
+use crate::ledger::{Account, BalanceKind};
 
 /// The most accounts that one call gives (`DATABASE_API_SINGLE_QUERY_LIMIT`).
 const MAX_ACCOUNTS: usize = 1_000;
 
-impl Desk<'_> {
-    pub(super) fn condenser_accounts(&self, params: &Value) -> Answered {
+impl NodeApi<'_> {
+    pub(super) fn condenser_accounts(&self, params: &Value) -> CallResult {
         let found = self.shown(&texts(params, 0, "accounts")?, Shape::Condenser)?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    pub(super) fn lookup_account_names(&self, params: &Value) -> Answered {
+    pub(super) fn lookup_account_names(&self, params: &Value) -> CallResult {
         let found = self.shown(&texts(params, 0, "accounts")?, Shape::Condenser)?;
         Ok(found.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    pub(super) fn find_accounts(&self, params: &Value) -> Answered {
+    pub(super) fn find_accounts(&self, params: &Value) -> CallResult {
         let found = self.shown(&texts(params, 0, "accounts")?, Shape::Nai)?;
         Ok(json!({ "accounts": found.into_iter().flatten().collect::<Vec<_>>() }))
     }
@@ -42,7 +42,7 @@ impl Desk<'_> {
         Ok(names.iter().map(|name| view.account(name).map(|account| account_json(&account, shape))).collect())
     }
 
-    pub(super) fn list_accounts(&self, params: &Value) -> Answered {
+    pub(super) fn list_accounts(&self, params: &Value) -> CallResult {
         let limit = number(params, 1, "limit")?.min(1_000);
         let start = param(params, 0, "start")?.as_str().unwrap_or_default().to_owned();
         let view = self.view();
@@ -56,14 +56,14 @@ impl Desk<'_> {
         Ok(json!({ "accounts": accounts }))
     }
 
-    pub(super) fn lookup_accounts(&self, params: &Value) -> Answered {
+    pub(super) fn lookup_accounts(&self, params: &Value) -> CallResult {
         let limit = number(params, 1, "limit")?.min(1_000);
         let start = text(params, 0, "lower_bound_name")?;
         let names = self.host.chain.accounts().map(|account| account.name.as_str()).filter(|name| *name >= start);
         Ok(names.take(usize::try_from(limit).unwrap_or(MAX_ACCOUNTS)).collect())
     }
 
-    pub(super) fn key_references(&self, api: &str, params: &Value) -> Answered {
+    pub(super) fn key_references(&self, api: &str, params: &Value) -> CallResult {
         let references: Vec<Vec<&str>> = texts(params, 0, "keys")?
             .into_iter()
             .map(|key| {
@@ -78,8 +78,8 @@ impl Desk<'_> {
         Ok(if api == "condenser_api" { json!(references) } else { json!({ "accounts": references }) })
     }
 
-    /// Says whether these keys speak for an account, by one role.
-    pub(super) fn verify_account_authority(&self, api: &str, params: &Value) -> Answered {
+    /// Returns whether these keys speak for an account, by one role.
+    pub(super) fn verify_account_authority(&self, api: &str, params: &Value) -> CallResult {
         let name = text(params, 0, "account")?;
         let keys: BTreeSet<PublicKey> = texts(params, 1, "signers")?
             .into_iter()
@@ -149,12 +149,12 @@ fn identity_json(account: &Account) -> Value {
 fn balances_json(account: &Account, shape: Shape) -> Value {
     let balance = |pot| shape.amount(account.balance(pot));
     json!({
-        "balance": balance(Pot::Hive),
-        "hbd_balance": balance(Pot::Hbd),
-        "post_voting_power": balance(Pot::Vests),
-        "savings_balance": balance(Pot::SavingsHive),
-        "savings_hbd_balance": balance(Pot::SavingsHbd),
-        "vesting_shares": balance(Pot::Vests),
+        "balance": balance(BalanceKind::Hive),
+        "hbd_balance": balance(BalanceKind::Hbd),
+        "post_voting_power": balance(BalanceKind::Vests),
+        "savings_balance": balance(BalanceKind::SavingsHive),
+        "savings_hbd_balance": balance(BalanceKind::SavingsHbd),
+        "vesting_shares": balance(BalanceKind::Vests),
     })
 }
 

@@ -4,9 +4,9 @@ use engine::{ledger::TxId, time::Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    desk::{Answered, Desk, flag, number, text},
     failure::Failure,
     foreign,
+    node_api::{CallResult, NodeApi, flag, number, text},
     shape::{Shape, header},
 };
 use crate::ledger::Status;
@@ -14,7 +14,7 @@ use crate::ledger::Status;
 /// The most blocks that one call gives.
 const MAX_RANGE: u32 = 1_000;
 
-impl Desk<'_> {
+impl NodeApi<'_> {
     fn block_json(&self, number: u32, shape: Shape) -> Option<Value> {
         let view = self.view();
         let mut block = shape.block(view.block(number)?.as_ref(), &view.chain().signing_key().to_string());
@@ -22,27 +22,27 @@ impl Desk<'_> {
         Some(block)
     }
 
-    pub(super) fn condenser_block(&self, params: &Value) -> Answered {
+    pub(super) fn condenser_block(&self, params: &Value) -> CallResult {
         Ok(self.block_json(number(params, 0, "block_num")?, Shape::Condenser).unwrap_or(Value::Null))
     }
 
-    pub(super) fn condenser_header(&self, params: &Value) -> Answered {
+    pub(super) fn condenser_header(&self, params: &Value) -> CallResult {
         let number = number(params, 0, "block_num")?;
         Ok(self.view().block(number).map_or(Value::Null, |block| header(&block)))
     }
 
-    pub(super) fn block(&self, params: &Value) -> Answered {
+    pub(super) fn block(&self, params: &Value) -> CallResult {
         let number = number(params, 0, "block_num")?;
         Ok(self.block_json(number, Shape::Nai).map_or_else(|| json!({}), |block| json!({ "block": block })))
     }
 
-    pub(super) fn header(&self, params: &Value) -> Answered {
+    pub(super) fn header(&self, params: &Value) -> CallResult {
         let number = number(params, 0, "block_num")?;
         let block = self.view().block(number);
         Ok(block.map_or_else(|| json!({}), |block| json!({ "header": header(&block) })))
     }
 
-    pub(super) fn block_range(&self, params: &Value) -> Answered {
+    pub(super) fn block_range(&self, params: &Value) -> CallResult {
         let first = number(params, 0, "starting_block_num")?;
         let count = number(params, 1, "count")?;
         if first == 0 {
@@ -59,13 +59,13 @@ impl Desk<'_> {
         Ok(json!({ "blocks": blocks }))
     }
 
-    pub(super) fn condenser_operations(&self, params: &Value) -> Answered {
+    pub(super) fn condenser_operations(&self, params: &Value) -> CallResult {
         let number = number(params, 0, "block_num")?;
         let only_virtual = flag(params, 1, "only_virtual");
         Ok(Value::from(self.happenings(number, only_virtual, false, Shape::Condenser)))
     }
 
-    pub(super) fn operations(&self, params: &Value) -> Answered {
+    pub(super) fn operations(&self, params: &Value) -> CallResult {
         let number = number(params, 0, "block_num")?;
         let (only_virtual, reversible) = (flag(params, 1, "only_virtual"), flag(params, 2, "include_reversible"));
         Ok(json!({ "ops": self.happenings(number, only_virtual, reversible, Shape::Nai) }))
@@ -82,7 +82,7 @@ impl Desk<'_> {
 
     /// Returns entries of an account's history, oldest first, up to `start` (-1: the newest), `limit` at most. An
     /// operation is in the history of every account it names.
-    pub(super) fn account_history(&self, params: &Value) -> Answered {
+    pub(super) fn account_history(&self, params: &Value) -> CallResult {
         let masks = ["operation_filter_low", "operation_filter_high"].map(|name| mask(params.get(name)));
         let last = if flag(params, 3, "include_reversible") {
             self.view().head().0.number()
@@ -99,7 +99,7 @@ impl Desk<'_> {
     }
 
     /// The same in the form of `condenser_api`, which knows irreversible blocks only and takes its filter by place.
-    pub(super) fn condenser_account_history(&self, params: &Value) -> Answered {
+    pub(super) fn condenser_account_history(&self, params: &Value) -> CallResult {
         let asked = Asked {
             account: text(params, 0, "account")?,
             start: params.get(1),
@@ -141,15 +141,15 @@ impl Desk<'_> {
         Ok(wanted.split_off(skipped))
     }
 
-    pub(super) fn condenser_transaction(&self, params: &Value) -> Answered {
+    pub(super) fn condenser_transaction(&self, params: &Value) -> CallResult {
         self.find(text(params, 0, "id")?, Shape::Condenser)
     }
 
-    pub(super) fn transaction(&self, params: &Value) -> Answered {
+    pub(super) fn transaction(&self, params: &Value) -> CallResult {
         self.find(text(params, 0, "id")?, Shape::Nai)
     }
 
-    fn find(&self, id: &str, shape: Shape) -> Answered {
+    fn find(&self, id: &str, shape: Shape) -> CallResult {
         let unknown = || Failure::assert("false", &format!("Unknown Transaction {id}"));
         let view = self.view();
         let (number, place) = TxId::parse(id).and_then(|id| view.chain().find(id)).ok_or_else(unknown)?;
@@ -159,7 +159,7 @@ impl Desk<'_> {
         Ok(shape.placed_transaction(included, number, place))
     }
 
-    pub(super) fn find_transaction(&self, params: &Value) -> Answered {
+    pub(super) fn find_transaction(&self, params: &Value) -> CallResult {
         let id = tx_id(text(params, 0, "transaction_id")?)?;
         let expiration = match text(params, 1, "expiration") {
             Ok(text) => {
@@ -193,7 +193,7 @@ impl Desk<'_> {
         })
     }
 
-    pub(super) fn is_known_transaction(&self, api: &str, params: &Value) -> Answered {
+    pub(super) fn is_known_transaction(&self, api: &str, params: &Value) -> CallResult {
         let known = self.host.chain.is_known(tx_id(text(params, 0, "id")?)?);
         Ok(if api == "condenser_api" { Value::Bool(known) } else { json!({ "is_known": known }) })
     }

@@ -25,7 +25,7 @@ use super::{
     foreign, help,
     host::Host,
 };
-use crate::ledger::{Orphans, Pot};
+use crate::ledger::{BalanceKind, Orphans};
 
 /// More blocks than this at once are a mistake.
 const MAX_BLOCKS: u32 = 100_000;
@@ -122,8 +122,8 @@ fn accounts(host: &Host) -> Value {
     let each = |account: &crate::ledger::Account| {
         let mut json = json!({
             "name": account.name.as_str(),
-            "balance": account.balance(Pot::Hive).to_string(),
-            "hbdBalance": account.balance(Pot::Hbd).to_string(),
+            "balance": account.balance(BalanceKind::Hive).to_string(),
+            "hbdBalance": account.balance(BalanceKind::Hbd).to_string(),
         });
         let (derived, memo_key) = host.genesis.authorities(account.name.as_str());
         if account.authorities == derived && account.memo_key == memo_key {
@@ -330,7 +330,7 @@ fn grant(host: &mut Host, params: &Grant) -> Result<Value, Failure> {
     if !host.chain.grant(&name(&params.name)?, money.currency, if taken { -units } else { units }) {
         return Err(wrong("there is no such account"));
     }
-    let pot = Pot::liquid(Asset::from(money).symbol);
+    let pot = BalanceKind::liquid(Asset::from(money).symbol);
     let balance = host.chain.account(&params.name).map(|account| account.balance(pot).to_string());
     Ok(json!({ "name": params.name, "balance": balance }))
 }

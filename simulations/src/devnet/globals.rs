@@ -4,11 +4,11 @@ use engine::hive::{Asset, Symbol};
 use serde_json::{Value, json};
 
 use super::{
-    desk::{Answered, Desk, text, texts},
     failure::Failure,
+    node_api::{CallResult, NodeApi, text, texts},
     shape::Shape,
 };
-use crate::ledger::Pot;
+use crate::ledger::BalanceKind;
 
 /// The hived whose rules this chain follows.
 const HIVED: &str = "1.28.0";
@@ -22,16 +22,16 @@ const WITNESSES: u32 = 21;
 const ACCOUNT_SUBSIDY_BUDGET: u32 = 797;
 const ACCOUNT_SUBSIDY_DECAY: u32 = 347_321;
 
-impl Desk<'_> {
+impl NodeApi<'_> {
     pub(super) fn properties(&self, shape: Shape) -> Value {
         let view = self.view();
         let chain = view.chain();
         let (head, time) = view.head();
-        let supply = |pots: [Pot; 2]| pots.into_iter().map(|pot| chain.supply(pot).units).sum::<i64>();
-        let hive = supply([Pot::Hive, Pot::SavingsHive]);
-        let hbd = supply([Pot::Hbd, Pot::SavingsHbd]);
+        let supply = |pots: [BalanceKind; 2]| pots.into_iter().map(|pot| chain.supply(pot).units).sum::<i64>();
+        let hive = supply([BalanceKind::Hive, BalanceKind::SavingsHive]);
+        let hbd = supply([BalanceKind::Hbd, BalanceKind::SavingsHbd]);
         // Clients divide by the totals; nobody here has vests, and the main chain always has some.
-        let vests = chain.supply(Pot::Vests).units.max(VESTS_AT_LEAST);
+        let vests = chain.supply(BalanceKind::Vests).units.max(VESTS_AT_LEAST);
         let none = |symbol| shape.units(0, symbol);
         let witness = chain.block(head.number()).map_or("", |block| block.header.witness.as_str());
         let mut json = json!({
@@ -221,12 +221,12 @@ impl Desk<'_> {
     }
 
     /// Nobody follows anybody: what social nodes answer of an account they know nothing of.
-    pub(super) fn follow_count(&self, params: &Value) -> Answered {
+    pub(super) fn follow_count(&self, params: &Value) -> CallResult {
         let account = text(params, 0, "account")?;
         Ok(json!({ "account": account, "following_count": 0, "follower_count": 0 }))
     }
 
-    pub(super) fn reward_fund(&self, params: &Value) -> Answered {
+    pub(super) fn reward_fund(&self, params: &Value) -> CallResult {
         match text(params, 0, "name")? {
             "post" => Ok(self.post_fund(Shape::Condenser)),
             name => Err(Failure::assert("fund != nullptr", &format!("Invalid reward fund name: {name}"))),
@@ -302,7 +302,7 @@ impl Desk<'_> {
         })
     }
 
-    pub(super) fn rc_accounts(&self, params: &Value) -> Answered {
+    pub(super) fn rc_accounts(&self, params: &Value) -> CallResult {
         let accounts: Vec<Value> = texts(params, 0, "accounts")?
             .into_iter()
             .filter_map(|name| self.host.chain.account(name))

@@ -117,16 +117,21 @@ impl Host {
         match request {
             Request::Rpc { node, body, reply } => {
                 let answer = rpc::answer_node(self, node, &body);
-                self.save() && told(reply.send(answer))
+                self.save() && delivered(reply.send(answer))
             }
             Request::ControlBody { body, reply } => {
                 let body = rpc::answer(&body, |method, params| control::call(self, method, params));
                 self.save()
-                    && told(reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO, retry_after: None }))
+                    && delivered(reply.send(Answer::Reply {
+                        status: 200,
+                        body,
+                        delay: Duration::ZERO,
+                        retry_after: None,
+                    }))
             }
             Request::Control { method, params, reply } => {
                 let result = control::call(self, &method, &params);
-                self.save() && told(reply.send(result))
+                self.save() && delivered(reply.send(result))
             }
         }
     }
@@ -159,7 +164,7 @@ impl Host {
 }
 
 /// Whoever asked may have gone meanwhile; the ledger goes on.
-fn told<T>(_heard: Result<(), T>) -> bool {
+fn delivered<T>(_sent: Result<(), T>) -> bool {
     true
 }
 

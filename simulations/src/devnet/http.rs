@@ -30,7 +30,7 @@ const MAX_BODY_BYTES: usize = 4 << 20;
 
 /// Who answers at an address.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Desk {
+pub(super) enum Endpoint {
     /// A node, by its place.
     Node(usize),
     /// Control.
@@ -44,7 +44,7 @@ struct HungUp;
 
 pub(super) async fn serve(
     listener: TcpListener,
-    desk: Desk,
+    endpoint: Endpoint,
     requests: mpsc::Sender<Request>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -68,7 +68,7 @@ pub(super) async fn serve(
         let _ = stream.set_nodelay(true);
         let requests = requests.clone();
         connections.spawn(async move {
-            let service = service_fn(move |request| handle(request, desk, requests.clone()));
+            let service = service_fn(move |request| handle(request, endpoint, requests.clone()));
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(60));
             if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
@@ -81,16 +81,16 @@ pub(super) async fn serve(
 
 async fn handle(
     request: HttpRequest<Incoming>,
-    desk: Desk,
+    endpoint: Endpoint,
     requests: mpsc::Sender<Request>,
 ) -> Result<Response<Full<Bytes>>, HungUp> {
     let mut response = match *request.method() {
-        Method::POST => post(request, desk, requests).await?,
+        Method::POST => post(request, endpoint, requests).await?,
         Method::OPTIONS => preflight(&request),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, r#"{"error":"POST a JSON-RPC request"}"#),
     };
     // Wallets in browsers call nodes from any page; no page has anything to do at the control address.
-    if let Desk::Node(_) = desk {
+    if let Endpoint::Node(_) = endpoint {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     }
     Ok(response)
@@ -98,21 +98,21 @@ async fn handle(
 
 async fn post(
     request: HttpRequest<Incoming>,
-    desk: Desk,
+    endpoint: Endpoint,
     requests: mpsc::Sender<Request>,
 ) -> Result<Response<Full<Bytes>>, HungUp> {
     let Ok(body) = Limited::new(request.into_body(), MAX_BODY_BYTES).collect().await else {
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"the request is too large"}"#));
     };
     let body = body.to_bytes();
-    let waits_at = match desk {
-        Desk::Node(node) if waiting::is_synchronous(&body) => Some(node),
+    let waits_at = match endpoint {
+        Endpoint::Node(node) if waiting::is_synchronous(&body) => Some(node),
         _ => None,
     };
     let (reply, answer) = oneshot::channel();
-    let request = match desk {
-        Desk::Node(node) => Request::Rpc { node, body, reply },
-        Desk::Control => Request::ControlBody { body, reply },
+    let request = match endpoint {
+        Endpoint::Node(node) => Request::Rpc { node, body, reply },
+        Endpoint::Control => Request::ControlBody { body, reply },
     };
     requests.send(request).await.map_err(|_| HungUp)?;
     match answer.await.map_err(|_| HungUp)? {

@@ -23,7 +23,6 @@
 mod accounts;
 mod blocks;
 pub mod control;
-mod desk;
 mod failure;
 mod faults;
 mod foreign;
@@ -32,6 +31,7 @@ mod help;
 mod host;
 mod http;
 mod journal;
+mod node_api;
 mod rpc;
 mod send;
 mod shape;
@@ -164,10 +164,10 @@ impl Devnet {
         let mut tasks = JoinSet::new();
         tasks.spawn(host.run(inbox, stopped.clone()));
         for (node, listener) in nodes.into_iter().enumerate() {
-            tasks.spawn(http::serve(listener, http::Desk::Node(node), requests.clone(), stopped.clone()));
+            tasks.spawn(http::serve(listener, http::Endpoint::Node(node), requests.clone(), stopped.clone()));
         }
         if let Some(listener) = control {
-            tasks.spawn(http::serve(listener, http::Desk::Control, requests.clone(), stopped));
+            tasks.spawn(http::serve(listener, http::Endpoint::Control, requests.clone(), stopped));
         }
         Ok(Self { rpc_addrs, control_addr, genesis, requests, stop, tasks })
     }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    desk::Desk,
     failure::Failure,
     faults::Faults,
     host::{Answer, Host},
+    node_api::NodeApi,
 };
 
 /// Answers the body of a request to a node, or hangs up where the node's faults say so.
@@ -22,7 +22,7 @@ pub(super) fn answer_node(host: &mut Host, node: usize, body: &[u8]) -> Answer {
     let mut broadcasts = 0;
     let mut answered = answer(body, |method, params| {
         broadcasts += u32::from(method.contains(".broadcast_transaction"));
-        Desk { host: &mut *host, node }.call(method, params)
+        NodeApi { host: &mut *host, node }.call(method, params)
     });
     if broadcasts > 0 && host.nodes[node].take_dropped_reply() {
         return Answer::HangUp;

@@ -9,19 +9,19 @@ use engine::{
 use serde_json::{Value, json};
 
 use super::{
-    desk::{Answered, Desk, param, texts},
     failure::Failure,
+    node_api::{CallResult, NodeApi, param, texts},
 };
 use crate::ledger::Refused;
 
-impl Desk<'_> {
-    pub(super) fn broadcast(&mut self, api: &str, params: &Value) -> Answered {
+impl NodeApi<'_> {
+    pub(super) fn broadcast(&mut self, api: &str, params: &Value) -> CallResult {
         self.submit(api, params)?;
         Ok(json!({}))
     }
 
     /// Broadcasts a transaction whose sender waits for its block: the answer is completed when it is there.
-    pub(super) fn broadcast_synchronously(&mut self, api: &str, params: &Value) -> Answered {
+    pub(super) fn broadcast_synchronously(&mut self, api: &str, params: &Value) -> CallResult {
         let id = self.submit(api, params)?;
         Ok(json!({ "id": id.to_string(), "expiration": param(params, 0, "trx")?["expiration"] }))
     }
@@ -45,7 +45,7 @@ impl Desk<'_> {
     }
 
     /// Looks at signatures and authority only. `condenser_api` knows the legacy packing alone, as on a real node.
-    pub(super) fn verify_authority(&self, api: &str, params: &Value) -> Answered {
+    pub(super) fn verify_authority(&self, api: &str, params: &Value) -> CallResult {
         let transaction = read_transaction(api, params)?;
         let pack = match params.get("pack").and_then(Value::as_str) {
             Some("hf26") => Pack::Hf26,
@@ -56,19 +56,19 @@ impl Desk<'_> {
         Ok(if api == "condenser_api" { Value::Bool(true) } else { json!({ "valid": true }) })
     }
 
-    pub(super) fn transaction_hex(&self, api: &str, params: &Value) -> Answered {
+    pub(super) fn transaction_hex(&self, api: &str, params: &Value) -> CallResult {
         let hex = hex::encode(read_transaction(api, params)?.signed_bytes(Pack::Legacy));
         Ok(if api == "condenser_api" { Value::from(hex) } else { json!({ "hex": hex }) })
     }
 
     /// Every key that could sign for any required account or its delegates.
-    pub(super) fn potential_signatures(&self, params: &Value) -> Answered {
+    pub(super) fn potential_signatures(&self, params: &Value) -> CallResult {
         let keys = self.potential(&read_transaction("condenser_api", params)?)?;
         Ok(keys.into_iter().map(|key| key.to_string()).collect())
     }
 
     /// Those of the offered keys that could sign.
-    pub(super) fn required_signatures(&self, params: &Value) -> Answered {
+    pub(super) fn required_signatures(&self, params: &Value) -> CallResult {
         let potential = self.potential(&read_transaction("condenser_api", params)?)?;
         let offered = texts(params, 1, "available_keys")?;
         Ok(offered.into_iter().filter(|key| PublicKey::parse(key).is_ok_and(|key| potential.contains(&key))).collect())

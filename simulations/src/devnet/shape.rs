@@ -150,9 +150,9 @@ impl Shape {
                 }
             }
         }
-        let by_itself = block.virtual_operations.iter().map(|operation| self.virtual_operation(operation));
-        let by_itself = std::iter::once(self.producer_reward(block)).chain(by_itself).chain(foreign);
-        for (op_in_trx, operation) in (1..).zip(by_itself) {
+        let virtual_operations = block.virtual_operations.iter().map(|operation| self.virtual_operation(operation));
+        let virtual_operations = std::iter::once(self.producer_reward(block)).chain(virtual_operations).chain(foreign);
+        for (op_in_trx, operation) in (1..).zip(virtual_operations) {
             entries.push(entry(TxId::default(), u32::MAX, op_in_trx, true, operation));
         }
         entries

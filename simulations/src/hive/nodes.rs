@@ -1,4 +1,4 @@
-//! The nodes of a world as the engine calls them: each has the chain as it sees it, and what waits as far as it has heard of it.
+//! The nodes of a simulation as the engine calls them: each has the chain as it sees it, and what waits as far as it has heard of it.
 
 use std::{
     sync::{
@@ -19,9 +19,9 @@ use engine::{
 
 use super::{Hive, NodeState};
 use crate::{
-    ledger::{Pot, Refused, Status},
+    ledger::{BalanceKind, Refused, Status},
+    simulation::Simulation,
     trace::Lane,
-    world::World,
 };
 
 /// How much later another node hears of a transaction, milliseconds; its id says which.
@@ -36,7 +36,7 @@ const TRANSACTION: &str = "find_transaction";
 
 /// One node of the chain, as the engine calls it.
 pub(crate) struct SimNode {
-    pub(crate) world: Arc<World>,
+    pub(crate) sim: Arc<Simulation>,
     pub(crate) index: usize,
     pub(crate) name: String,
     /// What the process knows of it.
@@ -53,12 +53,12 @@ pub(crate) struct Known {
 }
 
 impl SimNode {
-    /// Holds that a node is left alone that serves another chain, or that asked to be left alone.
+    /// Checks that a node is left alone that serves another chain, or that asked to be left alone.
     fn is_asked(&self, kind: &'static str) {
-        let (world, now_ms) = (&self.world, self.world.now_ms());
+        let (sim, now_ms) = (&self.sim, self.sim.now_ms());
         if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
             let text = format!("node {} said that it serves another chain, and is asked for {kind}", self.index);
-            world.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
+            sim.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
         }
         let limited = *self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((said_ms, until_ms)) = limited else { return };
@@ -66,17 +66,17 @@ impl SimNode {
             let left = until_ms - now_ms;
             let text =
                 format!("node {} asked to be left alone for {left} ms more, and is asked for {kind}", self.index);
-            world.observe(|observer| observer.violate("rate-limits-are-kept", text, None));
+            sim.observe(|observer| observer.violate("rate-limits-are-kept", text, None));
         } else {
-            world.observe(|observer| observer.passes("rate-limits-are-kept"));
+            sim.observe(|observer| observer.passes("rate-limits-are-kept"));
         }
     }
 
     /// Returns what an unusual node says instead of an answer.
     fn refuses(&self, kind: &'static str) -> Option<NodeError> {
-        let now_ms = self.world.now_ms();
+        let now_ms = self.sim.now_ms();
         let (refused, foreign_until) = {
-            let hive = self.world.hive();
+            let hive = self.sim.hive();
             let node = &hive.nodes[self.index];
             (node.refuses(kind, now_ms), node.foreign_until)
         };
@@ -100,31 +100,33 @@ impl SimNode {
         acts: bool,
         answer: impl FnOnce(&mut Hive) -> Result<T, NodeError> + Send,
     ) -> Result<T, NodeError> {
-        let world = &self.world;
-        world.alive().await;
+        let sim = &self.sim;
+        sim.alive().await;
         self.is_asked(kind);
-        let fate = {
-            let now_ms = world.now_ms();
-            let rate = |fault| world.rate(fault);
-            let rpc_ms = world.calmed(world.script.setup.rpc_ms);
-            world.hive().fate(self.index, now_ms, acts, rpc_ms, rate)
+        let call_outcome = {
+            let now_ms = sim.now_ms();
+            let rate = |fault| sim.rate(fault);
+            let rpc_ms = sim.calmed(sim.script.setup.rpc_ms);
+            sim.hive().call_outcome(self.index, now_ms, acts, rpc_ms, rate)
         };
-        world.sleep(fate.before_ms).await;
-        if let Some(error) = fate.error {
-            world.strike("node.call_fails", self.index, || format!("node {} fails {kind}: {error}", self.index));
+        sim.sleep(call_outcome.before_ms).await;
+        if let Some(error) = call_outcome.error {
+            sim.count_node_fault("node.call_fails", self.index, || {
+                format!("node {} fails {kind}: {error}", self.index)
+            });
             return Err(error);
         }
         if let Some(error) = self.refuses(kind) {
             return Err(error);
         }
-        let answer = answer(&mut world.hive());
-        world.sleep(fate.after_ms).await;
-        if fate.loses_reply {
-            world.strike("node.reply_lost", self.index, || {
+        let answer = answer(&mut sim.hive());
+        sim.sleep(call_outcome.after_ms).await;
+        if call_outcome.loses_reply {
+            sim.count_node_fault("node.reply_lost", self.index, || {
                 format!("node {} does {kind} and its answer is lost", self.index)
             });
             if answer.is_ok() {
-                world.mark("a broadcast is taken and its answer lost");
+                sim.mark("a broadcast is taken and its answer lost");
             }
             return Err(NodeError::Timeout);
         }
@@ -138,7 +140,7 @@ impl Node for SimNode {
     }
 
     fn identity(&self) -> Answer<'_, Identity> {
-        let now_ms = self.world.now_ms();
+        let now_ms = self.sim.now_ms();
         Box::pin(self.call(IDENTITY, false, move |hive| {
             let is_foreign = now_ms < hive.nodes[self.index].foreign_until;
             let chain_id = if is_foreign { ChainId([7; 32]) } else { ChainId::MAINNET };
@@ -165,12 +167,12 @@ impl Node for SimNode {
     }
 
     fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
-        let now_ms = self.world.now_ms();
+        let now_ms = self.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
             return Box::pin(std::future::ready(Err(error)));
         }
-        let told = |hive: &Hive| {
+        let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
             if now_ms < node.down_until {
                 return Err(NodeError::Unreachable("connection refused".to_owned()));
@@ -180,16 +182,16 @@ impl Node for SimNode {
             Ok(block.map(|block| VirtualOperations { transfers: block.virtual_transfers(), ..Default::default() }))
         };
         // Nothing waits for these: each block is asked for once, and they are rare.
-        Box::pin(std::future::ready(told(&self.world.hive())))
+        Box::pin(std::future::ready(reported(&self.sim.hive())))
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
-        let now_ms = self.world.now_ms();
+        let now_ms = self.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
             return Box::pin(std::future::ready(Err(error)));
         }
-        let told = |hive: &Hive| {
+        let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
             if now_ms < node.down_until {
                 return Err(NodeError::Unreachable("connection refused".to_owned()));
@@ -202,7 +204,7 @@ impl Node for SimNode {
             Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
         };
         // Nothing waits for it either.
-        Box::pin(std::future::ready(told(&self.world.hive())))
+        Box::pin(std::future::ready(reported(&self.sim.hive())))
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
@@ -216,8 +218,8 @@ impl Node for SimNode {
                     name,
                     active: account.authorities.active.clone(),
                     balances: [
-                        Money::new(units(account.balance(Pot::Hive).units), Currency::Hive),
-                        Money::new(units(account.balance(Pot::Hbd).units), Currency::Hbd),
+                        Money::new(units(account.balance(BalanceKind::Hive).units), Currency::Hive),
+                        Money::new(units(account.balance(BalanceKind::Hbd).units), Currency::Hbd),
                     ],
                 })
                 .collect())
@@ -225,7 +227,7 @@ impl Node for SimNode {
     }
 
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
-        let (index, now_ms) = (self.index, self.world.now_ms());
+        let (index, now_ms) = (self.index, self.sim.now_ms());
         Box::pin(self.call(TRANSACTION, false, move |hive| {
             let state = &hive.nodes[index];
             let view = state.view.view(&hive.chain);
@@ -253,29 +255,29 @@ impl Node for SimNode {
         Box::pin(async move {
             let transaction = Transaction::parse(signed_json.as_bytes());
             let transaction = transaction.map_err(|error| NodeError::Unreadable(error.to_string()))?;
-            let tx_id = self.world.hive().id_of(&transaction);
-            self.world.alive().await;
-            self.world.observe(|observer| observer.broadcasts(tx_id));
-            self.world.event(Lane::Ledger, "broadcast", self.world.session_of_tx(tx_id), self.index as u64, || {
+            let tx_id = self.sim.hive().id_of(&transaction);
+            self.sim.alive().await;
+            self.sim.observe(|observer| observer.transaction_sent(tx_id));
+            self.sim.event(Lane::Ledger, "broadcast", self.sim.session_of_tx(tx_id), self.index as u64, || {
                 format!("the engine hands {tx_id} to node {}", self.index)
             });
             let index = self.index;
-            let world = Arc::clone(&self.world);
+            let sim = Arc::clone(&self.sim);
             self.call("broadcast_transaction", true, move |hive| {
                 // Whoever asks for no more than a node's word gets a liar's, too.
                 let view = hive.nodes[index].view.view(&hive.chain);
                 let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
                 // Others have the block that it refers to: this node is behind, or lies.
                 if refuses || !view.has_referred(&transaction) {
-                    world.observe(|observer| observer.refused_wrongly(tx_id, index));
+                    sim.observe(|observer| observer.refused_wrongly(tx_id, index));
                 }
                 let taken = match (refuses, swallows) {
                     (true, _) => Err(Refused::Expired),
                     (false, true) => Ok(()),
-                    (false, false) => hive.take(index, transaction, tx_id, world.now_ms()),
+                    (false, false) => hive.take(index, transaction, tx_id, sim.now_ms()),
                 };
                 let has_it = matches!(taken, Ok(()) | Err(Refused::Duplicate));
-                world.observe(|observer| observer.handed_to(tx_id, index, has_it));
+                sim.observe(|observer| observer.node_responded(tx_id, index, has_it));
                 taken.map_err(|refused| refusal(&refused))
             })
             .await
@@ -292,14 +294,14 @@ impl Node for SimNode {
     }
 
     fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
-        let now_ms = self.world.now_ms();
+        let now_ms = self.sim.now_ms();
         self.is_asked("get_market_history");
         if let Some(error) = self.refuses("get_market_history") {
             return Box::pin(std::future::ready(Err(error)));
         }
-        let hive = self.world.hive();
+        let hive = self.sim.hive();
         let (node, market) = (&hive.nodes[self.index], hive.chain.market());
-        let told = if now_ms < node.down_until {
+        let reported = if now_ms < node.down_until {
             Err(NodeError::Unreachable("connection refused".to_owned()))
         } else if now_ms < node.priceless_until {
             Ok(None)
@@ -307,7 +309,7 @@ impl Node for SimNode {
             Ok(HbdPrice::of_market(node.view.view(&hive.chain).price(), market, market))
         };
         // Nothing waits for it.
-        Box::pin(std::future::ready(told))
+        Box::pin(std::future::ready(reported))
     }
 }
 
@@ -337,9 +339,9 @@ impl NodeState {
 }
 
 impl Hive {
-    /// Says whether a node has heard of what waits for a block.
+    /// Returns whether a node has heard of what waits for a block.
     fn has_heard(&self, node: usize, tx_id: TxId, now_ms: u64) -> bool {
-        self.heard.get(&tx_id).is_none_or(|(taken_by, at_ms)| {
+        self.accepted_by.get(&tx_id).is_none_or(|(taken_by, at_ms)| {
             let later = GOSSIP_MS[usize::from(tx_id.0[node % tx_id.0.len()]) % GOSSIP_MS.len()];
             *taken_by == node || now_ms >= at_ms + later
         })
@@ -364,7 +366,7 @@ impl Hive {
             return Ok(());
         }
         self.chain.broadcast(transaction)?;
-        self.heard.entry(tx_id).or_insert((node, now_ms));
+        self.accepted_by.entry(tx_id).or_insert((node, now_ms));
         Ok(())
     }
 }

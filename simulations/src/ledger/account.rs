@@ -8,7 +8,7 @@ use engine::{
 
 /// Where an account keeps money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pot {
+pub enum BalanceKind {
     /// Liquid HIVE.
     Hive,
     /// Liquid HBD.
@@ -21,7 +21,7 @@ pub enum Pot {
     Vests,
 }
 
-impl Pot {
+impl BalanceKind {
     pub(super) const COUNT: usize = 5;
 
     /// Returns the liquid pot of an asset.
@@ -72,13 +72,13 @@ pub struct Account {
     pub updated: Timestamp,
     /// Whether it has resource credits; without them every broadcast of it is refused.
     pub has_rc: bool,
-    pub(super) balances: [i64; Pot::COUNT],
+    pub(super) balances: [i64; BalanceKind::COUNT],
 }
 
 impl Account {
     /// Returns what it holds in one pot.
     #[must_use]
-    pub const fn balance(&self, pot: Pot) -> Asset {
-        Asset { units: self.balances[pot as usize], symbol: pot.symbol() }
+    pub const fn balance(&self, kind: BalanceKind) -> Asset {
+        Asset { units: self.balances[kind as usize], symbol: kind.symbol() }
     }
 }

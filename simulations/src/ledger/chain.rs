@@ -19,7 +19,7 @@ use engine::{
 use crate::index::Index;
 
 use super::{
-    account::{Account, Pot},
+    account::{Account, BalanceKind},
     block::{Block, Included},
     evaluate::{Changes, State},
     genesis::Genesis,
@@ -192,8 +192,8 @@ impl Chain {
 
     /// Returns all there is of one pot.
     #[must_use]
-    pub fn supply(&self, pot: Pot) -> Asset {
-        Asset { units: self.state.supply[pot as usize], symbol: pot.symbol() }
+    pub fn supply(&self, kind: BalanceKind) -> Asset {
+        Asset { units: self.state.supply[kind as usize], symbol: kind.symbol() }
     }
 
     /// Returns the chain's id.
@@ -240,7 +240,7 @@ impl Chain {
         Ok(tx_id)
     }
 
-    /// Says whether a transaction would be taken, without taking it.
+    /// Returns whether a transaction would be taken, without taking it.
     ///
     /// # Errors
     /// [`Refused`], as it would be.
@@ -278,7 +278,7 @@ impl Chain {
         Ok((Included { pack: authorized.pack, id: authorized.tx_id, transaction }, changes))
     }
 
-    /// Says whether signatures and authority hold, for one packing (`verify_authority`).
+    /// Returns whether signatures and authority hold, for one packing (`verify_authority`).
     ///
     /// # Errors
     /// [`Refused`]; balances, expiration and reference block are not looked at.
@@ -292,7 +292,7 @@ impl Chain {
         Refused::from_refusal(refusal, |name| self.state.accounts.get(name).map(|account| account.authorities.clone()))
     }
 
-    /// Says whether a transaction is in a block or waits for one.
+    /// Returns whether a transaction is in a block or waits for one.
     #[must_use]
     pub fn is_known(&self, tx_id: TxId) -> bool {
         self.index.contains_key(&tx_id) || self.pending.iter().any(|pending| pending.included.id == tx_id)

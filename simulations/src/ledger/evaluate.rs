@@ -9,7 +9,7 @@ use engine::{
 };
 
 use super::{
-    account::{Account, Pot},
+    account::{Account, BalanceKind},
     block::VirtualOperation,
     refused::Refused,
 };
@@ -29,7 +29,7 @@ pub(super) struct State {
     pub(super) accounts: BTreeMap<AccountName, Account>,
     pub(super) schedule: Schedule,
     /// All there is of each pot.
-    pub(super) supply: [i64; Pot::COUNT],
+    pub(super) supply: [i64; BalanceKind::COUNT],
 }
 
 type Schedule = BTreeMap<ScheduleKey, Scheduled>;
@@ -58,9 +58,9 @@ impl Scheduled {
 /// What a transaction or a block changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Changes {
-    deltas: BTreeMap<(AccountName, Pot), i64>,
+    deltas: BTreeMap<(AccountName, BalanceKind), i64>,
     created: Vec<Account>,
-    burnt: [i64; Pot::COUNT],
+    burnt: [i64; BalanceKind::COUNT],
     /// The whole schedule as it becomes, if it changes.
     schedule: Option<Schedule>,
 }
@@ -77,8 +77,8 @@ impl Changes {
         self.schedule = later.schedule.or(self.schedule.take());
     }
 
-    fn delta(&self, account: &AccountName, pot: Pot) -> i64 {
-        self.deltas.get(&(*account, pot)).copied().unwrap_or(0)
+    fn delta(&self, account: &AccountName, kind: BalanceKind) -> i64 {
+        self.deltas.get(&(*account, kind)).copied().unwrap_or(0)
     }
 }
 
@@ -140,10 +140,10 @@ impl State {
     }
 
     fn adjust(&mut self, changes: &Changes, sign: i64) {
-        for ((name, pot), delta) in &changes.deltas {
+        for ((name, kind), delta) in &changes.deltas {
             let account = self.accounts.get_mut(name).expect("only accounts that exist are changed");
-            account.balances[*pot as usize] += sign * delta;
-            self.supply[*pot as usize] += sign * delta;
+            account.balances[*kind as usize] += sign * delta;
+            self.supply[*kind as usize] += sign * delta;
         }
     }
 }
@@ -162,20 +162,20 @@ impl Scope<'_> {
             Operation::Transfer(op) => {
                 let from = self.account(&op.from)?;
                 let to = self.account(&op.to)?;
-                let pot = Pot::liquid(op.amount.symbol);
-                self.debit(&from, pot, op.amount)?;
-                self.credit(&to, pot, op.amount.units);
+                let kind = BalanceKind::liquid(op.amount.symbol);
+                self.debit(&from, kind, op.amount)?;
+                self.credit(&to, kind, op.amount.units);
             }
             Operation::TransferToSavings(op) => {
                 let from = self.account(&op.from)?;
                 let to = self.account(&op.to)?;
-                self.debit(&from, Pot::liquid(op.amount.symbol), op.amount)?;
-                self.credit(&to, Pot::savings(op.amount.symbol), op.amount.units);
+                self.debit(&from, BalanceKind::liquid(op.amount.symbol), op.amount)?;
+                self.credit(&to, BalanceKind::savings(op.amount.symbol), op.amount.units);
             }
             Operation::TransferFromSavings(op) => {
                 let from = self.account(&op.from)?;
                 let to = self.account(&op.to)?;
-                self.debit(&from, Pot::savings(op.amount.symbol), op.amount)?;
+                self.debit(&from, BalanceKind::savings(op.amount.symbol), op.amount)?;
                 let due = self.now + SAVINGS_DELAY;
                 let scheduled = Scheduled::Savings { due, to, amount: op.amount, memo: op.memo.clone() };
                 self.put(ScheduleKey::Savings { from, request_id: op.request_id }, scheduled);
@@ -183,8 +183,8 @@ impl Scope<'_> {
             Operation::TransferToVesting(op) => {
                 let from = self.account(&op.from)?;
                 let to = if op.to.is_empty() { from } else { self.account(&op.to)? };
-                self.debit(&from, Pot::Hive, op.amount)?;
-                self.credit(&to, Pot::Vests, op.amount.units.saturating_mul(VESTS_PER_HIVE_UNIT));
+                self.debit(&from, BalanceKind::Hive, op.amount)?;
+                self.credit(&to, BalanceKind::Vests, op.amount.units.saturating_mul(VESTS_PER_HIVE_UNIT));
             }
             Operation::RecurrentTransfer(op) => self.agree(op)?,
             Operation::AccountCreate(op) => self.create(op)?,
@@ -210,10 +210,10 @@ impl Scope<'_> {
             self.remove(&key);
             return Ok(());
         }
-        let pot = Pot::liquid(op.amount.symbol);
-        let available = self.balance(&from, pot);
+        let kind = BalanceKind::liquid(op.amount.symbol);
+        let available = self.balance(&from, kind);
         if available < op.amount.units {
-            return Err(self.short(&from, pot, op.amount));
+            return Err(self.short(&from, kind, op.amount));
         }
         // An agreement that changes its pace begins it anew; another keeps its next date.
         let due = match before {
@@ -234,7 +234,7 @@ impl Scope<'_> {
         if self.account(&op.new_account_name).is_ok() {
             return Err(Refused::AccountExists { account: name });
         }
-        self.debit(&creator, Pot::Hive, op.fee)?;
+        self.debit(&creator, BalanceKind::Hive, op.fee)?;
         let (owner, active, posting) = (op.owner.clone(), op.active.clone(), op.posting.clone());
         let made_before = self.state.accounts.len() + self.done.created.len() + self.own.created.len();
         self.own.created.push(Account {
@@ -245,7 +245,7 @@ impl Scope<'_> {
             created: self.now,
             updated: self.now,
             has_rc: true,
-            balances: [0; Pot::COUNT],
+            balances: [0; BalanceKind::COUNT],
         });
         Ok(())
     }
@@ -255,7 +255,7 @@ impl Scope<'_> {
         self.remove(key);
         match (key, item) {
             (ScheduleKey::Savings { from, request_id }, Scheduled::Savings { to, amount, memo, .. }) => {
-                self.credit(&to, Pot::liquid(amount.symbol), amount.units);
+                self.credit(&to, BalanceKind::liquid(amount.symbol), amount.units);
                 let (from, request_id) = (*from, *request_id);
                 Some(VirtualOperation::FillTransferFromSavings { from, to, amount, request_id, memo })
             }
@@ -263,11 +263,11 @@ impl Scope<'_> {
                 ScheduleKey::Recurrent { from, to, .. },
                 Scheduled::Recurrent { due, amount, memo, recurrence, remaining, failures },
             ) => {
-                let pot = Pot::liquid(amount.symbol);
-                let paid = self.debit(from, pot, amount).is_ok();
+                let kind = BalanceKind::liquid(amount.symbol);
+                let paid = self.debit(from, kind, amount).is_ok();
                 let (remaining, failures) = (remaining - 1, if paid { 0 } else { failures + 1 });
                 if paid {
-                    self.credit(to, pot, amount.units);
+                    self.credit(to, kind, amount.units);
                 }
                 if remaining > 0 && failures < MAX_FAILURES {
                     let due = due + hours(recurrence);
@@ -300,29 +300,29 @@ impl Scope<'_> {
         if created || self.state.accounts.contains_key(&parsed) { Ok(parsed) } else { Err(unknown()) }
     }
 
-    fn balance(&self, account: &AccountName, pot: Pot) -> i64 {
-        let before = self.state.accounts.get(account).map_or(0, |account| account.balances[pot as usize]);
-        before + self.done.delta(account, pot) + self.own.delta(account, pot)
+    fn balance(&self, account: &AccountName, kind: BalanceKind) -> i64 {
+        let before = self.state.accounts.get(account).map_or(0, |account| account.balances[kind as usize]);
+        before + self.done.delta(account, kind) + self.own.delta(account, kind)
     }
 
-    fn short(&self, account: &AccountName, pot: Pot, required: Asset) -> Refused {
-        let available = Asset { units: self.balance(account, pot), symbol: pot.symbol() };
+    fn short(&self, account: &AccountName, kind: BalanceKind, required: Asset) -> Refused {
+        let available = Asset { units: self.balance(account, kind), symbol: kind.symbol() };
         Refused::Funds { account: *account, required, available }
     }
 
-    fn debit(&mut self, account: &AccountName, pot: Pot, amount: Asset) -> Result<(), Refused> {
-        if self.balance(account, pot) < amount.units {
-            return Err(self.short(account, pot, amount));
+    fn debit(&mut self, account: &AccountName, kind: BalanceKind, amount: Asset) -> Result<(), Refused> {
+        if self.balance(account, kind) < amount.units {
+            return Err(self.short(account, kind, amount));
         }
-        *self.own.deltas.entry((*account, pot)).or_default() -= amount.units;
+        *self.own.deltas.entry((*account, kind)).or_default() -= amount.units;
         Ok(())
     }
 
-    fn credit(&mut self, account: &AccountName, pot: Pot, units: i64) {
+    fn credit(&mut self, account: &AccountName, kind: BalanceKind, units: i64) {
         if account.as_str() == BURNT {
-            self.own.burnt[pot as usize] += units;
+            self.own.burnt[kind as usize] += units;
         } else {
-            *self.own.deltas.entry((*account, pot)).or_default() += units;
+            *self.own.deltas.entry((*account, kind)).or_default() += units;
         }
     }
 

@@ -11,7 +11,7 @@ use engine::{
 };
 
 use super::{
-    account::{Account, Pot},
+    account::{Account, BalanceKind},
     block::Included,
     chain::Chain,
     genesis::Genesis,
@@ -109,7 +109,7 @@ impl Chain {
         self.settle();
     }
 
-    /// Says whether finality is held.
+    /// Returns whether finality is held.
     #[must_use]
     pub const fn is_irreversibility_held(&self) -> bool {
         self.irreversibility_held
@@ -120,7 +120,7 @@ impl Chain {
         self.transactions_held = held;
     }
 
-    /// Says whether transactions are left out of blocks.
+    /// Returns whether transactions are left out of blocks.
     #[must_use]
     pub const fn are_transactions_held(&self) -> bool {
         self.transactions_held
@@ -167,7 +167,7 @@ impl Chain {
             created: now,
             updated: now,
             has_rc: true,
-            balances: [0; Pot::COUNT],
+            balances: [0; BalanceKind::COUNT],
         });
         account.authorities = authorities;
         account.memo_key = memo_key;
@@ -179,14 +179,14 @@ impl Chain {
     /// Gives an account money out of nothing (or takes it, down to 0). Returns `false`, if there is no such account.
     pub fn grant(&mut self, name: &AccountName, currency: Currency, units: i64) -> bool {
         let Some(account) = self.state.accounts.get_mut(name) else { return false };
-        let pot = match currency {
-            Currency::Hive => Pot::Hive,
-            Currency::Hbd => Pot::Hbd,
+        let kind = match currency {
+            Currency::Hive => BalanceKind::Hive,
+            Currency::Hbd => BalanceKind::Hbd,
         };
-        let balance = &mut account.balances[pot as usize];
+        let balance = &mut account.balances[kind as usize];
         let units = units.max(-*balance);
         *balance = balance.saturating_add(units);
-        self.state.supply[pot as usize] = self.state.supply[pot as usize].saturating_add(units);
+        self.state.supply[kind as usize] = self.state.supply[kind as usize].saturating_add(units);
         self.record(Record::Grant { name: name.to_string(), currency, units });
         true
     }

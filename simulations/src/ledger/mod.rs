@@ -25,7 +25,7 @@ mod node;
 mod record;
 mod refused;
 
-pub use account::{Account, Pot};
+pub use account::{Account, BalanceKind};
 pub use block::{Block, Included, VirtualOperation};
 pub use chain::{Chain, Status};
 pub use engine::hive::Role;

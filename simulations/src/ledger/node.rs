@@ -183,13 +183,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Says whether a broadcast is thrown away though it is accepted.
+    /// Returns whether a broadcast is thrown away though it is accepted.
     #[must_use]
     pub const fn swallows_broadcasts(&self) -> bool {
         matches!(self.node.lie, Some(Lie::SwallowBroadcasts))
     }
 
-    /// Says whether a broadcast is refused though the chain would take it.
+    /// Returns whether a broadcast is refused though the chain would take it.
     #[must_use]
     pub const fn refuses_broadcasts(&self) -> bool {
         matches!(self.node.lie, Some(Lie::RefuseBroadcasts))
@@ -204,18 +204,18 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Says whether it has another block there than the chain.
+    /// Returns whether it has another block there than the chain.
     fn is_apart(&self, number: u32) -> bool {
         self.node.branch_from.is_some_and(|from| number > from.max(self.chain.irreversible_num()))
     }
 
-    /// Says whether it shows a block as the chain has it.
+    /// Returns whether it shows a block as the chain has it.
     #[must_use]
     pub fn shows_as_it_is(&self, number: u32) -> bool {
         number <= self.last() && !self.is_apart(number)
     }
 
-    /// Says whether it has the block that a transaction refers to, if the chain has it.
+    /// Returns whether it has the block that a transaction refers to, if the chain has it.
     #[must_use]
     pub fn has_referred(&self, transaction: &Transaction) -> bool {
         let numbers = (self.last() + 1..=self.chain.head().number())

@@ -14,7 +14,7 @@ impl Observer {
                 Some(record.payment),
             );
         }
-        let carried = Carried {
+        let delivery_state = DeliveryState {
             event: record.id,
             payment: record.payment,
             attempts: 0,
@@ -24,13 +24,13 @@ impl Observer {
             scheduled_ms: self.now_ms,
             is_delivered: false,
         };
-        self.deliveries.extend(record.delivery.map(|delivery| (delivery, carried)));
+        self.deliveries.extend(record.delivery.map(|delivery| (delivery, delivery_state)));
         self.events.insert(record.id, record);
     }
 
-    /// Notes that an event is sent once more, beside what became of it before.
+    /// Records that an event is sent once more, beside what became of it before.
     pub(super) fn redelivery_written(&mut self, delivery: &Delivery) {
-        let carried = Carried {
+        let delivery_state = DeliveryState {
             event: delivery.event,
             payment: delivery.payment,
             attempts: 0,
@@ -40,36 +40,36 @@ impl Observer {
             scheduled_ms: self.now_ms,
             is_delivered: false,
         };
-        self.deliveries.insert(delivery.id, carried);
+        self.deliveries.insert(delivery.id, delivery_state);
     }
 
-    /// Notes that a delivery that was not taken begins its schedule again.
+    /// Records that a delivery that was not taken begins its schedule again.
     pub(super) fn replay_written(&mut self, delivery: DeliveryId, at: Timestamp) {
-        let Some(carried) = self.deliveries.get_mut(&delivery) else { return };
-        carried.due_at = Some(at);
-        carried.schedule_from = carried.attempts;
-        carried.scheduled_ms = self.now_ms;
-        if carried.is_delivered {
-            let (text, payment) = (format!("{delivery} was taken and begins again"), carried.payment);
+        let Some(delivery_state) = self.deliveries.get_mut(&delivery) else { return };
+        delivery_state.due_at = Some(at);
+        delivery_state.schedule_from = delivery_state.attempts;
+        delivery_state.scheduled_ms = self.now_ms;
+        if delivery_state.is_delivered {
+            let (text, payment) = (format!("{delivery} was taken and begins again"), delivery_state.payment);
             self.violate("delivered-is-delivered", text, Some(payment));
         }
     }
 
     pub(super) fn attempt_written(&mut self, delivery: &Delivery, attempt: &Attempt) {
-        let Some(carried) = self.deliveries.get(&delivery.id).cloned() else { return };
-        self.ask(Some(carried.payment), |observer, check| match check {
-            Check::Attempt(check) => Some(check(&Attempted { before: &carried, attempt, observer })),
+        let Some(delivery_state) = self.deliveries.get(&delivery.id).cloned() else { return };
+        self.ask(Some(delivery_state.payment), |observer, check| match check {
+            Check::Attempt(check) => Some(check(&Attempted { before: &delivery_state, attempt, observer })),
             _ => None,
         });
-        self.answered.remove(&(delivery.id, attempt.number));
-        self.latency.attempted(carried.payment, self.now_ms);
+        self.receiver_responses.remove(&(delivery.id, attempt.number));
+        self.latency.attempted(delivery_state.payment, self.now_ms);
         self.endpoints.entry(delivery.merchant).or_default().note(delivery, attempt);
-        if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
-            carried.attempts += 1;
-            carried.due_at = attempt.next_attempt_at;
-            carried.scheduled_ms = self.now_ms;
-            carried.is_delivered = attempt.outcome.is_success();
-            if carried.due_at.is_none() && !carried.is_delivered {
+        if let Some(delivery_state) = self.deliveries.get_mut(&delivery.id) {
+            delivery_state.attempts += 1;
+            delivery_state.due_at = attempt.next_attempt_at;
+            delivery_state.scheduled_ms = self.now_ms;
+            delivery_state.is_delivered = attempt.outcome.is_success();
+            if delivery_state.due_at.is_none() && !delivery_state.is_delivered {
                 self.marks.push("a delivery is given up");
             }
         }

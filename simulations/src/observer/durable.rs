@@ -15,13 +15,13 @@ macro_rules! durable {
                 Durable { $($field: self.$field.clone(),)* }
             }
 
-            /// Notes that the store is as it was at that moment.
+            /// Records that the store is as it was at that moment.
             pub fn restored(&mut self, durable: Durable) {
                 self.forgets_claims(&durable);
                 $(self.$field = durable.$field;)*
-                self.maybe.clear();
-                self.posting.clear();
-                self.answered.clear();
+                self.unknown_commits.clear();
+                self.posts_in_flight.clear();
+                self.receiver_responses.clear();
                 self.dirty = self.payments.keys().copied().collect();
             }
         }
@@ -36,7 +36,7 @@ durable! {
     books: BTreeMap<Timestamp, Day>,
     events: Index<EventId, EventRecord>,
     event_seqs: BTreeMap<MerchantId, u64>,
-    deliveries: Index<DeliveryId, Carried>,
+    deliveries: Index<DeliveryId, DeliveryState>,
     claims: Index<TxId, ClaimRecord>,
     nonces: Index<(AccountName, String), TxId>,
     cursor: Option<Cursor>,
@@ -45,13 +45,13 @@ durable! {
     credited: Index<(TxId, u32), PaymentId>,
     assignments: BTreeMap<(TxId, u32), PaymentId>,
     assignments_by_hand: BTreeSet<(TxId, u32)>,
-    shown: BTreeMap<TxId, Showings>,
+    shown: BTreeMap<TxId, Presentations>,
     sold: BTreeMap<TxId, Sold>,
-    told: IndexSet<TxId>,
-    let_go: IndexSet<TxId>,
+    reported: IndexSet<TxId>,
+    released_claims: IndexSet<TxId>,
     accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
-    pointed_ms: BTreeMap<MerchantId, u64>,
-    elsewhere: BTreeSet<PaymentId>,
+    endpoint_set_ms: BTreeMap<MerchantId, u64>,
+    other_engine: BTreeSet<PaymentId>,
     hbd_read: [u64; 2],
     endpoints: BTreeMap<MerchantId, EndpointSeen>,
     remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
@@ -60,10 +60,12 @@ durable! {
 }
 
 impl Observer {
-    /// Notes the claims that the store knew until now and will not know: they were broadcast, unless they were refused.
+    /// Records the claims that the store knew until now and will not know: they were broadcast, unless they were refused.
     fn forgets_claims(&mut self, durable: &Durable) {
         let is_lost = |tx_id: &&TxId| {
-            !durable.claims.contains_key(*tx_id) && !self.refused.contains(*tx_id) && !self.let_go.contains(*tx_id)
+            !durable.claims.contains_key(*tx_id)
+                && !self.refused.contains(*tx_id)
+                && !self.released_claims.contains(*tx_id)
         };
         let lost: Vec<TxId> = self.claims.keys().filter(is_lost).copied().collect();
         self.forgotten.extend(lost);

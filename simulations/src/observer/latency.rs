@@ -1,4 +1,4 @@
-//! How long whoever waits has to: bounds in worlds where nothing excuses more.
+//! How long whoever waits has to: bounds in simulations where nothing excuses more.
 
 use super::*;
 
@@ -19,12 +19,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Notes that a claim was let go of.
-    pub fn lets_go(&mut self, tx_id: TxId, now_ms: u64) {
+    /// Records that a claim was let go of.
+    pub fn claim_released(&mut self, tx_id: TxId, now_ms: u64) {
         self.let_go_ms.insert(tx_id, now_ms);
     }
 
-    /// Notes a recorded attempt.
+    /// Records a recorded attempt.
     pub fn attempted(&mut self, payment: PaymentId, now_ms: u64) {
         self.attempted_ms.insert(payment, now_ms);
     }
@@ -41,9 +41,9 @@ impl Observer {
             let is_wallets = !self.claims.contains_key(&credit.tx_id)
                 && !self.assignments.contains_key(&(credit.tx_id, credit.op_in_tx));
             let Some(block) = credit.block.filter(|_| is_new && is_wallets) else { continue };
-            let made_ms = block.time.millis().saturating_sub(crate::world::EPOCH_SECONDS * 1_000).max(stored_ms);
+            let made_ms = block.time.millis().saturating_sub(crate::simulation::EPOCH_SECONDS * 1_000).max(stored_ms);
             let took_ms = self.now_ms.saturating_sub(made_ms);
-            if took_ms > bound_ms && !self.is_spoiled(after) && !self.elsewhere.contains(&after.id) {
+            if took_ms > bound_ms && !self.is_affected_by_damage(after) && !self.other_engine.contains(&after.id) {
                 let text = format!("{} was noted {took_ms} ms after its block", credit.tx_id);
                 self.violate("transfers-are-sighted-promptly", text, Some(after.id));
             } else {
@@ -54,14 +54,15 @@ impl Observer {
 
     /// Looks how long an event took to its endpoint.
     pub(super) fn posted(&mut self, delivery: DeliveryId, attempt: u32) {
-        let Some(carried) = self.deliveries.get(&delivery).filter(|_| self.prompt_ms.is_some() && attempt == 1) else {
+        let Some(delivery_state) = self.deliveries.get(&delivery).filter(|_| self.prompt_ms.is_some() && attempt == 1)
+        else {
             return;
         };
-        let Some(known) = self.payments.get(&carried.payment) else { return };
-        let pointed_ms = self.pointed_ms.get(&known.payment.merchant).copied().unwrap_or(0);
-        let attempted_ms = self.latency.attempted_ms.get(&carried.payment).copied().unwrap_or(0);
-        let since_ms = carried.scheduled_ms.max(pointed_ms).max(attempted_ms);
-        let (took_ms, payment) = (self.now_ms.saturating_sub(since_ms), carried.payment);
+        let Some(known) = self.payments.get(&delivery_state.payment) else { return };
+        let endpoint_set_ms = self.endpoint_set_ms.get(&known.payment.merchant).copied().unwrap_or(0);
+        let attempted_ms = self.latency.attempted_ms.get(&delivery_state.payment).copied().unwrap_or(0);
+        let since_ms = delivery_state.scheduled_ms.max(endpoint_set_ms).max(attempted_ms);
+        let (took_ms, payment) = (self.now_ms.saturating_sub(since_ms), delivery_state.payment);
         if took_ms > WEBHOOK_MS && !self.was_damaged {
             self.violate("webhooks-go-out-at-once", format!("{delivery} is sent after {took_ms} ms"), Some(payment));
         } else {
@@ -71,7 +72,7 @@ impl Observer {
 
     /// Looks how long an agent that began to wait at `begun_ms` waited for what was decided about its payment: that it is
     /// settled, or that its claim was let go of.
-    pub fn hears_of(&mut self, payment: PaymentId, tx_id: TxId, is_settled: bool, begun_ms: u64) {
+    pub fn settlement_responded(&mut self, payment: PaymentId, tx_id: TxId, is_settled: bool, begun_ms: u64) {
         let decided_ms = if is_settled {
             self.latency.written_ms.get(&payment).copied()
         } else {

@@ -30,13 +30,13 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Says whether a transfer is the proof of an account, and so no payment.
+    /// Returns whether a transfer is the proof of an account, and so no payment.
     #[must_use]
     pub fn is_proof(transfer: &Transfer) -> bool {
         transfer.from == transfer.to && transfer.memo.starts_with("Merchant ")
     }
 
-    /// Notes a proof on the chain.
+    /// Records a proof on the chain.
     pub fn is_final(&mut self, transfer: &Transfer) {
         self.transfers.insert((transfer.from, transfer.memo.clone()));
     }
@@ -47,28 +47,28 @@ impl Proofs {
         self.replaced.clone()
     }
 
-    /// Notes that an account gets other keys; returns how often it did.
+    /// Records that an account gets other keys; returns how often it did.
     pub fn replaces_keys(&mut self, account: AccountName) -> u32 {
         let replaced = self.replaced.entry(account).or_default();
         *replaced += 1;
         *replaced
     }
 
-    /// Notes a challenge that was handed out; `before` is what [`Proofs::keys`] was when it was requested.
+    /// Records a challenge that was handed out; `before` is what [`Proofs::keys`] was when it was requested.
     pub fn challenges(&mut self, memo: String, owner: Owner, before: &BTreeMap<AccountName, u32>) {
         self.challenges.insert(memo, owner);
         self.gives(owner, before);
     }
 
-    /// Notes that the operator is asked to vouch for an account.
-    pub fn vouches(&mut self, owner: Owner) {
+    /// Records that the operator is asked to vouch for an account.
+    pub fn operator_verifies(&mut self, owner: Owner) {
         self.vouched.insert(owner);
         let now = self.keys();
         self.gives(owner, &now);
     }
 
-    /// Notes that the operator has vouched.
-    pub fn has_vouched(&mut self, owner: Owner) {
+    /// Records that the operator has vouched.
+    pub fn operator_verified(&mut self, owner: Owner) {
         let now = self.keys();
         self.gives(owner, &now);
     }
@@ -100,7 +100,7 @@ impl Proofs {
 }
 
 impl Observer {
-    /// Notes what a merchant that is written says of its accounts.
+    /// Records what a merchant that is written says of its accounts.
     pub(super) fn ownership_written(&mut self, merchant: &Merchant) {
         let before = self.merchants.get(&merchant.id);
         if before.is_some_and(|before| {
@@ -150,7 +150,7 @@ impl Observer {
         }
     }
 
-    /// Notes that a merchant was shown unmatched transfers.
+    /// Records that a merchant was shown unmatched transfers.
     pub fn reads_unmatched(&mut self, merchant: &Merchant, rows: &[Unmatched]) {
         let account = merchant.hive_account;
         let durable = self.merchants.get(&merchant.id);
@@ -167,7 +167,7 @@ impl Observer {
         }
     }
 
-    /// Notes that a merchant decided about money of an account; `before` is what [`Proofs::keys`] was when it asked to.
+    /// Records that a merchant decided about money of an account; `before` is what [`Proofs::keys`] was when it asked to.
     pub fn decides(&mut self, merchant: MerchantId, account: &AccountName, before: &BTreeMap<AccountName, u32>) {
         let given = self.proofs.given_under.get(&(merchant, *account));
         let mut under = self.proofs.under(account, before);

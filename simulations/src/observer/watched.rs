@@ -22,7 +22,7 @@ struct Account {
 }
 
 impl Watched {
-    /// Notes that a merchant has an account.
+    /// Records that a merchant has an account.
     pub fn has(&mut self, account: AccountName, since: Timestamp, scanned: u32) {
         let known = self.0.entry(account).or_insert_with(|| Account { since, ..Account::default() });
         if let Some((_, until @ None)) = known.gaps.last_mut() {
@@ -31,12 +31,12 @@ impl Watched {
         }
     }
 
-    /// Notes that a merchant left an account.
+    /// Records that a merchant left an account.
     pub fn left(&mut self, account: AccountName, now_ms: u64) {
         self.0.entry(account).or_default().left_ms = Some(now_ms);
     }
 
-    /// Notes that nobody has had an account for long enough; says whether it was.
+    /// Records that nobody has had an account for long enough; says whether it was.
     pub fn ends(&mut self, account: AccountName, now_ms: u64, scanned: u32) -> bool {
         let Some(known) = self.0.get_mut(&account) else { return false };
         known.gaps.push((scanned, None));
@@ -44,7 +44,7 @@ impl Watched {
         known.left_ms.is_some_and(|left_ms| u128::from(now_ms - left_ms) >= month_ms)
     }
 
-    /// Says whether a transfer to it must be kept, if it is in this block; none where both are right.
+    /// Returns whether a transfer to it must be kept, if it is in this block; none where both are right.
     #[must_use]
     pub fn is_kept(&self, account: &AccountName, block_num: u32) -> Option<bool> {
         let Some(known) = self.0.get(account) else { return Some(false) };

@@ -1,4 +1,4 @@
-//! The page of a run: what broke in words, swim lanes on virtual time, the story, and the tables. The page of a campaign.
+//! The page of a run: what broke in words, swim lanes on virtual time, the trace, and the tables. The page of a campaign.
 
 use super::*;
 use crate::trace::Lane;
@@ -22,7 +22,7 @@ const LANES: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive c
     <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
     <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started.";
 
-/// Writes a self-contained page: what broke, swim lanes on virtual time, the story in words, and the tables.
+/// Writes a self-contained page: what broke, swim lanes on virtual time, the trace in words, and the tables.
 #[must_use]
 pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> String {
     let mut out = String::new();
@@ -60,7 +60,7 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     );
     let shown = shown(script, outcome);
     lanes(&mut out, script, &shown, outcome);
-    story_table(&mut out, script, &shown, outcome);
+    trace_table(&mut out, script, &shown, outcome);
     faults_and_marks(&mut out, &outcome.faults, &outcome.marks);
     invariants(&mut out, &outcome.passes, outcome.violation.as_ref().map(|violation| violation.invariant));
     out.push_str("</html>\n");
@@ -108,7 +108,7 @@ const MOST: usize = 160;
 
 /// Returns the lines worth a place, those that say the same one after the other as one: of the broken session, of what may
 /// be why, and the faults around it; without a broken session, of every session and of the process.
-fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<Told<'a>> {
+fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<RepeatedLine<'a>> {
     // A call of a node fails every few seconds: it matters when something happened to the session.
     let is_usual = |line: &Line| matches!(line.kind, "node.call_fails" | "cursor" | "block");
     let Some(violation) = &outcome.violation else {
@@ -130,9 +130,9 @@ fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<Told<'a>> {
 }
 
 /// Says what a line says, with how often it did.
-fn said(script: &Script, told: &Told<'_>) -> String {
-    let again = if told.times > 1 { format!(" ({} times)", told.times) } else { String::new() };
-    format!("{}{again}", named(script, &told.line.text))
+fn said(script: &Script, repeated: &RepeatedLine<'_>) -> String {
+    let again = if repeated.times > 1 { format!(" ({} times)", repeated.times) } else { String::new() };
+    format!("{}{again}", named(script, &repeated.line.text))
 }
 
 /// How wide the names of the lanes are; they stay while the picture is scrolled.
@@ -155,7 +155,7 @@ impl Axis {
             };
             at.push((moment, x));
         }
-        // A short story fills the page.
+        // A short trace fills the page.
         let end = at.last().map_or(0, |(_, x)| *x);
         let (from, room) = (20, WIDTH - NAMES - 80);
         if end > from && end - from < room {
@@ -171,9 +171,9 @@ impl Axis {
     }
 }
 
-fn lanes(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcome) {
+fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
     let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
-    let axis = Axis::of(shown.iter().map(|told| told.line.at_ms).chain(last_ms));
+    let axis = Axis::of(shown.iter().map(|repeated| repeated.line.at_ms).chain(last_ms));
     let lanes = Lane::ALL.len() as u64;
     let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + lanes * LANE_HEIGHT);
     let _ = write!(
@@ -198,9 +198,9 @@ fn lanes(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcom
     }
     bands(out, script, shown, &axis, outcome);
     let mut labelled = 0;
-    for (number, (told, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
-        let line = told.line;
-        let hover = escape(&format!("{} {}", show_ms(*at_ms), said(script, told)));
+    for (number, (repeated, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
+        let line = repeated.line;
+        let hover = escape(&format!("{} {}", show_ms(*at_ms), said(script, repeated)));
         let lane = Lane::ALL.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
         let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
         if matches!(line.kind, "dead" | "boot" | "heal") {
@@ -236,15 +236,15 @@ fn lanes(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcom
 }
 
 /// Draws the state of the broken session, or of the first one, as a band.
-fn bands(out: &mut String, script: &Script, shown: &[Told<'_>], axis: &Axis, outcome: &Outcome) {
+fn bands(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], axis: &Axis, outcome: &Outcome) {
     let lane = Lane::ALL.iter().position(|lane| *lane == Lane::Session).unwrap_or(0) as u64;
     let broken = outcome.violation.as_ref().and_then(|violation| violation.session);
-    let Some(session) = broken.or_else(|| shown.iter().find_map(|told| told.line.session)) else { return };
-    let states = shown.iter().zip(&axis.0).filter(|(told, _)| told.line.session == Some(session)).filter_map(
-        |(told, (_, x))| {
-            let state = match told.line.kind {
+    let Some(session) = broken.or_else(|| shown.iter().find_map(|repeated| repeated.line.session)) else { return };
+    let states = shown.iter().zip(&axis.0).filter(|(repeated, _)| repeated.line.session == Some(session)).filter_map(
+        |(repeated, (_, x))| {
+            let state = match repeated.line.kind {
                 "created" => Some("pending"),
-                "stored" => state_in(&told.line.text),
+                "stored" => state_in(&repeated.line.text),
                 _ => None,
             };
             state.map(|state| (*x, state))
@@ -272,10 +272,10 @@ fn state_in(text: &str) -> Option<&'static str> {
     engine::payment::State::parse(word).map(engine::payment::State::as_str)
 }
 
-fn story_table(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcome) {
+fn trace_table(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
     out.push_str("<h2>The story in words</h2><table><tr><th><th>time<th>who<th>session<th>what</tr>");
-    for (number, told) in shown.iter().enumerate() {
-        let line = told.line;
+    for (number, repeated) in shown.iter().enumerate() {
+        let line = repeated.line;
         let class = if line.is_fault { " class=fault" } else { "" };
         let session = line.session.map_or(String::new(), |session| {
             let name = usize::try_from(session).ok().and_then(|number| script.names.get(number));
@@ -287,7 +287,7 @@ fn story_table(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &
             "<tr{class} id=s{number}><td class=n>{number}<td class=n>{}<td>{}<td>{session}<td>{}</tr>",
             show_ms(line.at_ms),
             line.lane.word(),
-            escape(&said(script, told))
+            escape(&said(script, repeated))
         );
     }
     if let Some(violation) = &outcome.violation {

@@ -1,0 +1,483 @@
+//! Payers, agents and merchants at work: each step of a script becomes a transfer on the chain or a call to the engine,
+//! which may be slow, refused, or never answered.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use actors::{Engine, EngineError, Target, X402Error, X402Request};
+use engine::{
+    account::AccountName,
+    fields::MetadataValue,
+    hive::Transaction,
+    idempotency::IdempotencyKey,
+    ids::{MerchantId, PaymentId, SlugToken},
+    ledger::{TxId, memo_of},
+    merchant::{Merchant, Registration, Update},
+    money::{Currency, Money},
+    payment::{Canceller, Draft, FeeMode, Payment},
+    x402::{PaymentPayload, Reason, Requirements, Version},
+};
+use storage::Handling;
+
+use self::{
+    agents::settle,
+    other_engine::{create_elsewhere, hand_over},
+    ownership::act_on_ownership,
+    sellers::{Purchase, facilitate, purchase},
+    session_actions::act_on_session,
+    wallets::{Agreement, pay, pay_again},
+};
+use crate::{
+    hive::Hive,
+    observer::Response,
+    receivers::{name_of, url_of},
+    script::{Action, AgentBehavior, Memo, MerchantChange},
+    simulation::{RequiredOutcome, Simulation},
+    trace::Lane,
+};
+
+mod agents;
+mod facade;
+mod other_engine;
+mod ownership;
+mod payloads;
+pub(crate) mod responses;
+mod sellers;
+mod session_actions;
+mod wallets;
+
+/// How often a step is tried that somebody would try again.
+const MAX_TRIES: u32 = 25;
+/// How often an agent asks for the outcome of one payment.
+const MAX_REQUESTS: u32 = 60;
+/// An account with next to nothing.
+pub(crate) const POOR: &str = "poor.agent";
+/// An account whose money is spent when it is paid with.
+pub(crate) const SPENDER: &str = "spender.agent";
+/// Who is paid through other servers.
+pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
+
+/// An account that nobody pays and no merchant has.
+const SOMEBODY: &str = "somebody.else";
+
+/// What the people of a simulation know.
+#[derive(Default)]
+pub(crate) struct ClientState {
+    pub(crate) sessions: BTreeMap<u32, Session>,
+    pub(crate) merchants: BTreeMap<usize, Shop>,
+    payloads: BTreeMap<(u32, usize), Payload>,
+    facilitated: BTreeMap<u32, PaymentPayload>,
+    /// What was made for sellers' resources: by whom, and the transaction.
+    visits: BTreeMap<u32, (String, Transaction)>,
+    /// Sessions of another engine that are not in the store here.
+    other_engine: BTreeMap<u32, Payment>,
+    /// Calls that have not been answered.
+    calls: BTreeMap<u64, (Action, u32)>,
+    next_call: u64,
+    pub(crate) settled: u64,
+}
+
+/// A session as its customer knows it.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) id: PaymentId,
+    merchant: MerchantId,
+    slug: SlugToken,
+    pay_to: AccountName,
+    amount: Money,
+    fee: Option<(String, u64)>,
+}
+
+/// A merchant as it knows itself.
+#[derive(Clone)]
+pub(crate) struct Shop {
+    id: MerchantId,
+    api_key: String,
+    uses_other_account: bool,
+}
+
+/// An agent's payment for one session.
+#[derive(Clone)]
+struct Payload {
+    payload: PaymentPayload,
+    tx_id: TxId,
+    from: String,
+    behavior: AgentBehavior,
+    /// Whether it pays less than is asked for.
+    owes: bool,
+}
+
+/// Returns the account of a payer.
+pub(crate) fn payer(number: usize) -> String {
+    format!("payer-{}", char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)))
+}
+
+/// Returns the account of an agent.
+pub(crate) fn agent(number: usize) -> String {
+    format!("agent-{}", char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)))
+}
+
+/// Returns an account of a merchant.
+pub(crate) fn account(merchant: usize, other: bool) -> String {
+    format!("{}-{}", if other { "else" } else { "shop" }, char::from(b'a' + u8::try_from(merchant % 26).unwrap_or(0)))
+}
+
+impl Session {
+    fn of(payment: &Payment) -> Self {
+        let fee = match &payment.quote.fee_mode {
+            FeeMode::Invoice => None,
+            FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
+        };
+        let Payment { id, merchant, slug, pay_to, amount, .. } = *payment;
+        Self { id, merchant, slug, pay_to, amount, fee }
+    }
+}
+
+impl ClientState {
+    /// Forgets the sessions that the engine does not know any more.
+    pub(crate) fn forget_all_but(&mut self, known: &[PaymentId]) {
+        self.sessions.retain(|_, session| known.contains(&session.id));
+    }
+
+    /// Takes the calls that a dead process will never answer.
+    pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
+        std::mem::take(&mut self.calls).into_values().collect()
+    }
+}
+
+/// Does a step; `gateway` is none while the engine is down.
+pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
+    if tries > MAX_TRIES {
+        sim.event(Lane::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
+        return;
+    }
+    match &action {
+        Action::Pay { session, payer, units, currency, memo } => {
+            pay(sim, *session, *payer, Money::new(*units, *currency), *memo, &action, tries);
+        }
+        Action::PayAgain { session, payer, units, currency, every_hours, times } => {
+            let agreement = Agreement {
+                payer: *payer,
+                money: Money::new(*units, *currency),
+                every_hours: *every_hours,
+                times: *times,
+            };
+            pay_again(sim, *session, &agreement, &action, tries);
+        }
+        Action::Inject(injection) => sim.inject(injection),
+        _ => call(sim, engine, action, tries),
+    }
+}
+
+/// Calls the engine beside everything else.
+fn call(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
+    let Some(engine) = engine.cloned() else {
+        sim.act_later(2_000, action, tries + 1);
+        return;
+    };
+    let number = {
+        let mut clients = sim.clients();
+        clients.next_call += 1;
+        let number = clients.next_call;
+        clients.calls.insert(number, (action.clone(), tries));
+        number
+    };
+    let sim = Arc::clone(sim);
+    tokio::spawn(async move {
+        sim.sleep(sim.client_wait_ms()).await;
+        let through = match sim.endpoint() {
+            Some(endpoint) => facade::call(&sim, &endpoint, &engine, &action).await,
+            None => None,
+        };
+        let again = match &action {
+            _ if through.is_some() => through.unwrap_or(Again::No),
+            Action::Create { session, merchant, units, currency, lifetime_seconds } => {
+                let money = Money::new(*units, *currency);
+                create(&sim, &engine, *session, *merchant, money, *lifetime_seconds).await
+            }
+            Action::Cancel { session, by_merchant } => cancel(&sim, &engine, *session, *by_merchant).await,
+            Action::Assign { session } => assign(&sim, &engine, *session).await,
+            Action::ActOnSession { session, action } => act_on_session(&sim, &engine, *session, *action).await,
+            Action::Settle { session, agent, behavior } => settle(&sim, &engine, *session, *agent, *behavior).await,
+            Action::Facilitate { agent, resource, units } => facilitate(&sim, &engine, *agent, *resource, *units).await,
+            Action::Purchase { agent, resource, shown, seller, key, units } => {
+                let (agent, resource, shown, units) = (*agent, *resource, *shown, *units);
+                purchase(&sim, &engine, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await
+            }
+            Action::ChangeMerchant { merchant, change } => change_merchant(&sim, &engine, *merchant, *change).await,
+            Action::Ownership { merchant, action } => act_on_ownership(&sim, &engine, *merchant, *action).await,
+            Action::CreateElsewhere { session, merchant, units, lifetime_seconds } => {
+                let money = Money::new(*units, Currency::Hbd);
+                create_elsewhere(&sim, &engine, *session, *merchant, money, *lifetime_seconds).await
+            }
+            Action::HandOver { session } => hand_over(&sim, *session).await,
+            Action::Pay { .. } | Action::PayAgain { .. } | Action::Inject(_) | Action::CallFacade { .. } => Again::No,
+        };
+        sim.clients().calls.remove(&number);
+        if let Again::In(ms) = again {
+            sim.act_later(ms, action, tries + 1);
+        }
+    });
+}
+
+/// Whether a step should be tried again.
+enum Again {
+    No,
+    In(u64),
+}
+
+// ---- merchants -------------------------------------------------------------------------------------------------------
+
+/// Registers a merchant and its endpoint.
+pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Engine>, merchant: usize) {
+    let Some(engine) = engine.cloned() else {
+        sim.register_later(1_000, merchant);
+        return;
+    };
+    let sim = Arc::clone(sim);
+    tokio::spawn(async move {
+        let name = format!("Shop {merchant}");
+        let registration =
+            Registration::check(&name, &account(merchant, false), None).expect("a name and an account of ours");
+        let Ok(registered) = engine.merchants.register(registration, false).await else {
+            sim.register_later(1_000, merchant);
+            return;
+        };
+        let update = Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() };
+        let id = registered.merchant.id;
+        while engine.merchants.update(id, update.clone()).await.is_err() {
+            sim.sleep(1_000).await;
+        }
+        sim.event(Lane::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
+        let shop = Shop { id, api_key: registered.api_key, uses_other_account: false };
+        sim.clients().merchants.insert(merchant, shop);
+    });
+}
+
+async fn change_merchant(sim: &Arc<Simulation>, engine: &Engine, merchant: usize, change: MerchantChange) -> Again {
+    let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
+    let id = shop.id;
+    let update = |update: Update| engine.merchants.update(id, update);
+    let outcome = match change {
+        MerchantChange::RotateSecret { grace_seconds } => {
+            let grace = Duration::from_secs(grace_seconds);
+            engine.merchants.rotate_webhook_secret(id, grace).await.map(drop)
+        }
+        MerchantChange::SwitchOff => engine.merchants.set_active(id, false).await.map(drop),
+        MerchantChange::SwitchOn => engine.merchants.set_active(id, true).await.map(drop),
+        MerchantChange::OtherAccount => {
+            let name = account(merchant, !shop.uses_other_account);
+            let hive_account = Some(AccountName::parse(&name).expect("a name of ours"));
+            update(Update { hive_account, ..Update::default() }).await.map(drop)
+        }
+        MerchantChange::NoEndpoint => update(Update { webhook_url: Some(None), ..Update::default() }).await.map(drop),
+        MerchantChange::Endpoint => {
+            update(Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() }).await.map(drop)
+        }
+        MerchantChange::NoX402 => update(Update { x402_enabled: Some(false), ..Update::default() }).await.map(drop),
+        MerchantChange::NewKey => match engine.merchants.reissue_api_key(id).await {
+            Ok((_, key)) => {
+                if let Some(shop) = sim.clients().merchants.get_mut(&merchant) {
+                    shop.api_key = key;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        },
+    };
+    match outcome {
+        Ok(()) => {
+            if change == MerchantChange::OtherAccount
+                && let Some(shop) = sim.clients().merchants.get_mut(&merchant)
+            {
+                shop.uses_other_account = !shop.uses_other_account;
+            }
+            if matches!(change, MerchantChange::RotateSecret { .. }) && sim.has_waiting_webhooks() {
+                sim.mark("a secret is rotated between two attempts");
+            }
+            sim.event(Lane::Merchant, "changed", None, merchant as u64, || format!("shop {merchant}: {change:?}"));
+            Again::No
+        }
+        // It has what it asked for three times already.
+        Err(EngineError::TooManySecrets { .. }) => Again::No,
+        Err(error) => {
+            sim.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
+                format!("shop {merchant}: {change:?} fails: {error}")
+            });
+            Again::In(2_000)
+        }
+    }
+}
+
+fn draft(session: u32, amount: Money, lifetime_seconds: Option<u64>) -> Draft {
+    let items = ["mug", "tea"].map(str::to_owned).to_vec();
+    let metadata = [("order", MetadataValue::Text(session.to_string())), ("items", MetadataValue::List(items))];
+    Draft {
+        amount,
+        description: "A blue mug".to_owned(),
+        metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(),
+        redirect_url: None,
+        cancel_url: None,
+        lifetime: lifetime_seconds.map(Duration::from_secs),
+    }
+}
+
+async fn create(
+    sim: &Arc<Simulation>,
+    engine: &Engine,
+    session: u32,
+    merchant: usize,
+    amount: Money,
+    lifetime_seconds: Option<u64>,
+) -> Again {
+    let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
+    let record = match engine.merchants.authenticate(&shop.api_key).await {
+        // The answer with the new key was lost: the operator's console knows the merchant all the same.
+        Err(EngineError::Unauthenticated) => engine.merchants.get(shop.id).await,
+        found => found,
+    };
+    let Ok(record) = record else { return Again::In(1_000) };
+    let draft = draft(session, amount, lifetime_seconds);
+    // Every other shop program sends a key with its order, so that asking again opens nothing new.
+    let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
+    let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
+    let payment = match engine.payments.open(&record, draft, key.as_ref()).await {
+        Ok(opened) => {
+            if opened.is_replay {
+                sim.mark("an idempotency key is used again");
+            }
+            if key.is_some() {
+                sim.observe(|observer| observer.opens(session, opened.payment.id));
+            }
+            opened.payment
+        }
+        Err(EngineError::InactiveMerchant) => return Again::No,
+        Err(error) => {
+            if sim.is_sound() {
+                sim.refuse(format!("session {session} is not created: {error}"), None);
+            }
+            sim.event(Lane::Merchant, "create_fails", Some(session), 0, || {
+                format!("session {session} is not created: {error}")
+            });
+            return Again::In(1_500);
+        }
+    };
+    sim.observe(|observer| observer.responded(&Response::Created(&payment)));
+    if sim.loses_reply() {
+        sim.event(Lane::Merchant, "create_unheard", Some(session), 0, || {
+            format!("session {session} is created as {} and the answer is lost", payment.id)
+        });
+        return Again::In(1_000);
+    }
+    sim.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
+        format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
+    });
+    let known = Session::of(&payment);
+    sim.observe(|observer| {
+        if let Some(durable) = observer.payments.get_mut(&known.id) {
+            durable.session = Some(session);
+        }
+    });
+    sim.clients().sessions.insert(session, known);
+    Again::No
+}
+
+async fn cancel(sim: &Arc<Simulation>, engine: &Engine, session: u32, by_merchant: bool) -> Again {
+    let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
+    let (by, response) = if by_merchant {
+        (Canceller::Merchant, engine.payments.cancel(known.merchant, known.id).await)
+    } else {
+        // A customer comes by the checkout address.
+        match engine.payments.by_slug(known.slug).await {
+            Ok(payment) => (Canceller::Customer, engine.payments.cancel_checkout(payment.id).await),
+            Err(_) => return Again::In(1_000),
+        }
+    };
+    match response {
+        Ok(payment) => {
+            sim.observe(|observer| observer.responded(&Response::Cancelled(&payment)));
+            sim.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
+                format!("the {} of session {session} requests its cancellation", by.as_str())
+            });
+            Again::No
+        }
+        Err(EngineError::Rejected(rejection)) => {
+            if sim.requires_outcome(session, RequiredOutcome::Cancelled) {
+                sim.refuse(format!("session {session} is not cancelled: {rejection}"), Some(known.id));
+            }
+            sim.event(Lane::Payer, "cancel_refused", Some(session), 0, || {
+                format!("session {session} is not cancelled: {rejection}")
+            });
+            sim.mark("a cancel loses the race");
+            Again::No
+        }
+        Err(_) => Again::In(1_000),
+    }
+}
+
+/// Puts the oldest transfer that paid no session to one.
+async fn assign(sim: &Arc<Simulation>, engine: &Engine, session: u32) -> Again {
+    let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
+    let merchant = match engine.payments.by_slug(known.slug).await {
+        Ok(payment) => engine.merchants.get(payment.merchant).await,
+        Err(error) => Err(error),
+    };
+    let Ok(merchant) = merchant else { return Again::In(1_000) };
+    let unmatched = match engine.payments.unmatched(&merchant, None, 1_000).await {
+        Ok(unmatched) => unmatched,
+        // A merchant that nobody has verified asks the operator.
+        Err(EngineError::NotProven { .. }) => {
+            verify_by_operator(sim, engine, &merchant).await;
+            return Again::In(1_000);
+        }
+        Err(_) => return Again::In(1_000),
+    };
+    let Some(oldest) = unmatched.rows.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
+        return Again::In(2_000);
+    };
+    let before = sim.observe(|observer| observer.proofs.keys());
+    match engine.payments.assign(&merchant, oldest.transfer.position, known.id, "merchant".to_owned()).await {
+        Ok(_) => {
+            ownership::decided(sim, &merchant, &oldest.transfer.to, &before);
+            sim.event(Lane::Merchant, "assigned", Some(session), 0, || {
+                format!("{} is put to session {session}", oldest.transfer.money)
+            });
+            sim.mark("a merchant assigns a transfer");
+            Again::No
+        }
+        Err(EngineError::Rejected(_) | EngineError::TransferAssigned(_)) => Again::No,
+        Err(EngineError::NotProven { .. }) => {
+            verify_by_operator(sim, engine, &merchant).await;
+            Again::In(1_000)
+        }
+        Err(_) => Again::In(1_000),
+    }
+}
+
+/// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
+async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Engine, merchant: &Merchant) {
+    let owner = (merchant.id, merchant.hive_account);
+    sim.observe(|observer| observer.proofs.operator_verifies(owner));
+    if engine.merchants.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {
+        sim.observe(|observer| observer.proofs.operator_verified(owner));
+    }
+}
+
+/// Says what a step will need of the chain: who has an account, and how much of each currency.
+pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
+    const RICH: u64 = 1_000_000_000_000;
+    let mut accounts = vec![
+        (crate::options::FEE_ACCOUNT.to_owned(), 0),
+        (ELSEWHERE.to_owned(), 0),
+        (POOR.to_owned(), 0),
+        (SPENDER.to_owned(), 0),
+        ("mallory".to_owned(), RICH),
+        (SOMEBODY.to_owned(), RICH),
+    ];
+    for number in 0..merchants {
+        accounts.push((account(number, false), RICH));
+        accounts.push((account(number, true), RICH));
+    }
+    accounts.extend((0..crate::plan::PAYERS).map(|number| (payer(number), RICH)));
+    accounts.extend((0..crate::plan::AGENTS).map(|number| (agent(number), RICH)));
+    accounts
+}

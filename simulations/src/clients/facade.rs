@@ -1,0 +1,181 @@
+//! Merchants and customers who call the interface: REST as shops and browsers send it. Each answer is held against what is
+//! durable at that moment.
+
+mod agents;
+mod dashboard;
+mod grpc;
+mod invalid_requests;
+mod orders;
+mod reads;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+pub(super) use self::agents::{settle_payment, verify_payment};
+use super::*;
+use crate::{
+    front::{Endpoint, Reply, Request},
+    script::FacadeCall,
+    simulation::DurableState,
+};
+
+/// A client of the interface.
+pub(super) struct Client<'a> {
+    pub(super) sim: &'a Arc<Simulation>,
+    pub(super) endpoint: Arc<dyn Endpoint>,
+    /// Where it calls from.
+    pub(super) ip: IpAddr,
+    /// The session it is about.
+    pub(super) session: u32,
+    /// Whether it sends more than it may.
+    pub(super) exceeds_limit: bool,
+}
+
+/// Does an action through the interface; none for what has no way through it.
+pub(super) async fn call(
+    sim: &Arc<Simulation>,
+    endpoint: &Arc<dyn Endpoint>,
+    engine: &Engine,
+    action: &Action,
+) -> Option<Again> {
+    let client = |session: u32, ip| Client { sim, endpoint: Arc::clone(endpoint), ip, session, exceeds_limit: false };
+    Some(match *action {
+        Action::Create { session, merchant, units, currency, lifetime_seconds } => {
+            let order = orders::Order { session, merchant, money: Money::new(units, currency), lifetime_seconds };
+            client(session, shop_ip(merchant)).create(engine, &order).await
+        }
+        Action::Cancel { session, by_merchant } => client(session, customer_ip(session)).cancel(by_merchant).await,
+        Action::Assign { session } => client(session, customer_ip(session)).assign(engine).await,
+        Action::CallFacade { session, call } => client(session, customer_ip(session)).call(call).await,
+        _ => return None,
+    })
+}
+
+/// Returns the address of a merchant's server.
+fn shop_ip(merchant: usize) -> IpAddr {
+    Ipv4Addr::new(10, 1, 0, u8::try_from(merchant).unwrap_or(u8::MAX)).into()
+}
+
+/// Returns the address of a session's customer.
+fn customer_ip(session: u32) -> IpAddr {
+    IpAddr::from(Ipv4Addr::from_bits(0x0a02_0000 + session))
+}
+
+impl Client<'_> {
+    /// Sends a request as JSON, with a merchant's key.
+    pub(super) async fn send(&self, method: &'static str, path: &str, key: &str, body: Option<&Value>) -> Reply {
+        self.ask(request(self.ip, method, path, key, body)).await
+    }
+
+    /// Sends a request, and judges what every answer must keep.
+    pub(super) async fn ask(&self, request: Request) -> Reply {
+        let shown = format!("{} {}", request.method, request.path);
+        let could_fail = self.sim.may_be_unavailable();
+        let reply = self.endpoint.rest(request).await;
+        // The words of an answer are part of the trace, too.
+        let detail = reply
+            .body
+            .iter()
+            .fold(u64::from(reply.status), |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || {
+            format!(
+                "{shown} is answered {}{}",
+                reply.status,
+                reason_of(&reply).map_or(String::new(), |r| format!(" {r}"))
+            )
+        });
+        let may_fail = could_fail || self.sim.may_be_unavailable();
+        self.check_response(&shown, &reply, may_fail);
+        reply
+    }
+
+    fn check_response(&self, shown: &str, reply: &Reply, may_fail: bool) {
+        let reported = || format!("{shown} is answered {}: {}", reply.status, text_of(reply));
+        let waits = reply.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok()).filter(|s| *s > 0);
+        self.sim.observe(|observer| {
+            let is_excused = reply.status == 503 && may_fail && waits.is_some();
+            if reply.status >= 500 && !is_excused {
+                observer.violate("clients-see-no-failure", reported(), None);
+            } else {
+                observer.passes("clients-see-no-failure");
+            }
+            if reply.status == 429 && (!self.exceeds_limit || waits.is_none()) {
+                observer.violate("limits-are-kept", reported(), None);
+            }
+        });
+        if reply.status == 503 {
+            self.sim.mark("a client is asked to come again");
+        }
+    }
+
+    /// Records that an answer is not as it must be.
+    pub(super) fn violate(&self, invariant: &'static str, text: String, payment: Option<PaymentId>) {
+        self.sim.observe(|observer| observer.violate(invariant, text, payment));
+    }
+
+    /// Records that an answer is as it must be, or is not.
+    pub(super) fn hold(&self, invariant: &'static str, payment: PaymentId, holds: bool, seen: impl FnOnce() -> String) {
+        self.sim.observe(|observer| match holds {
+            true => observer.passes(invariant),
+            false => observer.violate(invariant, seen(), Some(payment)),
+        });
+    }
+
+    /// Checks a state that was told against those that the payment had while it was asked for.
+    pub(super) fn hold_state(&self, id: PaymentId, before: Option<DurableState>, reported: &str) {
+        let after = self.sim.durable_state(id);
+        let known = [before, after].into_iter().flatten().map(|standing| standing.state);
+        let mut passed: Vec<&str> = known.map(engine::payment::State::as_str).collect();
+        // Between two states there may have been this one.
+        if passed.first() == Some(&"pending")
+            && passed.last().is_some_and(|last| ["completed", "failed"].contains(last))
+        {
+            passed.push("processing");
+        }
+        self.hold("states-are-told-as-they-are", id, passed.contains(&reported), || {
+            format!("{id} is told to be {reported:?} and was {passed:?} while it was asked for")
+        });
+    }
+}
+
+/// Returns the order that opened a session, as its script has it.
+fn order_of(sim: &Simulation, session: u32) -> Option<orders::Order> {
+    sim.script.steps.iter().find_map(|step| match step.action {
+        Action::Create { session: other, merchant, units, currency, lifetime_seconds } if other == session => {
+            Some(orders::Order { session, merchant, money: Money::new(units, currency), lifetime_seconds })
+        }
+        _ => None,
+    })
+}
+
+/// Writes a request as a shop sends it.
+pub(super) fn request(ip: IpAddr, method: &'static str, path: &str, key: &str, body: Option<&Value>) -> Request {
+    let mut headers = Vec::new();
+    if !key.is_empty() {
+        headers.push(("authorization", format!("Bearer {key}")));
+    }
+    if body.is_some() {
+        headers.push(("content-type", "application/json".to_owned()));
+    }
+    let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
+    Request { method, path: path.to_owned(), headers, body, client: ip }
+}
+
+/// Reads an answer's body.
+pub(super) fn json_of(reply: &Reply) -> Value {
+    serde_json::from_slice(&reply.body).unwrap_or_default()
+}
+
+/// Returns the reason of a refusal.
+pub(super) fn reason_of(reply: &Reply) -> Option<String> {
+    if reply.status < 400 {
+        return None;
+    }
+    Some(json_of(reply)["reason"].as_str()?.to_owned())
+}
+
+fn text_of(reply: &Reply) -> String {
+    String::from_utf8_lossy(&reply.body).chars().take(300).collect()
+}

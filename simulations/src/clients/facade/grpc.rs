@@ -1,0 +1,149 @@
+//! Merchants who call by gRPC.
+
+use futures_util::StreamExt as _;
+
+use super::*;
+use crate::front::{Call, Denied, Method, Shown};
+
+impl Client<'_> {
+    async fn grpc(&self, key: &str, idempotency_key: Option<String>, method: Method) -> Result<Vec<Shown>, Denied> {
+        let shown = format!("{method:?}");
+        let could_fail = self.sim.may_be_unavailable();
+        let response = self.endpoint.grpc(Call { key: key.to_owned(), idempotency_key, method }).await;
+        let detail = response.as_ref().map_or(1, |shown| shown.iter().map(|one| one.sequence + 2).sum());
+        self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || match &response {
+            Ok(payments) => format!("{shown} by gRPC is answered with {} payments", payments.len()),
+            Err(denied) => format!("{shown} by gRPC is refused: {}", denied.reason),
+        });
+        if let Err(denied) = &response {
+            self.judge_denied(&shown, denied, could_fail || self.sim.may_be_unavailable());
+        }
+        response
+    }
+
+    fn judge_denied(&self, shown: &str, denied: &Denied, may_fail: bool) {
+        let is_failure = match denied.code.as_str() {
+            "Unavailable" => !may_fail || denied.retry_after.is_none(),
+            "Internal" | "Unknown" | "DataLoss" | "DeadlineExceeded" => true,
+            _ => false,
+        };
+        let reported = || format!("{shown} by gRPC is refused with {denied:?}");
+        self.sim.observe(|observer| match is_failure {
+            true => observer.violate("clients-see-no-failure", reported(), None),
+            false => observer.passes("clients-see-no-failure"),
+        });
+    }
+
+    /// Checks that a valid call was not refused, or for what has nothing to do with it.
+    fn hold_granted(&self, known: &Session, what: &str, response: &Result<Vec<Shown>, Denied>) {
+        let excused = ["invalid_api_key", "inactive_merchant", "conflict"];
+        let is_taken = match response {
+            Ok(_) => true,
+            Err(denied) => denied.code == "Unavailable" || excused.contains(&denied.reason),
+        };
+        self.hold("valid-requests-are-taken", known.id, is_taken, || {
+            format!("{what} by gRPC is refused: {response:?}")
+        });
+    }
+
+    /// Reads, lists, and opens a session under a key, twice; then cancels it.
+    pub(super) async fn call_grpc(&self, known: &Session, key: &str) {
+        let before = self.sim.durable_state(known.id);
+        let read = self.grpc(key, None, Method::Get(known.id.to_string())).await;
+        self.hold_granted(known, "a read", &read);
+        for shown in read.into_iter().flatten() {
+            self.hold_state(known.id, before, shown.status);
+            let is_it = shown.id == known.id.to_string() && shown.units == known.amount.units;
+            self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {shown:?}", known.id));
+        }
+        let list = self.grpc(key, None, Method::List).await;
+        self.hold_granted(known, "a list", &list);
+        for shown in list.into_iter().flatten() {
+            let own = shown.id.parse::<PaymentId>().ok().and_then(|id| {
+                self.sim.observe(|observer| Some(observer.payments.get(&id)?.payment.merchant == known.merchant))
+            });
+            self.hold("anothers-is-unknown", known.id, own == Some(true), || {
+                format!("{} is in a list of {}'s", shown.id, known.merchant)
+            });
+        }
+        let create = || Method::Create {
+            units: 5_000,
+            currency: "HBD",
+            description: "A mug by gRPC".to_owned(),
+            expires_in_seconds: Some(120),
+        };
+        let name = Some(format!("grpc-{}", self.session));
+        let first = self.grpc(key, name.clone(), create()).await;
+        self.hold_granted(known, "a creation", &first);
+        let again = self.grpc(key, name, create()).await;
+        let Ok([first]) = first.as_deref() else { return };
+        let id = first.id.parse::<PaymentId>().ok();
+        let is_durable = id.is_some_and(|id| self.sim.durable_state(id).is_some());
+        self.hold("answers-are-durable", known.id, is_durable, || format!("{} is told and is not durable", first.id));
+        if let Ok([again]) = again.as_deref() {
+            self.hold("one-key-one-session", known.id, again.id == first.id, || {
+                format!("one key by gRPC opened {} and {}", first.id, again.id)
+            });
+        }
+        let cancelled = self.grpc(key, None, Method::Cancel(first.id.clone())).await;
+        if let (Ok(_), Some(id)) = (&cancelled, id) {
+            let payment = self.sim.observe(|observer| Some(Arc::clone(&observer.payments.get(&id)?.payment)));
+            if let Some(payment) = payment {
+                self.sim.observe(|observer| observer.responded(&Response::Cancelled(&payment)));
+            }
+        }
+        self.sim.mark("a merchant calls by gRPC");
+    }
+
+    /// Another merchant calls about the session, and about one that nobody has.
+    pub(super) async fn intrude_by_grpc(&self, known: &Session, unknown: PaymentId, key: &str) {
+        let calls: [fn(String) -> Method; 2] = [Method::Get, Method::Cancel];
+        for method in calls {
+            let theirs = self.grpc(key, None, method(known.id.to_string())).await;
+            let nobodys = self.grpc(key, None, method(unknown.to_string())).await;
+            let is_down =
+                |response: &Result<_, Denied>| response.as_ref().is_err_and(|denied| denied.code == "Unavailable");
+            if is_down(&theirs) || is_down(&nobodys) {
+                continue;
+            }
+            self.hold("anothers-is-unknown", known.id, theirs.is_err() && theirs == nobodys, || {
+                format!("another's payment is answered {theirs:?} by gRPC, and nobody's {nobodys:?}")
+            });
+        }
+    }
+
+    /// Follows a session until it is over.
+    pub(super) async fn watch(&self, known: &Session, key: &str) -> Again {
+        let opened = self.endpoint.watch(key.to_owned(), known.id.to_string()).await;
+        let mut snapshots = match opened {
+            Ok(snapshots) => snapshots,
+            Err(denied) => {
+                self.judge_denied("a watch", &denied, self.sim.may_be_unavailable());
+                self.hold_granted(known, "a watch", &Err(denied));
+                return Again::No;
+            }
+        };
+        let mut last = (0, "pending");
+        while let Some(shown) = snapshots.next().await {
+            self.sim.event(Lane::Merchant, "watched", Some(self.session), shown.sequence, || {
+                format!("who watches session {} hears that it is {}", self.session, shown.status)
+            });
+            let standing = self.sim.durable_state(known.id);
+            let is_over = shown.status != "pending" && shown.status != "processing";
+            let is_now = standing.is_some_and(|standing| standing.state.as_str() == shown.status);
+            self.hold("states-are-told-as-they-are", known.id, is_now || !is_over, || {
+                format!("who watches {} hears that it is {}, and it is {standing:?}", known.id, shown.status)
+            });
+            self.hold("states-are-told-as-they-are", known.id, shown.sequence >= last.0, || {
+                format!("who watches {} hears of state {} after {}", known.id, shown.sequence, last.0)
+            });
+            last = (shown.sequence, shown.status);
+        }
+        let ended = last.1 != "pending" && last.1 != "processing";
+        if ended {
+            self.sim.mark("a watch ends with its session");
+        }
+        // A stream that is cut off is opened again.
+        if ended { Again::No } else { Again::In(2_000) }
+    }
+}

@@ -1,0 +1,271 @@
+//! Clients who do what they may not: wrong orders, another's ids, forged forms, too many requests.
+
+use serde_json::json;
+
+use super::{orders::slug_of, *};
+use crate::random::Random;
+
+/// What a wrong order is for: no payment that is described so may ever be there.
+pub(super) const ILL: &str = "Not to be sold";
+/// How many different mistakes a visit makes.
+const MISTAKES: usize = 5;
+/// Requests for a checkout that one address may make at once, and how many come back in a second.
+const BURST: u64 = 30;
+/// How many somebody sends who sends too many.
+const RUSH: u64 = 40;
+
+/// Wrong keys that one address may show in a minute.
+const GUESSES: u32 = 10;
+
+/// A request with a mistake, and how it must be refused.
+struct Mistake {
+    request: Request,
+    status: u16,
+    reason: &'static str,
+    field: Option<&'static str>,
+}
+
+impl Client<'_> {
+    /// Returns randomness of this visit's own.
+    fn random(&self) -> Random {
+        let tag = format!("visit {} {}", self.session, self.sim.now_ms());
+        Random::new(self.sim.script.seed).fork(&tag)
+    }
+
+    /// Returns an address that nobody has called from.
+    fn stranger(random: &mut Random) -> IpAddr {
+        let bits = u32::try_from(random.below(1 << 24)).unwrap_or(0);
+        Ipv4Addr::from_bits(0x0b00_0000 | bits).into()
+    }
+
+    /// Sends orders that are wrong: each is refused by what is wrong about it, and none opens a session.
+    pub(super) async fn send_invalid_orders(&self, known: &Session, key: &str) {
+        let mut random = self.random();
+        let mut invalid_requests = self.invalid_requests(key, &mut random);
+        for _ in 0..MISTAKES {
+            let Mistake { request, status, reason, field } =
+                invalid_requests.swap_remove(random.index(invalid_requests.len()));
+            let shown = format!("{} {}", request.method, request.path);
+            let reply = self.ask(request).await;
+            let reported = json_of(&reply);
+            let fields: Vec<_> =
+                reported["details"].as_array().into_iter().flatten().map(|one| &one["field"]).collect();
+            let names = field.is_none_or(|field| fields.iter().any(|named| *named == field));
+            let is_refused = reply.status == status && reported["reason"] == reason && names;
+            // Before a body is read its key is looked at: a new one may be on its way.
+            let is_excused = reply.status == 503 || reply.status == 401;
+            self.hold("mistakes-are-named", known.id, is_refused || is_excused, || {
+                format!("{shown} with {reason} about {field:?} is answered {}: {}", reply.status, text_of(&reply))
+            });
+        }
+        self.sim.observe(|observer| {
+            match observer.payments.values().find(|known| known.payment.description == ILL).map(|k| k.payment.id) {
+                None => observer.passes("mistakes-change-nothing"),
+                Some(id) => {
+                    let text = format!("a wrong order opened {id}");
+                    observer.violate("mistakes-change-nothing", text, Some(id));
+                }
+            }
+        });
+    }
+
+    fn invalid_requests(&self, key: &str, random: &mut Random) -> Vec<Mistake> {
+        const PATH: &str = "/api/public/payments";
+        let good = || json!({ "amount": "1000", "currency": "HBD", "description": ILL });
+        let send = |method, path: &str, key: &str, body: Option<&Value>| request(self.ip, method, path, key, body);
+        let order = |field: &'static str, value: Value, reason| {
+            let mut body = good();
+            match value {
+                Value::Null => drop(body.as_object_mut().and_then(|body| body.remove(field))),
+                value => body[field] = value,
+            }
+            Mistake { request: send("POST", PATH, key, Some(&body)), status: 400, reason, field: Some(field) }
+        };
+        let raw = |text: String, status, reason, field| {
+            let mut request = send("POST", PATH, key, Some(&Value::Null));
+            request.body = text.into();
+            Mistake { request, status, reason, field }
+        };
+        let mut text_plain = send("POST", PATH, key, None);
+        text_plain.headers.push(("content-type", "text/plain".to_owned()));
+        text_plain.body = good().to_string().into();
+        let wrong_key = format!("sk_live_{:048x}", random.draw());
+        let stranger = Self::stranger(random);
+        let invalid = "validation_failed";
+        vec![
+            raw("{\"amount\": ".to_owned(), 400, "malformed_json", Some("body")),
+            raw("[]".to_owned(), 400, invalid, Some("body")),
+            raw(good().to_string().replacen('{', "{\"amount\":\"1\",", 1), 400, invalid, Some("amount")),
+            raw(format!("{{\"description\":\"{}\"}}", "x".repeat(70_000)), 413, "body_too_large", None),
+            order("colour", "blue".into(), "unknown_field"),
+            order("amount", 1_000.into(), invalid),
+            order("amount", Value::Null, invalid),
+            order("amount", "-5".into(), invalid),
+            order("currency", "EUR".into(), invalid),
+            order("description", Value::Null, invalid),
+            order("expiresInSeconds", 5.into(), invalid),
+            order("redirectUrl", "javascript:alert(1)".into(), invalid),
+            Mistake { request: text_plain, status: 415, reason: "unsupported_media_type", field: None },
+            Mistake {
+                request: send("POST", PATH, "", Some(&good())),
+                status: 401,
+                reason: "invalid_api_key",
+                field: None,
+            },
+            Mistake {
+                request: request(stranger, "POST", PATH, &wrong_key, Some(&good())),
+                status: 401,
+                reason: "invalid_api_key",
+                field: None,
+            },
+            Mistake {
+                request: send("POST", "/api/public/payment", key, Some(&good())),
+                status: 404,
+                reason: "unknown_route",
+                field: None,
+            },
+            Mistake {
+                request: send("DELETE", PATH, key, None),
+                status: 405,
+                reason: "method_not_allowed",
+                field: None,
+            },
+        ]
+    }
+
+    /// Another merchant asks for the session, and for one that nobody has: it cannot tell them apart.
+    pub(super) async fn access_others_payment(&self, known: &Session) {
+        let other = self.sim.clients().merchants.values().find(|shop| shop.id != known.merchant).cloned();
+        let Some(other) = other else { return };
+        let mut bits = [0; 16];
+        self.random().fill(&mut bits);
+        let unknown = PaymentId::from_bits(u128::from_be_bytes(bits) >> 1);
+        let resolution = json!({ "kind": "accepted" });
+        for (method, path, body) in [
+            ("GET", "", None),
+            ("GET", "/status", None),
+            ("GET", "/transfers", None),
+            ("GET", "/refund", None),
+            ("POST", "/cancel", None),
+            ("POST", "/resolve", Some(&resolution)),
+            ("DELETE", "/metadata", None),
+            ("DELETE", "/note", None),
+        ] {
+            let at = |id: PaymentId| format!("/api/public/payments/{id}{path}");
+            let theirs = self.send(method, &at(known.id), &other.api_key, body).await;
+            let nobodys = self.send(method, &at(unknown), &other.api_key, body).await;
+            if theirs.status == 503 || nobodys.status == 503 {
+                continue;
+            }
+            let bare = |reply: &Reply| {
+                let mut reported = json_of(reply);
+                reported["requestId"] = Value::Null;
+                reported
+            };
+            let is_same = theirs.status == nobodys.status && theirs.status >= 400 && bare(&theirs) == bare(&nobodys);
+            self.hold("anothers-is-unknown", known.id, is_same, || {
+                format!(
+                    "{method} {path} of another's payment is answered {}: {}, and of nobody's {}",
+                    theirs.status,
+                    text_of(&theirs),
+                    nobodys.status
+                )
+            });
+        }
+        self.intrude_by_grpc(known, unknown, &other.api_key).await;
+        self.sim.mark("a client asks for what is another's");
+    }
+
+    /// Returns whether the script has nobody who cancels the session.
+    fn nobody_cancels(&self) -> bool {
+        let session = self.session;
+        !self
+            .sim
+            .script
+            .steps
+            .iter()
+            .any(|step| matches!(step.action, Action::Cancel { session: other, .. } if other == session))
+    }
+
+    /// Checks that a session of which nobody may ask for it is not cancelled.
+    pub(super) fn hold_uncancelled(&self, known: &Session) {
+        if self.nobody_cancels() {
+            let is_asked = self.sim.durable_state(known.id).is_some_and(|standing| standing.cancellation.is_some());
+            self.hold("forms-need-their-token", known.id, !is_asked, || {
+                format!("{} is being cancelled, and nobody with a token asked for it", known.id)
+            });
+        }
+    }
+
+    /// Sends forms whose token is wrong or another's.
+    pub(super) async fn forge_forms(&self, known: &Session, key: &str) {
+        let mut random = self.random();
+        let other = self.sim.clients().sessions.values().find(|other| other.id != known.id).cloned();
+        let others = match other.and_then(|other| slug_of(self.sim, other.id)) {
+            Some(slug) => self.form_token(&slug).await,
+            None => None,
+        };
+        let drawn = format!("{:016x}{:016x}", random.draw(), random.draw());
+        for token in [drawn, String::new()].into_iter().chain(others) {
+            let reply =
+                self.post_form(&format!("/checkout/{}/cancel", known.id), &[("token", &token)], Vec::new()).await;
+            let is_refused = reason_of(&reply).as_deref() == Some("invalid_form_token");
+            self.hold("forms-need-their-token", known.id, is_refused || reply.status == 503, || {
+                format!("a cancellation of {} without its token is answered {}", known.id, reply.status)
+            });
+        }
+        self.forge_at_the_dashboard(known, key).await;
+        self.hold_uncancelled(known);
+        self.sim.mark("a client forges a form");
+    }
+
+    /// Asks more often than the limits allow, from an address of its own.
+    pub(super) async fn exceed_rate_limit(&self, known: &Session) {
+        let Some(slug) = slug_of(self.sim, known.id) else { return };
+        let ip = Self::stranger(&mut self.random());
+        let rusher = Client { sim: self.sim, endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
+        let (began, began_wall) = (self.sim.now_ms(), self.sim.wall());
+        let mut taken = 0;
+        for sent in 0..RUSH {
+            let reply = rusher.send("GET", &format!("/for/{slug}/status"), "", None).await;
+            if reply.status == 429 {
+                self.hold("limits-are-kept", known.id, sent >= BURST, || {
+                    format!("an address is refused at its request {sent} of {BURST}")
+                });
+            } else {
+                taken += 1;
+            }
+        }
+        // The limiter goes by the wall clock, which may step.
+        let passed = (self.sim.now_ms() - began)
+            .max(self.sim.wall().since(began_wall).as_millis().try_into().unwrap_or(u64::MAX));
+        let most = BURST.saturating_add(passed / 1_000 + 1);
+        self.hold("limits-are-kept", known.id, taken <= most, || {
+            format!("an address was let in {taken} times, and {most} are allowed")
+        });
+        self.rush_to_log_in(known).await;
+        self.sim.mark("a client is too quick");
+    }
+
+    /// Guesses keys at the dashboard's login until the address is locked out.
+    async fn rush_to_log_in(&self, known: &Session) {
+        let mut random = self.random().fork("login");
+        let ip = Self::stranger(&mut random);
+        let guesser = Client { sim: self.sim, endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
+        let began = self.sim.wall();
+        for guess in 0..GUESSES + 2 {
+            let key = format!("sk_live_{:048x}", random.draw());
+            let headers = vec![("sec-fetch-site", "same-origin".to_owned())];
+            let reply = guesser.post_form("/dashboard/login", &[("key", &key)], headers).await;
+            let is_right = match reply.status {
+                401 => guess < GUESSES,
+                429 => guess >= GUESSES,
+                status => status == 503,
+            };
+            // Time that passes meanwhile gives a guess back, and ends a lockout.
+            self.hold("limits-are-kept", known.id, is_right || self.sim.wall() != began, || {
+                format!("guess {guess} of a key at the login is answered {}", reply.status)
+            });
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Merchants and the ownership of accounts: proofs, proofs that prove nothing, and what is tried without one.
+
+use actors::Issued;
+use engine::{merchant::Merchant, ownership::VerificationStatus};
+use storage::{Unmatched, UnmatchedReason};
+
+use super::*;
+use crate::script::OwnershipAction;
+
+/// How often a merchant that changes its account often tries to: more often than it may within a day.
+const CHANGES: usize = 5;
+
+pub(super) async fn act_on_ownership(
+    sim: &Arc<Simulation>,
+    engine: &Engine,
+    merchant: usize,
+    step: OwnershipAction,
+) -> Again {
+    let Some(id) = sim.clients().merchants.get(&merchant).map(|shop| shop.id) else { return Again::In(1_000) };
+    match step {
+        OwnershipAction::Prove => match challenge(sim, engine, id).await {
+            Ok(issued) => {
+                send_proof(sim, issued.challenge.account.as_str(), issued.challenge.account.as_str(), &issued.memo);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        OwnershipAction::ProveAndReplaceKeys => match challenge(sim, engine, id).await {
+            Ok(issued) => {
+                let account = issued.challenge.account;
+                send_proof(sim, account.as_str(), account.as_str(), &issued.memo);
+                replace_keys(sim, &account);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        OwnershipAction::ProveByStranger => match challenge(sim, engine, id).await {
+            Ok(issued) => {
+                prove_by_stranger(sim, &issued);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        OwnershipAction::UseOthersAccount => use_others_account(sim, engine, id, merchant).await,
+        OwnershipAction::RegisterByOther => register_by_other(sim, engine, merchant).await,
+        OwnershipAction::ChangeOften => change_often(sim, engine, id, merchant).await,
+        OwnershipAction::Ignore => ignore_unmatched(sim, engine, id).await,
+    }
+}
+
+/// Returns the account of somebody else.
+fn others_account(sim: &Simulation, merchant: usize) -> AccountName {
+    let count = sim.script.setup.merchants;
+    let name = if count > 1 { account((merchant + 1) % count, false) } else { SOMEBODY.to_owned() };
+    AccountName::parse(&name).expect("a name of ours")
+}
+
+/// Requests a challenge for the account whose answer is missing.
+async fn challenge(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId) -> Result<Issued, Again> {
+    let before = sim.observe(|observer| observer.proofs.keys());
+    match engine.merchants.issue_challenge(id, None, false).await {
+        Ok(issued) => {
+            let account = issued.challenge.account;
+            sim.observe(|observer| observer.proofs.challenges(issued.memo.clone(), (id, account), &before));
+            Ok(issued)
+        }
+        Err(EngineError::Ownership(_)) => Err(Again::No),
+        Err(_) => Err(Again::In(2_000)),
+    }
+}
+
+/// Sends a transfer with the memo of a proof.
+fn send_proof(sim: &Arc<Simulation>, from: &str, to: &str, memo: &str) {
+    let sent = {
+        let mut hive = sim.hive();
+        let transfer = Hive::transfer(from, to, 1, Currency::Hive, memo);
+        let transaction = hive.transaction(from, vec![transfer], Duration::from_secs(60));
+        (hive.id_of(&transaction), hive.chain.broadcast(transaction).is_ok())
+    };
+    let (tx_id, is_sent) = sent;
+    sim.observe(|observer| {
+        observer.intents.insert(tx_id, None);
+        observer.own_broadcasts.insert(tx_id);
+        observer.ever_accepted.insert(tx_id);
+    });
+    if is_sent {
+        sim.event(Lane::Merchant, "proof", None, 0, || format!("{from} sends {to} a proof of an account"));
+    }
+}
+
+/// A stranger sends the proof to itself, and to the account.
+fn prove_by_stranger(sim: &Arc<Simulation>, issued: &Issued) {
+    let stranger = payer(0);
+    send_proof(sim, &stranger, &stranger, &issued.memo);
+    send_proof(sim, &stranger, issued.challenge.account.as_str(), &issued.memo);
+    sim.mark("a stranger sends a merchant's proof");
+}
+
+/// Gives an account another active authority.
+fn replace_keys(sim: &Arc<Simulation>, account: &AccountName) {
+    let replaced = sim.observe(|observer| observer.proofs.replaces_keys(*account));
+    sim.hive().replace_keys(account, replaced);
+    sim.event(Lane::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
+}
+
+/// Changes the account to another merchant's, and tries what the owner may.
+async fn use_others_account(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
+    let update = Update { hive_account: Some(others_account(sim, merchant)), ..Update::default() };
+    match engine.merchants.update(id, update).await {
+        Ok(_) => {
+            sim.event(Lane::Merchant, "takes", None, merchant as u64, || {
+                format!("shop {merchant} wants to use the account of somebody else")
+            });
+            ignore_unmatched(sim, engine, id).await
+        }
+        Err(EngineError::Ownership(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Somebody registers with a merchant's account, and tries what the owner may; a stranger proves it without success.
+async fn register_by_other(sim: &Arc<Simulation>, engine: &Engine, merchant: usize) -> Again {
+    let registration = Registration::check("Somebody else", &account(merchant, false), None);
+    let registration = registration.expect("a name and an account of ours");
+    let Ok(registered) = engine.merchants.register(registration, false).await else { return Again::In(2_000) };
+    let id = registered.merchant.id;
+    sim.mark("somebody registers with another's account");
+    sim.event(Lane::Merchant, "registered_again", None, merchant as u64, || {
+        format!("somebody else registers with the account of shop {merchant}")
+    });
+    if let Ok(issued) = challenge(sim, engine, id).await {
+        prove_by_stranger(sim, &issued);
+    }
+    // What cannot be answered now is tried by others.
+    let _ = ignore_unmatched(sim, engine, id).await;
+    Again::No
+}
+
+/// Changes the account there and back, more often than a merchant may.
+async fn change_often(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
+    for number in 0..CHANGES {
+        let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
+        match engine.merchants.update(id, Update { hive_account, ..Update::default() }).await {
+            Ok(_) => sim.sleep(1_000).await,
+            Err(EngineError::Ownership(_)) => {
+                sim.mark("an account is changed too often");
+                return Again::No;
+            }
+            Err(_) => return Again::In(5_000),
+        }
+    }
+    Again::No
+}
+
+/// Reads the unmatched transfers of a merchant's account, and ignores one of them.
+async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId) -> Again {
+    let Ok(record) = engine.merchants.get(id).await else { return Again::In(2_000) };
+    let account = record.hive_account;
+    match engine.payments.unmatched(&record, None, 50).await {
+        Ok(listed) => sim.observe(|observer| observer.reads_unmatched(&record, &listed.rows)),
+        Err(EngineError::NotProven { .. }) => sim.mark("an unproven account gives no right"),
+        Err(_) => return Again::In(2_000),
+    }
+    let place = sim.observe(|observer| {
+        // What names a session may find it yet.
+        let is_open =
+            |kept: &Unmatched| kept.handling == Handling::Open && kept.reason != UnmatchedReason::UnknownSession;
+        let of_it = |kept: &&Unmatched| kept.transfer.to == account && is_open(kept);
+        observer.unmatched.values().find(of_it).map(|kept| kept.transfer.position)
+    });
+    let Some(place) = place else { return Again::No };
+    let before = sim.observe(|observer| observer.proofs.keys());
+    match engine.payments.ignore(&record, place, id.to_string(), String::new()).await {
+        Ok(_) => {
+            decided(sim, &record, &account, &before);
+            sim.mark("a merchant ignores a transfer");
+            Again::No
+        }
+        Err(EngineError::NotProven { standing, .. }) => {
+            if standing == VerificationStatus::Stale {
+                sim.mark("a stale proof gives no right");
+            }
+            Again::No
+        }
+        Err(EngineError::TransferAssigned(_) | EngineError::TransferSettled(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Checks that a merchant that decided about money of an account has proven it, under keys that it had meanwhile.
+pub(super) fn decided(
+    sim: &Arc<Simulation>,
+    record: &Merchant,
+    account: &AccountName,
+    before: &BTreeMap<AccountName, u32>,
+) {
+    sim.observe(|observer| observer.decides(record.id, account, before));
+}

@@ -1,0 +1,205 @@
+//! What those who ask to verify or to settle a payment are told, held against what they know themselves.
+
+use actors::Settled;
+use engine::x402::Refused;
+
+use super::*;
+
+/// Reasons that have nothing to do with what an agent does differently.
+const OF_THE_SESSION: [Reason; 11] = [
+    Reason::DuplicateSettlement,
+    Reason::SettlementPending,
+    Reason::UnexpectedVerifyError,
+    Reason::UnexpectedSettleError,
+    Reason::SessionNotPending,
+    Reason::SessionExpired,
+    Reason::SessionCancelling,
+    Reason::MerchantInactive,
+    Reason::X402Disabled,
+    Reason::InvalidTransactionState,
+    Reason::PaymentExpired,
+];
+/// Reasons that are given only once the payer's signatures are verified.
+const OF_A_KNOWN_PAYER: [Reason; 3] =
+    [Reason::SettlementPending, Reason::InsufficientFunds, Reason::InvalidTransactionState];
+
+/// A payment that is shown.
+pub(super) struct Shown<'a> {
+    /// The session; none for a seller's resource.
+    pub(super) session: Option<PaymentId>,
+    pub(super) payer: &'a str,
+    pub(super) tx_id: TxId,
+    /// What is wrong with it; none where it is shown to a seller.
+    pub(super) behavior: Option<AgentBehavior>,
+    /// Whether it pays less than is asked for.
+    pub(super) owes: bool,
+}
+
+impl Shown<'_> {
+    /// Records that somebody begins to ask for its settlement.
+    pub(super) fn begins(&self, sim: &Simulation) {
+        sim.observe(|observer| observer.shown.entry(self.tx_id).or_default().begun += 1);
+    }
+
+    /// Checks what a settlement says.
+    pub(super) fn settled(&self, sim: &Simulation, settled: &Settled) {
+        if sim.endpoint().is_some() {
+            // What the interface tells is less, and is held against the record elsewhere.
+            return self.accepted(sim, "settled");
+        }
+        sim.observe(|observer| {
+            let shown = observer.shown.entry(self.tx_id).or_default();
+            let was_made = shown.is_made;
+            shown.is_made |= !settled.is_replay;
+            let is_first = shown.begun < 2;
+            let replays = match settled.is_replay {
+                true if is_first => Some("the only request for it is told that another made it"),
+                false if was_made => Some("two requests are told that they made it"),
+                _ => None,
+            };
+            if let Some(text) = replays {
+                observer.violate("replays-are-told", format!("{}: {text}", self.tx_id), self.session);
+            } else {
+                observer.passes("replays-are-told");
+            }
+            let was_there = settled
+                .block_num
+                .is_none_or(|number| !observer.has_one_chain || observer.included_in.contains(&(self.tx_id, number)));
+            let is_own = settled.tx_id == self.tx_id && settled.payer.as_str() == self.payer;
+            if is_own && was_there {
+                observer.passes("answers-name-their-payer");
+            } else {
+                let text = format!("{} of {} is answered with {settled:?}", self.tx_id, self.payer);
+                observer.violate("answers-name-their-payer", text, self.session);
+            }
+        });
+        self.accepted(sim, "settled");
+    }
+
+    /// Checks that what is wrong is not taken.
+    fn accepted(&self, sim: &Simulation, how: &str) {
+        let is_wrong = match self.behavior {
+            Some(AgentBehavior::TooLittle) => self.owes,
+            Some(AgentBehavior::OtherCurrency | AgentBehavior::NoMoney | AgentBehavior::OtherFeeMemo) => true,
+            _ => false,
+        };
+        sim.observe(|observer| {
+            if is_wrong {
+                let text = format!("{} is {how} though its payer does this: {:?}", self.tx_id, self.behavior);
+                observer.violate("verdicts-are-right", text, self.session);
+            } else {
+                observer.passes("verdicts-are-right");
+            }
+        });
+    }
+
+    /// Checks what a verification says.
+    pub(super) fn verified(&self, sim: &Simulation, verdict: &Result<AccountName, X402Error>) {
+        match verdict {
+            Ok(payer) => {
+                if payer.as_str() != self.payer {
+                    let text = format!("{} of {} is verified as a payment of {payer}", self.tx_id, self.payer);
+                    sim.observe(|observer| observer.violate("answers-name-their-payer", text, self.session));
+                }
+                self.accepted(sim, "verified");
+            }
+            Err(X402Error::Refused(refused)) => self.refused(sim, refused),
+            Err(X402Error::Unavailable(_)) => {}
+        }
+    }
+
+    /// Checks what a refusal says.
+    pub(super) fn refused(&self, sim: &Simulation, refused: &Refused) {
+        if sim.endpoint().is_some() {
+            // The interface names a reason, and no more.
+            return;
+        }
+        let Refused { reason, payer, tx_id, .. } = refused;
+        let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
+            && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)
+            && (payer.is_some() || !OF_A_KNOWN_PAYER.contains(reason));
+        let wanted = match self.behavior {
+            Some(behavior) => reasons_of(behavior),
+            None => &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch][..],
+        };
+        let is_right = OF_THE_SESSION.contains(reason) || wanted.contains(reason);
+        sim.observe(|observer| {
+            // A clock that is set back finds every expiration too far away until it has seen the ledger.
+            let is_right = is_right || (*reason == Reason::ExpirationTooFar && observer.has_jumped());
+            if !is_own {
+                let text = format!("{} of {} is refused with {refused:?}", self.tx_id, self.payer);
+                observer.violate("answers-name-their-payer", text, self.session);
+            }
+            if is_right {
+                observer.passes("verdicts-are-right");
+            } else {
+                let text = format!(
+                    "{} is refused for {}, and its payer does {:?}",
+                    self.tx_id,
+                    reason.as_str(),
+                    self.behavior
+                );
+                observer.violate("verdicts-are-right", text, self.session);
+            }
+            if *reason == Reason::SettlementPending && self.session.is_some() {
+                let shown = observer.shown.entry(self.tx_id).or_default();
+                // Nobody else can have made it.
+                shown.is_made |= shown.begun == 1;
+            }
+        });
+    }
+}
+
+/// Returns what a payment may be refused for because of what its agent does differently.
+const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
+    match behavior {
+        AgentBehavior::TooLittle => &[Reason::Amount],
+        AgentBehavior::OtherCurrency => &[Reason::AssetMismatch],
+        AgentBehavior::NoMoney | AgentBehavior::SpendFirst => &[Reason::InsufficientFunds],
+        AgentBehavior::OtherFeeMemo => &[Reason::MemoMismatch],
+        AgentBehavior::Replay { .. } => &[
+            Reason::AcceptedRequirementsMismatch,
+            Reason::Operations,
+            Reason::RecipientMismatch,
+            Reason::AssetMismatch,
+            Reason::Amount,
+            Reason::AmountMismatch,
+            Reason::MemoMismatch,
+            Reason::InsufficientFunds,
+        ],
+        _ => &[],
+    }
+}
+
+/// Who asked for a success that was given: the resource, the seller and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sold {
+    pub(crate) resource: String,
+    pub(crate) seller: Option<MerchantId>,
+    pub(crate) key: Option<u32>,
+}
+
+/// Checks that a payment for a seller's resource is one success, of one request.
+pub(super) fn sells(sim: &Simulation, tx_id: TxId, sold: &Sold, settled: &Settled) {
+    sim.observe(|observer| {
+        let first = observer.sold.entry(tx_id).or_insert_with(|| sold.clone()).clone();
+        // A key without a seller is nobody's.
+        let may_repeat = first == *sold && sold.seller.is_some() && sold.key.is_some();
+        let is_told = observer.reported.contains(&tx_id);
+        let claimed = observer.claims.get(&tx_id);
+        let facilitation = claimed.and_then(|claimed| claimed.sale());
+        let is_its = facilitation.is_some_and(|sale| {
+            sale.resource == sold.resource && sale.seller.is_none_or(|seller| Some(seller) == sold.seller)
+        });
+        if first != *sold || (is_told && !may_repeat) || !is_its {
+            let text = format!("{tx_id} is a success for {sold:?}, and was one for {first:?}");
+            observer.violate("one-success-per-request", text, None);
+        } else {
+            observer.passes("one-success-per-request");
+        }
+        // A request under the same key may hear of the success before the one that made it.
+        if !settled.is_replay {
+            observer.responded(&Response::Facilitated { tx_id });
+        }
+    });
+}

@@ -1,0 +1,186 @@
+//! Agents that pay for the resources of other servers and of sellers.
+
+use super::{
+    agents::said,
+    facade::settle_payment,
+    payloads::Meant,
+    responses::{Shown, Sold, sells},
+    *,
+};
+
+/// Has a payment for another server settled.
+pub(super) async fn facilitate(
+    sim: &Arc<Simulation>,
+    engine: &Engine,
+    number: usize,
+    resource: u32,
+    units: u64,
+) -> Again {
+    let made = sim.clients().facilitated.get(&resource).cloned();
+    let payload = match made {
+        Some(payload) => payload,
+        None => {
+            let from = agent(number);
+            let nonce = format!("elsewhere-{resource}");
+            let transfer = Hive::transfer(&from, ELSEWHERE, units, Currency::Hbd, &format!("x402:{nonce}"));
+            let transaction = sim.hive().transaction(&from, vec![transfer], Duration::from_secs(75));
+            let tx_id = sim.hive().id_of(&transaction);
+            sim.observe(|observer| {
+                observer.intents.insert(tx_id, None);
+            });
+            let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };
+            sim.clients().facilitated.insert(resource, payload.clone());
+            payload
+        }
+    };
+    let requirements = Requirements {
+        amount: Money::new(units, Currency::Hbd),
+        pay_to: AccountName::parse(ELSEWHERE).expect("a name of ours"),
+        resource: format!("https://elsewhere.example/{resource}"),
+        valid_before: None,
+    };
+    let tx_id = sim.hive().id_of(&payload.transaction);
+    let request = X402Request { target: Target::Requirements(requirements), payload };
+    for _ in 0..MAX_REQUESTS {
+        let response = settle_payment(sim, engine, number, &request).await;
+        // Under an idempotency key the same success may be told again.
+        if response.as_ref().is_ok_and(|settled| !settled.is_replay) {
+            sim.observe(|observer| observer.responded(&Response::Facilitated { tx_id }));
+            sim.mark("a payment for another server settles");
+        }
+        let is_open = match &response {
+            Ok(_) => false,
+            Err(X402Error::Unavailable(_)) => true,
+            Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
+        };
+        let verdict = response.map(drop);
+        sim.event(Lane::Payer, "facilitates", None, u64::from(resource), || {
+            format!("agent {number} pays elsewhere {resource}: {}", said(&verdict))
+        });
+        if !is_open && !sim.loses_reply() {
+            if sim.is_sound() && verdict.is_err() {
+                sim.refuse(format!("a payment for another server is refused: {}", said(&verdict)), None);
+            }
+            return Again::No;
+        }
+        sim.sleep(2_000).await;
+    }
+    Again::No
+}
+
+/// A request to a seller: the resource, the payment that is presented, and who calls the engine under which key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Purchase {
+    pub(super) agent: usize,
+    pub(super) resource: u32,
+    pub(super) shown: u32,
+    pub(super) seller: Option<usize>,
+    pub(super) key: Option<u32>,
+    pub(super) units: u64,
+}
+
+/// Returns the payee of a resource: a merchant for every third.
+fn payee(resource: u32) -> AccountName {
+    let name = if resource.is_multiple_of(3) { account(0, false) } else { ELSEWHERE.to_owned() };
+    AccountName::parse(&name).expect("a name of ours")
+}
+
+/// Presents a payment at a seller's resource, perhaps one that was made for another resource.
+pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Engine, purchase: Purchase) -> Again {
+    let seller = match purchase.seller {
+        Some(seller) => match sim.clients().merchants.get(&seller).map(|shop| shop.id) {
+            Some(id) => Some(id),
+            None => return Again::In(2_000),
+        },
+        None => None,
+    };
+    let Some(offer) = offer(sim, &purchase, seller) else { return Again::No };
+    let shown = Shown { session: None, payer: &offer.from, tx_id: offer.tx_id, behavior: None, owes: false };
+    for _ in 0..MAX_REQUESTS {
+        shown.begins(sim);
+        let response = engine.x402.settle_for(&offer.request, &offer.caller).await;
+        check_sale(sim, &offer, &shown, &response);
+        let is_open = match &response {
+            Ok(_) => false,
+            Err(X402Error::Unavailable(error)) => {
+                !matches!(error, EngineError::KeyReused | EngineError::IdentifierReused)
+            }
+            Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
+        };
+        let verdict = response.map(drop);
+        sim.event(Lane::Payer, "visits", None, u64::from(purchase.resource), || {
+            let Purchase { agent, shown, .. } = purchase;
+            format!("agent {agent} shows at {} what it made for {shown}: {}", offer.sold.resource, said(&verdict))
+        });
+        if !is_open && !sim.loses_reply() {
+            return Again::No;
+        }
+        sim.sleep(2_000).await;
+    }
+    Again::No
+}
+
+/// A payment that an agent presents at a seller's resource.
+struct Offer {
+    from: String,
+    tx_id: TxId,
+    sold: Sold,
+    request: X402Request,
+    caller: actors::Caller,
+}
+
+/// Builds what an agent presents; none if the engine cannot read it.
+fn offer(sim: &Arc<Simulation>, purchase: &Purchase, seller: Option<MerchantId>) -> Option<Offer> {
+    let Purchase { resource, shown, key, units, .. } = *purchase;
+    let amount = Money::new(units, Currency::Hbd);
+    // Two resources share a nonce: for one payee the second payment is a duplicate.
+    let nonce = format!("sale-{}", shown / 2);
+    let (from, transaction) = made_for(sim, purchase, &nonce);
+    let tx_id = sim.hive().id_of(&transaction);
+    let (pay_to, named) = (payee(shown), format!("a-sale-{shown}"));
+    let meant = Meant { transaction, nonce, price: amount, pay_to, style: shown, named };
+    let resource_text = format!("https://seller.example/{resource}");
+    let wanted = Requirements { amount, pay_to: payee(resource), resource: resource_text, valid_before: None };
+    let (payload, requirements) = meant.read_at(sim, &wanted)?;
+    let sold = Sold { resource: requirements.resource.clone(), seller, key };
+    let request = X402Request { target: Target::Requirements(requirements), payload };
+    let key = key.and_then(|key| IdempotencyKey::parse(&format!("request-{key}")).ok());
+    Some(Offer { from, tx_id, sold, request, caller: actors::Caller { seller, key } })
+}
+
+/// Returns the payer and the transaction that pays for a resource, which is made once.
+fn made_for(sim: &Arc<Simulation>, purchase: &Purchase, nonce: &str) -> (String, Transaction) {
+    let Purchase { agent: number, shown, units, .. } = *purchase;
+    if let Some(known) = sim.clients().visits.get(&shown).cloned() {
+        return known;
+    }
+    let from = agent(number);
+    let memo = if shown.is_multiple_of(2) { format!("x402:{nonce}") } else { String::new() };
+    let transfer = Hive::transfer(&from, payee(shown).as_str(), units, Currency::Hbd, &memo);
+    let transaction = sim.hive().transaction(&from, vec![transfer], Duration::from_secs(75));
+    let tx_id = sim.hive().id_of(&transaction);
+    sim.observe(|observer| observer.intents.insert(tx_id, None));
+    sim.clients().visits.insert(shown, (from.clone(), transaction.clone()));
+    (from, transaction)
+}
+
+/// Checks the response to a seller against the invariants.
+fn check_sale(sim: &Arc<Simulation>, offer: &Offer, shown: &Shown<'_>, response: &Result<actors::Settled, X402Error>) {
+    match response {
+        Ok(settled) => {
+            shown.settled(sim, settled);
+            sells(sim, offer.tx_id, &offer.sold, settled);
+            sim.mark("a payment for a seller settles");
+            if settled.is_replay {
+                sim.mark("a seller asks again under its key");
+            }
+        }
+        Err(X402Error::Refused(refused)) => {
+            shown.refused(sim, refused);
+            if refused.reason == Reason::DuplicateSettlement {
+                sim.mark("a payment is shown at another resource");
+            }
+        }
+        Err(X402Error::Unavailable(_)) => {}
+    }
+}

@@ -1,0 +1,177 @@
+//! Merchants at their desks: decisions, refunds, webhooks sent again; and merchants who try what is another's.
+
+use engine::{
+    ids::DeliveryId,
+    payment::{Resolution, ResolutionKind},
+    webhook::DeliveryRecord,
+};
+use storage::DeliveryQuery;
+
+use super::*;
+use crate::script::SessionAction;
+
+/// How far back events are sent again, milliseconds.
+const REPLAYED_MS: u64 = 20 * 86_400_000;
+
+pub(super) async fn act_on_session(sim: &Arc<Simulation>, engine: &Engine, session: u32, deed: SessionAction) -> Again {
+    let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(5_000) };
+    match deed {
+        SessionAction::Resolve => resolve(sim, engine, session, &known).await,
+        SessionAction::Refund => refund(sim, engine, session, &known).await,
+        SessionAction::Redeliver => redeliver(sim, engine, session, &known).await,
+        SessionAction::ReplayWebhooks => replay_webhooks(sim, engine, session, &known).await,
+        SessionAction::AccessByOther => access_by_other(sim, engine, session, &known).await,
+    }
+}
+
+async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let Ok(merchant) = engine.merchants.get(known.merchant).await else { return Again::In(1_000) };
+    // Each kind in its turn.
+    let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + sim.now_ms() / 1_000) % 3).unwrap_or(0)];
+    let before = engine.payments.get(known.merchant, known.id).await.ok();
+    let owed_before = match &before {
+        Some(before) => engine.payments.owed(before).await.ok(),
+        None => None,
+    };
+    let decided = Resolution { kind, ..decision(sim, "merchant") };
+    match engine.payments.resolve(&merchant, known.id, decided).await {
+        Ok(payment) => {
+            let owed = engine.payments.owed(&payment).await.ok();
+            let is_next =
+                before.is_some_and(|before| before.version + 1 == payment.version && before.accepted.is_none());
+            sim.observe(|observer| {
+                if payment.resolution.as_ref().is_none_or(|stored| stored.kind != kind) {
+                    let text = format!("{kind:?} was decided, and {:?} is answered", payment.resolution);
+                    observer.violate("acknowledged-decision-sticks", text, Some(known.id));
+                }
+                if is_next && kind != ResolutionKind::Accepted && owed.is_some() && owed_before.is_some() {
+                    if owed == owed_before {
+                        observer.passes("only-acceptance-keeps-money");
+                    } else {
+                        let text = format!("{owed_before:?} was owed before {kind:?} was decided, and {owed:?} is");
+                        observer.violate("only-acceptance-keeps-money", text, Some(known.id));
+                    }
+                }
+            });
+            sim.observe(|observer| observer.responded(&Response::Resolved(&payment)));
+            sim.mark("a merchant decides about an exception");
+            sim.event(Lane::Merchant, "resolved", Some(session), 0, || {
+                format!("the merchant decides about session {session}")
+            });
+            Again::No
+        }
+        Err(EngineError::Rejected(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+fn decision(sim: &Arc<Simulation>, by: &str) -> Resolution {
+    Resolution {
+        kind: ResolutionKind::Accepted,
+        by: by.to_owned(),
+        at: sim.wall(),
+        note: "by telephone".to_owned(),
+        tx_id: None,
+    }
+}
+
+/// Asks for the plan of a refund, and has the merchant's wallet carry it out.
+async fn refund(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let Ok(payment) = engine.payments.get(known.merchant, known.id).await else { return Again::In(2_000) };
+    let Ok(owed) = engine.payments.owed(&payment).await else { return Again::In(2_000) };
+    sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed: &owed }));
+    let Ok(plan) = payment.refund_plan(&owed, None, None) else { return Again::No };
+    sim.observe(|observer| observer.responded(&Response::Planned { payment: &payment, plan: &plan }));
+    let sent = {
+        let mut hive = sim.hive();
+        let from = plan.from.to_string();
+        let transfer = Hive::transfer(&from, plan.to.as_str(), plan.money.units, plan.money.currency, &plan.memo);
+        let transaction = hive.transaction(&from, vec![transfer], Duration::from_secs(60));
+        hive.chain.broadcast(transaction).is_ok()
+    };
+    if sent {
+        sim.mark("a merchant sends money back");
+    }
+    sim.event(Lane::Merchant, "refunds", Some(session), plan.money.units, || {
+        format!("the merchant sends {} of session {session} back to {}", plan.money, plan.to)
+    });
+    Again::No
+}
+
+async fn deliveries_of(engine: &Engine, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
+    let query =
+        DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
+    engine.webhooks.deliveries(query).await.ok().map(|page| page.items)
+}
+
+async fn redeliver(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let Some(found) = deliveries_of(engine, known.merchant, known.id).await else { return Again::In(2_000) };
+    let Some(newest) = found.first() else { return Again::No };
+    match engine.webhooks.redeliver(known.merchant, newest.delivery.id, None).await {
+        Ok(_) => {
+            sim.mark("an event is sent again by hand");
+            sim.event(Lane::Merchant, "redelivers", Some(session), 0, || {
+                format!("the merchant has the newest event of session {session} sent again")
+            });
+            Again::No
+        }
+        Err(EngineError::NoEndpoint | EngineError::EventForgotten) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Has the endpoint taken up again, and everything sent that it missed.
+async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
+    let response = match engine.webhooks.enable_endpoint(known.merchant).await {
+        Ok(_) => engine.webhooks.replay(known.merchant, since).await,
+        Err(error) => Err(error),
+    };
+    match response {
+        Ok(replayed) => {
+            if replayed.count > 0 {
+                sim.mark("events that were not taken are sent again");
+            }
+            sim.event(Lane::Merchant, "replays", Some(session), replayed.count as u64, || {
+                format!("the merchant of session {session} has {} events sent again", replayed.count)
+            });
+            Again::No
+        }
+        Err(EngineError::NoEndpoint) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Another merchant uses the session's ids wherever a call takes one.
+async fn access_by_other(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let other = sim.clients().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
+    let Some(other) = other else { return Again::No };
+    let Ok(stranger) = engine.merchants.get(other).await else { return Again::In(1_000) };
+    let delivery = sim.observe(|observer| observer.delivery_of(known.id)).unwrap_or(DeliveryId::from_bits(1));
+    let mut allowed = Vec::new();
+    let mut tried = |call: &'static str, is_allowed: bool| is_allowed.then(|| allowed.push(call));
+    tried("read the payment", engine.payments.get(other, known.id).await.is_ok());
+    tried("cancel the payment", engine.payments.cancel(other, known.id).await.is_ok());
+    tried("resolve the payment", engine.payments.resolve(&stranger, known.id, decision(sim, "stranger")).await.is_ok());
+    let seen = deliveries_of(engine, other, known.id).await.is_some_and(|found| !found.is_empty());
+    tried("list the deliveries", seen);
+    tried("read a delivery", engine.webhooks.delivery(other, delivery).await.is_ok());
+    tried("send a delivery again", engine.webhooks.redeliver(other, delivery, None).await.is_ok());
+    // The same order number in two shops is two orders.
+    let key = IdempotencyKey::parse(&format!("order-{session}")).expect("a key of ours");
+    let opened = engine.payments.open(&stranger, draft(session, known.amount, None), Some(&key)).await;
+    let is_anothers = opened.is_ok_and(|opened| {
+        sim.observe(|observer| observer.responded(&Response::Created(&opened.payment)));
+        opened.payment.merchant != other
+    });
+    tried("have its order number answered with the payment", is_anothers);
+    sim.mark("a merchant tries what is another's");
+    sim.event(Lane::Merchant, "meddles", Some(session), 0, || {
+        format!("another merchant tries all that can be done with session {session}")
+    });
+    sim.observe(|observer| match allowed.first() {
+        Some(call) => observer.violate("shops-are-apart", format!("another merchant may {call}"), Some(known.id)),
+        None => observer.passes("shops-are-apart"),
+    });
+    Again::No
+}

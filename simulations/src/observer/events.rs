@@ -1,0 +1,325 @@
+//! What is seen of the simulation: irreversible blocks, webhooks, broadcasts, answers, the end.
+
+use engine::{
+    money::HbdPrice,
+    payment::{Rate, ResolutionKind},
+};
+
+use super::*;
+use engine::payment::Disposition;
+
+use crate::simulation::EPOCH_SECONDS;
+
+/// How long after the market paid a price it may be stored, milliseconds: a reading may be frozen, or wait for the disk.
+const PRICE_LASTS_MS: u64 = 600_000;
+
+/// How long a decision may take to be stored: a commit takes up to 20 seconds, and the process may stand still meanwhile.
+const DECISION_MS: u64 = 180_000;
+
+impl Observer {
+    /// Records that a delivery leaves the outbox because nobody is there for it.
+    pub(super) fn held(&mut self, delivery: &Delivery) {
+        let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
+        let seen = self.endpoints.get(&delivery.merchant).cloned().unwrap_or_default();
+        // What was decided before the endpoint was set or enabled may be stored after it.
+        let is_new = self.endpoint_set_ms.get(&delivery.merchant).is_some_and(|at| self.now_ms < at + DECISION_MS);
+        if has_url && !seen.may_be_disabled && !is_new {
+            let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
+            self.violate("held-only-while-disabled", text, Some(delivery.payment));
+        } else {
+            self.passes("held-only-while-disabled");
+            self.marks.push(if has_url { "a delivery to a disabled endpoint is held" } else { "a delivery is held" });
+        }
+    }
+
+    /// Records that blocks became irreversible.
+    pub fn finalized(&mut self, number: u32, time: Timestamp, transfers: Vec<Transfer>) {
+        (self.final_num, self.final_time) = (number, time);
+        self.finalized_ms.insert(number, self.now_ms);
+        for transfer in transfers {
+            // What proves an account is no payment.
+            if Proofs::is_proof(&transfer) {
+                self.proofs.is_final(&transfer);
+                continue;
+            }
+            let key = (transfer.tx_id, transfer.position.op_in_tx);
+            self.final_by_block.entry(transfer.position.block_num).or_default().push(key);
+            let named = self.intents.get(&key.0).copied().flatten().or_else(|| self.fee_intents.get(&key).copied());
+            if let Some(id) = named {
+                self.final_by_session.entry(id).or_default().push(key);
+            }
+            self.keep_final(transfer);
+        }
+    }
+
+    fn keep_final(&mut self, transfer: Transfer) {
+        self.final_tx_ids.insert(transfer.tx_id);
+        self.final_transfers.insert((transfer.tx_id, transfer.position.op_in_tx), transfer);
+    }
+
+    /// Records what irreversible blocks paid by themselves: no transaction holds it, and the cursor does not wait for it.
+    pub fn recurrent_transfers_executed(&mut self, transfers: Vec<Transfer>) {
+        for transfer in transfers {
+            self.marks.push("a recurrent transfer is executed");
+            self.ever_included.insert(transfer.tx_id);
+            self.keep_final(transfer);
+        }
+    }
+
+    /// Records that the wall clock jumped: times before and after do not compare.
+    pub const fn clock_jumped(&mut self) {
+        self.jumped_ms = Some(self.now_ms);
+    }
+
+    /// Returns whether the wall clock ever jumped.
+    pub(crate) const fn has_jumped(&self) -> bool {
+        self.jumped_ms.is_some()
+    }
+
+    /// Records what the market pays for HBD, in percent of a dollar.
+    pub fn market_price_changed(&mut self, percent: u64) {
+        let micro_usd = percent * 10_000;
+        if micro_usd != self.hbd_now {
+            self.hbd_prices.insert(self.hbd_now, self.now_ms);
+            self.hbd_now = micro_usd;
+        }
+    }
+
+    /// Records a price of HBD that is durable: the market must have paid it.
+    pub(super) fn rate_written(&mut self, rate: &Rate) {
+        let micro_usd = rate.hbd.unwrap_or(HbdPrice::PEG).micro_usd();
+        if micro_usd != self.hbd_read[0] {
+            self.marks.push("HBD is read at another price");
+        }
+        let left_ms = self.hbd_prices.get(&micro_usd).map(|left_ms| self.now_ms.saturating_sub(*left_ms));
+        // Where most nodes know no market, the peg holds.
+        let is_unknown = rate.hbd.is_none() && self.now_ms <= self.priceless_until_ms + PRICE_LASTS_MS;
+        if micro_usd != self.hbd_now && !is_unknown && left_ms.is_none_or(|left_ms| left_ms > PRICE_LASTS_MS) {
+            let text =
+                format!("HBD was read as {micro_usd} millionths of a dollar, and the market pays {}", self.hbd_now);
+            self.violate("worth-is-the-markets", text, None);
+        }
+        self.hbd_read = [micro_usd, self.hbd_read[0]];
+    }
+
+    /// Records the secrets of a merchant that is written.
+    pub(super) fn secrets_written(&mut self, merchant: &Merchant) {
+        let known = self.merchants.get(&merchant.id).map(|known| &known.secrets);
+        if known.is_some_and(|known| *known == merchant.secrets) {
+            return;
+        }
+        let valid = merchant.secrets.previous.iter().filter(|(_, until)| merchant.updated_at < *until);
+        match valid.count() {
+            0..=3 => self.passes("few-secrets-sign"),
+            count => {
+                let text = format!("{count} replaced secrets of {} are valid", merchant.id);
+                self.violate("few-secrets-sign", text, None);
+            }
+        }
+    }
+
+    /// Returns what a clock that is right shows.
+    #[must_use]
+    pub const fn true_time(&self) -> Timestamp {
+        Timestamp::from_millis(EPOCH_SECONDS * 1_000 + self.now_ms)
+    }
+
+    /// Returns whether the wall clock has not jumped since.
+    #[must_use]
+    pub fn is_clock_steady_since(&self, ms: u64) -> bool {
+        self.jumped_ms.is_none_or(|jumped| jumped < ms)
+    }
+
+    /// Records that a receiver heard a webhook.
+    pub fn webhook_received(
+        &mut self,
+        headers: &[(String, String)],
+        body: &[u8],
+        now: Timestamp,
+    ) -> Option<(DeliveryId, u32, PaymentId, String)> {
+        let Some(parsed) = invariants::read_webhook(headers, body) else {
+            self.violate("webhook-is-readable", "a webhook does not read".to_owned(), None);
+            return None;
+        };
+        let (delivery, attempt, event, payment, status, sequence) = parsed;
+        self.ask(Some(payment), |observer, check| match check {
+            Check::Webhook(check) => {
+                let status = status.clone();
+                let received = ReceivedWebhook {
+                    headers,
+                    body,
+                    delivery,
+                    attempt,
+                    event,
+                    payment,
+                    status,
+                    sequence,
+                    now,
+                    observer,
+                };
+                Some(check(&received))
+            }
+            _ => None,
+        });
+        self.posted(delivery, attempt);
+        self.posts_in_flight.insert(delivery, payment);
+        Some((delivery, attempt, payment, status))
+    }
+
+    /// Records what the receiver made of it.
+    pub fn receiver_responded(&mut self, delivery: DeliveryId, attempt: u32, outcome: Outcome, is_accepted: bool) {
+        self.posts_in_flight.remove(&delivery);
+        self.receiver_responses.insert((delivery, attempt), outcome);
+        if is_accepted && let Some(delivery_state) = self.deliveries.get(&delivery) {
+            self.received.entry(delivery_state.payment).or_default().insert(delivery_state.event);
+        }
+    }
+
+    /// Records that the engine hands a transaction to a node.
+    pub fn transaction_sent(&mut self, tx_id: TxId) {
+        let payment = self.claims.get(&tx_id).and_then(session_of);
+        self.ask(payment, |observer, check| match check {
+            Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
+            _ => None,
+        });
+    }
+
+    /// Records what a node says to a transaction that the engine hands to it.
+    pub fn node_responded(&mut self, tx_id: TxId, node: usize, is_taken: bool) {
+        if is_taken {
+            self.ever_accepted.insert(tx_id);
+            self.refusals.entry(tx_id).or_default().remove(&node);
+        } else {
+            self.refusals.entry(tx_id).or_default().insert(node);
+        }
+    }
+
+    /// Records an answer of the engine.
+    pub fn responded(&mut self, response: &Response<'_>) {
+        let payment = match response {
+            Response::Created(payment)
+            | Response::Cancelled(payment)
+            | Response::Read(payment)
+            | Response::Resolved(payment)
+            | Response::Owed { payment, .. }
+            | Response::Planned { payment, .. } => Some(payment.id),
+            Response::Settled { payment, .. } => Some(*payment),
+            Response::Facilitated { .. } => None,
+        };
+        self.ask(payment, |observer, check| match check {
+            Check::Response(check) => Some(check(observer, response)),
+            _ => None,
+        });
+        match response {
+            Response::Created(payment) => {
+                if let Some(known) = self.payments.get_mut(&payment.id) {
+                    known.is_acknowledged = true;
+                }
+            }
+            Response::Cancelled(payment) => {
+                if let Some(known) = self.payments.get_mut(&payment.id) {
+                    known.is_cancel_acknowledged = true;
+                }
+            }
+            Response::Facilitated { tx_id } => {
+                self.reported.insert(*tx_id);
+            }
+            // Merchants at their desks accept what they decide about.
+            Response::Resolved(payment) => {
+                let is_kept = |credit: &&Credit| {
+                    credit.finality == Finality::Irreversible
+                        && (payment.state.is_terminal() || credit.disposition != Disposition::Counted)
+                };
+                let kept = payment.transfers.iter().filter(is_kept).map(|credit| (credit.tx_id, credit.op_in_tx));
+                let kept: Vec<_> = kept.collect();
+                match payment.resolution.as_ref().map(|resolution| resolution.kind) {
+                    Some(ResolutionKind::Accepted) => self.accepted.entry(payment.id).or_default().extend(kept),
+                    // Another decision about the same takes the acceptance back.
+                    _ => drop(self.accepted.remove(&payment.id)),
+                }
+            }
+            Response::Settled { .. } | Response::Read(_) | Response::Owed { .. } | Response::Planned { .. } => {}
+        }
+    }
+
+    /// Returns a delivery of an event of a payment, if there is one.
+    #[must_use]
+    pub fn delivery_of(&self, payment: PaymentId) -> Option<DeliveryId> {
+        let own = self.deliveries.iter().filter(|(_, delivery_state)| delivery_state.payment == payment);
+        own.map(|(id, _)| *id).min()
+    }
+
+    /// Asks what must be so at the end.
+    pub fn ends(&mut self, end: impl FnOnce(&Self) -> End<'_>) {
+        let mut verdict = None;
+        {
+            let end = end(self);
+            let mut passed = Vec::new();
+            for (at, invariant) in INVARIANTS.iter().enumerate() {
+                if let Check::End(check) = &invariant.check {
+                    match check(&end) {
+                        Ok(()) => passed.push(at),
+                        Err((text, payment)) => {
+                            verdict = Some((invariant.name, text, payment));
+                            break;
+                        }
+                    }
+                }
+            }
+            drop(end);
+            for at in passed {
+                self.passes[at] += 1;
+            }
+        }
+        if let Some((name, text, payment)) = verdict {
+            self.violate(name, text, payment);
+        }
+    }
+
+    /// Records that a request with an idempotency key of its own was answered with a session.
+    pub fn opens(&mut self, request: u32, payment: PaymentId) {
+        let first = *self.opened.entry(request).or_insert(payment);
+        if first == payment {
+            self.passes("one-key-one-session");
+        } else {
+            let text = format!("one request was answered with {first} and then with {payment}");
+            self.violate("one-key-one-session", text, Some(payment));
+        }
+    }
+
+    /// Records a pass of an invariant that the simulation itself looks after.
+    pub fn passes(&mut self, name: &str) {
+        if let Some(at) = INVARIANTS.iter().position(|invariant| invariant.name == name) {
+            self.passes[at] += 1;
+        }
+    }
+
+    /// Returns whether the account is one whose transfers concern the engine.
+    #[must_use]
+    pub fn is_fee_account(&self, account: &AccountName) -> bool {
+        self.fee_account.as_ref() == Some(account)
+    }
+
+    /// Returns the session a transaction pays: the one it is claimed for, or the one its memo names.
+    #[must_use]
+    pub fn target(&self, tx_id: TxId) -> Option<PaymentId> {
+        match self.claims.get(&tx_id).map(|claimed| &claimed.purpose) {
+            Some(Purpose::Session(id)) => Some(*id),
+            _ => self.intents.get(&tx_id).copied().flatten(),
+        }
+    }
+
+    /// Returns the session a single transfer pays. What a block pays by itself shares its transaction's id with the rest
+    /// of that block.
+    #[must_use]
+    pub fn target_of(&self, transfer: (TxId, u32)) -> Option<PaymentId> {
+        let named = || self.target(transfer.0).or_else(|| self.fee_intents.get(&transfer).copied());
+        self.assignments.get(&transfer).copied().or_else(named)
+    }
+
+    /// Returns whether the claim on a transaction is open.
+    #[must_use]
+    pub fn is_claim_open(&self, tx_id: TxId) -> bool {
+        self.claims.get(&tx_id).is_some_and(|claimed| claimed.outcome == ClaimOutcome::Open)
+    }
+}

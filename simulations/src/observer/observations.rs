@@ -1,0 +1,278 @@
+//! What is shown to the invariants: a write, a webhook, a broadcast, an answer, the end.
+
+use std::time::Duration;
+
+use engine::{
+    payment::{RefundDue, RefundPlan},
+    webhook::{DisableReason, EndpointHealth, Trigger},
+};
+
+use super::*;
+
+/// A payment as it is durable.
+#[derive(Clone)]
+pub struct Known {
+    /// The snapshot.
+    pub payment: Arc<Payment>,
+    /// Its number in the script, once its creator knows it.
+    pub session: Option<u32>,
+    /// When it was first durable, virtual milliseconds.
+    pub stored_ms: u64,
+    /// Whether its creation was acknowledged.
+    pub is_acknowledged: bool,
+    /// Whether a cancellation was acknowledged.
+    pub is_cancel_acknowledged: bool,
+}
+
+/// A delivery as it is durable.
+#[derive(Debug, Clone)]
+pub struct DeliveryState {
+    /// The event.
+    pub event: EventId,
+    /// Its payment.
+    pub payment: PaymentId,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Attempts before its schedule began anew.
+    pub schedule_from: u32,
+    /// Whether somebody asked for it: it is tried once.
+    pub is_manual: bool,
+    /// When the next is due; none once it has left the outbox.
+    pub due_at: Option<Timestamp>,
+    /// When that was decided, virtual milliseconds.
+    pub scheduled_ms: u64,
+    /// Whether the receiver took it.
+    pub is_delivered: bool,
+}
+
+/// A payment being written.
+pub struct PaymentWrite<'a> {
+    /// The durable snapshot before.
+    pub before: Option<&'a Payment>,
+    /// The snapshot now durable.
+    pub after: &'a Payment,
+    /// The event of the same batch.
+    pub event: Option<&'a EventRecord>,
+    /// The event of the same batch that announces new exceptions.
+    pub exception: Option<&'a EventRecord>,
+    /// The claim of the same batch.
+    pub claim: Option<&'a ClaimRecord>,
+    /// All transfers of the payment, those of the same batch included, as the store keeps them.
+    pub rows: &'a Rows,
+    /// The transfers of the same batch.
+    pub written: &'a [Credit],
+    /// What they were before; new ones are left out.
+    pub replaced: &'a [Credit],
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// The transfers of a payment, by transaction and operation.
+pub type Rows = BTreeMap<(TxId, u32), Credit>;
+
+/// The cursor being moved.
+pub struct CursorWrite<'a> {
+    /// From where.
+    pub from: Cursor,
+    /// To where.
+    pub to: Cursor,
+    /// Everything else, the batch's unmatched transfers included.
+    pub observer: &'a Observer,
+}
+
+/// What the check of a day's books said, being written.
+pub struct BooksWrite<'a> {
+    /// The day.
+    pub day: &'a Day,
+    /// Everything else; of this day perhaps what an earlier check said.
+    pub observer: &'a Observer,
+}
+
+/// A webhook being heard.
+pub struct ReceivedWebhook<'a> {
+    /// Header names and values.
+    pub headers: &'a [(String, String)],
+    /// The body.
+    pub body: &'a [u8],
+    /// The delivery its header names.
+    pub delivery: DeliveryId,
+    /// The attempt its header names.
+    pub attempt: u32,
+    /// The event its header names.
+    pub event: EventId,
+    /// The payment of the body.
+    pub payment: PaymentId,
+    /// The status of the body.
+    pub status: String,
+    /// The sequence of the body.
+    pub sequence: u32,
+    /// The merchant's time.
+    pub now: Timestamp,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// An attempt being recorded.
+pub struct Attempted<'a> {
+    /// The delivery as it was durable.
+    pub before: &'a DeliveryState,
+    /// What the record says.
+    pub attempt: &'a Attempt,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// A transaction being handed to a node by the engine.
+pub struct Broadcast<'a> {
+    /// Which.
+    pub tx_id: TxId,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// An answer that reached its caller.
+#[derive(Debug)]
+pub enum Response<'a> {
+    /// A session was created.
+    Created(&'a Payment),
+    /// A session was cancelled.
+    Cancelled(&'a Payment),
+    /// An agent's payment of a session was settled.
+    Settled {
+        /// The session.
+        payment: PaymentId,
+        /// What the agent is told.
+        settled: &'a actors::Settled,
+    },
+    /// A payment for another server was settled.
+    Facilitated {
+        /// By this transaction.
+        tx_id: TxId,
+    },
+    /// A session was read.
+    Read(&'a Payment),
+    /// A merchant's decision about a session was taken.
+    Resolved(&'a Payment),
+    /// What is owed was computed.
+    Owed {
+        /// Of this session.
+        payment: &'a Payment,
+        /// To whom, and how much.
+        owed: &'a [RefundDue],
+    },
+    /// A refund was planned.
+    Planned {
+        /// Of this session.
+        payment: &'a Payment,
+        /// What to send.
+        plan: &'a RefundPlan,
+    },
+}
+
+/// The end of a run, when everything has come right or should have.
+pub struct End<'a> {
+    /// Everything.
+    pub observer: &'a Observer,
+    /// The engine's time.
+    pub now: Timestamp,
+    /// How far the engine says it has read.
+    pub scanned_num: u32,
+    /// Payments with an open claim, as the store says.
+    pub in_flight: Vec<PaymentId>,
+    /// Payments as the store says.
+    pub stored: BTreeMap<PaymentId, Payment>,
+    /// Transfers without a session, as the store says.
+    pub stored_unmatched: Vec<Unmatched>,
+    /// Deliveries in the outbox, as the store says.
+    pub outbox: Vec<Delivery>,
+}
+
+/// Who puts a transfer to a session where its memo says so.
+pub(super) const BY_MEMO: &str = "memo";
+
+/// Returns whether an account is or was a merchant's, and proven.
+pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
+    let ownership = &merchant.ownership;
+    (merchant.hive_account == *account && ownership.proof.is_some())
+        || ownership.former.iter().any(|former| former.account == *account)
+}
+
+/// How often a payment was shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Presentations {
+    /// Requests for its settlement that were begun.
+    pub begun: u32,
+    /// Whether one of them is known to have made it.
+    pub is_made: bool,
+}
+
+/// What the attempts say of an endpoint since it was set or enabled.
+#[derive(Debug, Clone, Default)]
+pub struct EndpointSeen {
+    /// Whether it said that it is gone, or failed for so long that it may be disabled.
+    pub may_be_disabled: bool,
+    /// The first failure since the last success.
+    failing_since: Option<Timestamp>,
+    /// What must be known of it.
+    pub known: EndpointHealth,
+}
+
+impl EndpointSeen {
+    /// How long an endpoint must fail before it is disabled.
+    const DISABLED_AFTER: Duration = Duration::from_secs(5 * 86_400);
+
+    /// Transport failures in a row after which an answer alone does not end the row.
+    const BREAKER_OPENS_AFTER: u32 = 10;
+    /// How often it must fail before it is disabled, and how far apart the events are that it did not take.
+    const DISABLED_ATTEMPTS: u32 = 20;
+    const DISABLED_SPREAD: Duration = Duration::from_secs(12 * 3_600);
+
+    /// Records what an attempt says of the endpoint.
+    fn learn(&mut self, delivery: &Delivery, attempt: &Attempt) {
+        let (known, at) = (&mut self.known, attempt.ended_at);
+        match attempt.outcome {
+            Outcome::Accepted { .. } => {
+                let disabled = known.disabled;
+                *known = EndpointHealth {
+                    disabled,
+                    last_success_at: Some(at),
+                    last_failure_at: known.last_failure_at,
+                    ..EndpointHealth::default()
+                };
+                return;
+            }
+            Outcome::Refused { .. } if known.transport_failures >= Self::BREAKER_OPENS_AFTER => {}
+            Outcome::Refused { .. } => known.transport_failures = 0,
+            _ => known.transport_failures += 1,
+        }
+        known.last_failure_at = Some(at);
+        if delivery.trigger == Trigger::Auto {
+            let since = *known.failing_since.get_or_insert(at);
+            known.failed_attempts += 1;
+            let happened_at = delivery.event.created_at();
+            let (first, last) = known.failed_events.unwrap_or((happened_at, happened_at));
+            let (first, last) = (first.min(happened_at), last.max(happened_at));
+            known.failed_events = Some((first, last));
+            let has_failed_for_days = at.since(since) >= Self::DISABLED_AFTER;
+            let is_spread = last.since(first) >= Self::DISABLED_SPREAD;
+            if has_failed_for_days && is_spread && known.failed_attempts >= Self::DISABLED_ATTEMPTS {
+                known.disabled.get_or_insert((DisableReason::Failing, at));
+            }
+        }
+        if attempt.outcome.status() == Some(410) {
+            known.disabled.get_or_insert((DisableReason::Gone, at));
+        }
+    }
+
+    /// Records an attempt.
+    pub fn note(&mut self, delivery: &Delivery, attempt: &Attempt) {
+        self.learn(delivery, attempt);
+        if attempt.outcome.is_success() {
+            self.failing_since = None;
+            return;
+        }
+        let since = *self.failing_since.get_or_insert(attempt.ended_at);
+        let is_gone = matches!(attempt.outcome, Outcome::Refused { status: 410, .. });
+        self.may_be_disabled |= is_gone || attempt.ended_at.since(since) >= Self::DISABLED_AFTER;
+    }
+}

@@ -1,0 +1,195 @@
+//! What the parts of a simulation ask of it: the time, the chances, the people, and what is noted.
+
+use super::*;
+
+impl Simulation {
+    pub(crate) async fn sleep(&self, ms: u64) {
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+    }
+
+    /// Returns virtual milliseconds since the simulation began.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.time.now_ms()
+    }
+
+    /// Returns the wall clock, right or wrong.
+    pub(crate) fn wall(&self) -> Timestamp {
+        self.wall_at(self.now_ms())
+    }
+
+    pub(super) fn wall_at(&self, now_ms: u64) -> Timestamp {
+        let true_ms = EPOCH_SECONDS * 1_000 + now_ms;
+        Timestamp::from_millis(true_ms.saturating_add_signed(self.time.skew_ms.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the time between two blocks.
+    pub(super) fn block_ms(&self) -> u64 {
+        self.script.setup.block_seconds * 1_000
+    }
+
+    pub(crate) fn rate(&self, fault: Fault) -> u32 {
+        if self.are_faults_on() { self.script.faults.ppm(fault) } else { 0 }
+    }
+
+    /// Returns the longest of a kind of wait: slowness, too, ends with the faults.
+    pub(crate) fn calmed(&self, most_ms: u64) -> u64 {
+        if self.are_faults_on() { most_ms } else { most_ms.min(50) }
+    }
+
+    pub(super) fn are_faults_on(&self) -> bool {
+        self.faults_on.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn hive(&self) -> MutexGuard<'_, Hive> {
+        lock(&self.hive)
+    }
+
+    /// Returns the store of the running process.
+    pub(crate) fn store(&self) -> Option<Arc<SimStore>> {
+        lock(&self.store).clone()
+    }
+
+    /// Fills bytes as the engine's own would be filled.
+    pub(crate) fn draw(&self, out: &mut [u8]) {
+        lock(&self.entropy).fill(out);
+    }
+
+    pub(crate) fn clients(&self) -> MutexGuard<'_, ClientState> {
+        lock(&self.clients)
+    }
+
+    pub(crate) fn receivers(&self) -> MutexGuard<'_, Receivers> {
+        lock(&self.receivers)
+    }
+
+    pub(super) fn trace(&self) -> MutexGuard<'_, Trace> {
+        lock(&self.trace)
+    }
+
+    /// Shows the observer something; ends the run if an invariant does not hold.
+    pub(crate) fn observe<T>(&self, look: impl FnOnce(&mut Observer) -> T) -> T {
+        let (seen, is_violated, marks) = {
+            let mut observer = lock(&self.observer);
+            observer.now_ms = self.now_ms();
+            if let Some(panic) = crate::panics::take() {
+                observer.violate("no-panic", panic, None);
+            }
+            let seen = look(&mut observer);
+            (seen, observer.violation().is_some(), observer.take_marks())
+        };
+        if !marks.is_empty() {
+            let mut trace = self.trace();
+            marks.into_iter().for_each(|mark| trace.mark(mark));
+        }
+        if is_violated {
+            *lock(&self.exit) = Some(ProcessExit::Over);
+            self.disk.detach();
+            self.has_exited.store(true, Ordering::Relaxed);
+            self.exited.notify_one();
+        }
+        seen
+    }
+
+    pub(crate) fn event(
+        &self,
+        lane: Lane,
+        kind: &'static str,
+        session: Option<u32>,
+        detail: u64,
+        text: impl FnOnce() -> String,
+    ) {
+        self.trace().event(self.now_ms(), lane, kind, session, detail, text);
+    }
+
+    pub(crate) fn fault(&self, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+        self.trace().fault(self.now_ms(), lane, kind, detail, text);
+    }
+
+    /// Records that a fault strikes a node, and is to be told.
+    pub(crate) fn count_node_fault(&self, fault: &'static str, node: usize, text: impl FnOnce() -> String) {
+        self.trace().count_node_fault(fault, node);
+        self.fault(Lane::Ledger, fault, node as u64, text);
+    }
+
+    pub(crate) fn mark(&self, name: &'static str) {
+        self.trace().mark(name);
+    }
+
+    pub(super) fn schedule(&self, at_ms: u64, event: Event) {
+        let mut event_queue = lock(&self.event_queue);
+        event_queue.next += 1;
+        let number = event_queue.next;
+        event_queue.events.insert((at_ms, number), event);
+    }
+
+    pub(super) fn schedule_in(&self, ms: u64, event: Event) {
+        self.schedule(self.now_ms() + ms, event);
+        // Whoever waits for the next event may wait too long for this one.
+        self.event_added.notify_one();
+    }
+
+    pub(crate) fn act_later(&self, ms: u64, action: Action, tries: u32) {
+        self.schedule_in(ms, Event::Act(action, tries));
+    }
+
+    pub(crate) fn register_later(&self, ms: u64, merchant: usize) {
+        self.schedule_in(ms, Event::Register(merchant));
+    }
+
+    pub(crate) fn client_wait_ms(&self) -> u64 {
+        lock(&self.streams).clients.wait_ms(400)
+    }
+
+    pub(crate) fn loses_reply(&self) -> bool {
+        let rate = self.rate(Fault::ReplyLost);
+        let is_drawn = lock(&self.streams).clients.chance(rate);
+        let is_chosen = {
+            let counter = &mut lock(&self.armed_faults).lose_reply_in;
+            *counter = counter.map(|left| left.saturating_sub(1));
+            counter.take_if(|left| *left == 0).is_some()
+        };
+        let lost = is_drawn || is_chosen;
+        if lost {
+            self.fault(Lane::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
+        }
+        lost
+    }
+
+    pub(crate) fn verifies_first(&self) -> bool {
+        lock(&self.streams).clients.chance(300_000)
+    }
+
+    pub(crate) fn has_waiting_webhooks(&self) -> bool {
+        lock(&self.observer)
+            .deliveries
+            .values()
+            .any(|delivery_state| delivery_state.due_at.is_some() && delivery_state.attempts > 0)
+    }
+
+    /// Draws how long a group of commits gathers, and how long its sync takes.
+    pub(crate) fn commit_times(&self) -> (u64, u64) {
+        let slow = lock(&self.armed_faults).disk_slow.filter(|(_, until)| self.now_ms() < *until);
+        let most = self.calmed(slow.map_or(self.script.setup.commit_ms, |(commit_ms, _)| commit_ms));
+        let random = &mut lock(&self.streams).store;
+        // Whoever comes in the same moment is of the group.
+        (random.wait_ms(most).max(1), random.wait_ms(most))
+    }
+
+    /// Draws whether the store has no room for one more batch.
+    pub(crate) fn is_store_busy(&self) -> bool {
+        let busy = self.rate(Fault::StoreBusy);
+        lock(&self.streams).store.chance(busy)
+    }
+
+    /// Returns a session's number in the script.
+    pub(crate) fn session(&self, id: PaymentId) -> Option<u32> {
+        lock(&self.observer).payments.get(&id).and_then(|known| known.session)
+    }
+
+    pub(crate) fn session_of_tx(&self, tx_id: TxId) -> Option<u32> {
+        let observer = lock(&self.observer);
+        observer.target(tx_id).and_then(|id| observer.payments.get(&id)).and_then(|known| known.session)
+    }
+}

@@ -1,0 +1,82 @@
+//! Durable writes as events of the trace.
+
+use engine::{payment::Payment, reconciliation::Day, webhook::Attempt};
+use storage::Unmatched;
+
+use super::*;
+
+impl Simulation {
+    /// Records what a durable batch changes in the trace.
+    pub(crate) fn trace_commit(&self, batch: &Batch) {
+        for write in &batch.writes {
+            match write {
+                Write::Payment { payment, .. } => self.trace_payment(payment),
+                Write::Cursor { cursor, .. } => {
+                    let block_num = cursor.block_id.number();
+                    self.event(Lane::Scanner, "cursor", None, u64::from(block_num), || {
+                        format!("the cursor is at block {block_num}")
+                    });
+                }
+                Write::Attempt { attempt, delivery } => self.trace_attempt(attempt, self.session(delivery.payment)),
+                Write::Books(day) => self.trace_reconciliation(day),
+                Write::Unmatched(unmatched) => self.trace_unmatched(unmatched),
+                _ => {}
+            }
+        }
+    }
+
+    fn trace_payment(&self, payment: &Payment) {
+        let session = self.session(payment.id);
+        let detail = (payment.version << 8) | payment.state as u64;
+        self.event(Lane::Session, "stored", session, detail, || describe_payment(payment, session));
+        if payment.state == State::Completed && payment.previous_state == Some(State::Processing) {
+            self.mark("a lost payment is found");
+        }
+    }
+
+    fn trace_attempt(&self, attempt: &Attempt, session: Option<u32>) {
+        self.event(Lane::Webhook, "attempt", session, u64::from(attempt.number), || {
+            let next = attempt.next_attempt_at.map_or("the last".to_owned(), |at| format!("next at {at}"));
+            format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.as_str())
+        });
+    }
+
+    fn trace_reconciliation(&self, day: &Day) {
+        self.event(Lane::Scanner, "books", None, day.operations, || {
+            format!(
+                "the books of the day to {} are {}: {} accounts with {} operations, {} untold",
+                day.to,
+                day.outcome().as_str(),
+                day.accounts,
+                day.operations,
+                day.unchecked
+            )
+        });
+    }
+
+    fn trace_unmatched(&self, unmatched: &Unmatched) {
+        let transfer = &unmatched.transfer;
+        let session = self.session_of_tx(transfer.tx_id);
+        self.event(Lane::Scanner, "unmatched", session, transfer.money.units, || {
+            let (tx_id, money, reason) = (transfer.tx_id, transfer.money, unmatched.reason.word());
+            format!("{tx_id} over {money} matches no session: {reason}")
+        });
+    }
+}
+
+fn describe_payment(payment: &Payment, session: Option<u32>) -> String {
+    let state = payment.state;
+    let money = if payment.transfers.is_empty() {
+        String::new()
+    } else {
+        let (paid, wanted, seen) = (payment.paid_units(), payment.amount.units, payment.seen_units());
+        format!(", {paid} of {wanted} units final, {seen} seen")
+    };
+    let claim = payment.claim.as_ref().map_or("", |_| ", claim open");
+    let name = match session {
+        // Its number is known once its creator has the response.
+        None if payment.version == 1 => "a new session".to_owned(),
+        known => name_of(known),
+    };
+    format!("{name} is {state} (version {}{money}{claim})", payment.version)
+}

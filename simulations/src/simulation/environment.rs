@@ -1,0 +1,93 @@
+//! The seams of the engine, as the simulation fills them: time, randomness, where the code tells how far it came.
+
+use super::*;
+
+impl Time {
+    /// Goes with the runtime's clock from now on.
+    pub(super) fn start(&self) {
+        *lock(&self.started) = Some(Instant::now());
+    }
+
+    /// Stands still until the next process starts.
+    pub(super) fn stop(&self) {
+        self.base_ms.store(self.now_ms(), Ordering::Relaxed);
+        *lock(&self.started) = None;
+    }
+
+    /// Goes on between two processes.
+    pub(super) fn pass(&self, ms: u64) {
+        self.base_ms.fetch_add(ms, Ordering::Relaxed);
+        self.moved();
+    }
+
+    /// Records that the runtime slept: only then does its clock move on.
+    pub(super) fn moved(&self) {
+        self.is_read.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        if !self.is_read.load(Ordering::Relaxed) {
+            let started = *lock(&self.started);
+            let elapsed = started.map_or(0, |started| u64::try_from(started.elapsed().as_millis()).unwrap_or(0));
+            self.read_ms.store(self.base_ms.load(Ordering::Relaxed) + elapsed, Ordering::Relaxed);
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+        self.read_ms.load(Ordering::Relaxed)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) struct SimClock(pub(super) Arc<Simulation>);
+
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        let now_ms = self.0.now_ms();
+        self.0.count_spin(now_ms);
+        self.0.wall_at(now_ms)
+    }
+}
+
+pub(super) struct SimEntropy(pub(super) Arc<Simulation>);
+
+impl Entropy for SimEntropy {
+    fn fill(&self, out: &mut [u8]) {
+        lock(&self.0.entropy).fill(out);
+    }
+}
+
+/// What an actor panics with when the simulation makes it.
+pub(super) struct Planned;
+
+pub(super) struct SimProbe(pub(super) Arc<Simulation>);
+
+impl Probe for SimProbe {
+    fn reach(&self, point: &'static str) {
+        let sim = &self.0;
+        sim.count_spin(sim.now_ms());
+        if sim.has_exited.load(Ordering::Relaxed) {
+            return;
+        }
+        sim.mark(point);
+        let (kills, panics) = {
+            let mut armed_faults = lock(&sim.armed_faults);
+            let next = |armed_faults: &mut VecDeque<String>| {
+                let at = armed_faults.iter().position(|wanted| wanted == point);
+                at.is_some_and(|at| armed_faults.remove(at).is_some())
+            };
+            let (kill, panic) = (next(&mut armed_faults.kill_at), next(&mut armed_faults.panic_at));
+            let random = &mut lock(&sim.streams).points;
+            (kill || random.chance(sim.rate(Fault::KillAtPoint)), panic || random.chance(sim.rate(Fault::ActorPanic)))
+        };
+        if kills {
+            sim.fault(Lane::Process, Fault::KillAtPoint.word(), 0, || format!("killed at {point:?}"));
+            sim.exit_process(ProcessExit::Killed);
+        } else if panics && !point.starts_with("gateway") {
+            // A panic in the handle is a panic of its caller; the facade catches that, callers here do not.
+            sim.fault(Lane::Process, Fault::ActorPanic.word(), 0, || format!("panics at {point:?}"));
+            std::panic::resume_unwind(Box::new(Planned));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What the simulation knows of its clients' interface: which one is open, what excuses a refusal, who may send how much.
+
+use engine::payment::Cancellation;
+
+use super::*;
+use crate::front::Boot;
+
+/// How long after a start the engine may say that it is not ready: it recovers, and has no price yet.
+const SETTLES_MS: u64 = 60_000;
+
+/// How a payment is durable, as far as its clients can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DurableState {
+    pub(crate) state: State,
+    pub(crate) cancellation: Option<Cancellation>,
+}
+
+impl Simulation {
+    /// Opens the interface of the process that has started, where clients call through one.
+    pub(super) fn open_endpoint(self: &Arc<Self>, engine: Engine) {
+        if !self.script.setup.facade {
+            return;
+        }
+        let boots = self.trace().marked("the process starts");
+        let mut random = Random::new(self.script.seed).fork("facade").fork(&boots.to_string());
+        let mut secret = [0; 32];
+        random.fill(&mut secret);
+        let front = front::installed().expect("a world with a facade needs one that is installed");
+        // The process of this clock owns the simulation that owns its interface.
+        let sim = Arc::downgrade(self);
+        let now = move || sim.upgrade().map_or(Timestamp::EPOCH, |sim| sim.wall());
+        let boot = Boot { engine, now: Arc::new(now), secret, seed: random.draw() };
+        *lock(&self.endpoint) = Some(front.open(boot));
+        self.booted_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Returns the interface of the running process, where clients call through one.
+    pub(crate) fn endpoint(&self) -> Option<Arc<dyn Endpoint>> {
+        lock(&self.endpoint).clone()
+    }
+
+    /// Returns whether the engine may answer that it is not available: its disk, its nodes or its actors fail, it is about to
+    /// end, or it has just started.
+    pub(crate) fn may_be_unavailable(&self) -> bool {
+        let is_settling = self.now_ms() < self.booted_ms.load(Ordering::Relaxed) + SETTLES_MS;
+        let has_injections = || self.script.steps.iter().any(|step| matches!(step.action, Action::Inject(_)));
+        let is_disturbed = !self.is_sound() && (self.script.faults.on().next().is_some() || has_injections());
+        self.has_exited() || is_settling || (self.are_faults_on() && is_disturbed)
+    }
+
+    /// Returns how a payment is durable.
+    pub(crate) fn durable_state(&self, id: PaymentId) -> Option<DurableState> {
+        self.observe(|observer| {
+            let payment = &observer.payments.get(&id)?.payment;
+            Some(DurableState { state: payment.state, cancellation: payment.cancellation })
+        })
+    }
+}

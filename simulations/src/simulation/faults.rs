@@ -1,0 +1,282 @@
+//! What befalls a simulation: blocks, faults of ledger and disk, deaths.
+
+use super::*;
+
+/// How far the wall clock gets off by steps, milliseconds.
+pub(super) const MAX_STEPPED_MS: i64 = 25_000;
+/// How likely a clock that has jumped is set right, per block.
+const JUMPS_BACK_PPM: u32 = 30_000;
+
+impl Simulation {
+    pub(super) fn fill_event_queue(&self) {
+        let script = &self.script;
+        self.schedule(0, Event::Block);
+        for merchant in 0..script.setup.merchants {
+            self.schedule(1_000, Event::Register(merchant));
+        }
+        for step in &script.steps {
+            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
+        }
+        let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
+        self.schedule(heal_at, Event::Heal);
+    }
+
+    pub(super) fn set_disk_faults(&self) {
+        self.disk.set_faults(DiskFaults {
+            read_error: self.rate(Fault::DiskRead),
+            write_error: self.rate(Fault::DiskWrite),
+            sync_error: self.rate(Fault::DiskSync),
+            power_cut: self.rate(Fault::PowerCut),
+        });
+    }
+
+    pub(super) fn block(self: &Arc<Self>, at_ms: u64) {
+        let setup = &self.script.setup;
+        let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
+        self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
+        self.stops_after_read_error(at_ms);
+        if self.are_faults_on() {
+            self.roll();
+        }
+        let disk_is_free = {
+            let mut armed_faults = lock(&self.armed_faults);
+            let over = armed_faults.disk_full_until.is_some_and(|until| at_ms >= until);
+            if over {
+                armed_faults.disk_full_until = None;
+            }
+            over
+        };
+        if disk_is_free {
+            self.disk.set_spare(None);
+        }
+        let produced = self.hive().produce(at_ms, now);
+        self.observe_market();
+        if let Some(depth) = produced.forked {
+            self.fault(Lane::Ledger, Fault::Fork.word(), u64::from(depth), || {
+                format!("a fork replaces {}", counted(u64::from(depth), "block"))
+            });
+        }
+        if !produced.included.is_empty() {
+            let count = produced.included.len() as u64;
+            self.event(Lane::Ledger, "block", None, count, || {
+                format!("block {} holds {}", produced.number, counted(count, "transaction"))
+            });
+        }
+        self.observe(|observer| {
+            let number = produced.number;
+            observer.included_in.extend(produced.included.iter().map(|tx_id| (*tx_id, number)));
+            observer.ever_included.extend(produced.included);
+            for block in produced.finalized {
+                observer.finalized(block.number(), block.time, block.transfers);
+            }
+            observer.recurrent_transfers_executed(produced.recurrent);
+        });
+    }
+
+    pub(super) fn roll(self: &Arc<Self>) {
+        let now_ms = self.now_ms();
+        let mut injections = self.hive().roll(now_ms, |fault| self.rate(fault));
+        if let Some((merchant, kind, for_ms)) = self.receivers().roll(self.rate(Fault::HookOutage)) {
+            injections.push(FaultInjection::Outage { merchant, kind, for_ms });
+        }
+        {
+            let random = &mut lock(&self.streams).process;
+            if random.chance(self.rate(Fault::DiskFull)) {
+                injections.push(FaultInjection::Disk(DiskFault::Full { for_ms: random.between(1_000, 60_000) }));
+            }
+            if random.chance(self.rate(Fault::ClockStep)) {
+                let skew = self.time.skew_ms.load(Ordering::Relaxed);
+                let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
+                // Steps do not add up: a clock that is far off has jumped.
+                let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
+                injections.push(FaultInjection::ClockStep { by_ms: by });
+            }
+            if random.chance(self.rate(Fault::ProcessKill)) {
+                injections.push(if random.chance(400_000) {
+                    FaultInjection::Disk(DiskFault::PowerCutIn(random.between(1, 40)))
+                } else {
+                    FaultInjection::Process(ProcessFault::Kill)
+                });
+            }
+            if random.chance(self.rate(Fault::GracefulRestart)) {
+                injections.push(FaultInjection::Process(ProcessFault::Restart));
+            }
+        }
+        {
+            let random = &mut lock(&self.streams).clock;
+            let skew = self.time.skew_ms.load(Ordering::Relaxed);
+            if skew.abs() > 2 * MAX_STEPPED_MS {
+                if random.chance(JUMPS_BACK_PPM) {
+                    injections.push(FaultInjection::ClockStep { by_ms: -skew });
+                }
+            } else if random.chance(self.rate(Fault::ClockJump)) {
+                let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
+                injections.push(FaultInjection::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
+            }
+        }
+        {
+            let random = &mut lock(&self.streams).market;
+            if random.chance(self.rate(Fault::HbdOffPeg)) {
+                let percent = *random.pick(&[50, 80, 94, 96, 104, 106, 120, 200]);
+                injections.push(FaultInjection::Ledger(LedgerFault::HbdOffPeg {
+                    percent,
+                    for_ms: random.between(60_000, 3_600_000),
+                }));
+            }
+        }
+        injections.extend(self.roll_process());
+        injections.extend(self.roll_row());
+        injections.extend(self.roll_log());
+        if lock(&self.streams).keys.chance(self.rate(Fault::KeyRotated)) {
+            injections.push(FaultInjection::Process(ProcessFault::RotateMasterKey));
+        }
+        {
+            let random = &mut lock(&self.streams).backups;
+            if random.chance(self.rate(Fault::Restored)) {
+                let fault = if random.chance(500_000) { ProcessFault::Restore } else { ProcessFault::BackUp };
+                injections.push(FaultInjection::Process(fault));
+            }
+        }
+        for injection in injections {
+            self.inject(&injection);
+        }
+    }
+
+    /// Draws what a process meets beside its end.
+    fn roll_process(&self) -> Option<FaultInjection> {
+        let random = &mut lock(&self.streams).host;
+        if random.chance(self.rate(Fault::ProcessFreeze)) {
+            let most = *random.pick(&[2_000, 20_000, 120_000]);
+            return Some(FaultInjection::Process(ProcessFault::Freeze { for_ms: random.between(500, most) }));
+        }
+        if random.chance(self.rate(Fault::DiskSlow)) {
+            let commit_ms = random.between(500, 20_000);
+            return Some(FaultInjection::Disk(DiskFault::Slow { commit_ms, for_ms: random.between(5_000, 60_000) }));
+        }
+        let settings = random.chance(self.rate(Fault::OtherSettings)).then(|| ChangeableSettings::draw(random));
+        settings.map(|settings| FaultInjection::Process(ProcessFault::OtherSettings(settings)))
+    }
+
+    /// Draws which row is damaged.
+    fn roll_row(&self) -> Option<FaultInjection> {
+        let random = &mut lock(&self.streams).rows;
+        random.chance(self.rate(Fault::RowDamaged)).then(|| {
+            FaultInjection::Disk(DiskFault::DamageRow { table: None, session: None, pick: random.below(u64::MAX) })
+        })
+    }
+
+    /// Draws whether the log is damaged.
+    fn roll_log(&self) -> Option<FaultInjection> {
+        let random = &mut lock(&self.streams).rows;
+        let is_drawn = random.chance(self.rate(Fault::LogDamaged));
+        is_drawn.then(|| FaultInjection::Disk(DiskFault::DamageLog { pick: random.below(u64::MAX) }))
+    }
+
+    /// Sets the wall clock so far ahead of the true time.
+    pub(super) fn set_clock(&self, skew_ms: i64) {
+        let before = self.time.skew_ms.swap(skew_ms, Ordering::Relaxed);
+        if (skew_ms - before).abs() > 2 * MAX_STEPPED_MS {
+            self.observe(Observer::clock_jumped);
+        }
+    }
+
+    /// Records what the market pays for HBD, and whether most nodes know it.
+    pub(super) fn observe_market(&self) {
+        let now_ms = self.now_ms();
+        let (percent, priceless_until_ms) = {
+            let hive = self.hive();
+            (hive.hbd_percent(), hive.priceless_until(now_ms))
+        };
+        self.observe(|observer| {
+            observer.market_price_changed(percent);
+            observer.priceless_until_ms = priceless_until_ms.unwrap_or(observer.priceless_until_ms);
+        });
+    }
+
+    pub(super) fn note_disk_incident(&self, incident: Incident) {
+        self.disk_failed.store(true, Ordering::Relaxed);
+        match incident {
+            Incident::Error(what) => self.fault(Lane::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
+            Incident::Full => self.fault(Lane::Disk, "disk.no_room", 0, || "the disk is full".to_owned()),
+            Incident::PowerCut => {
+                self.fault(Lane::Disk, Fault::PowerCut.word(), 0, || {
+                    "the power goes inside a disk operation".to_owned()
+                });
+                self.mark("the power goes inside a disk operation");
+                self.exit_process(ProcessExit::PowerCut);
+            }
+        }
+    }
+
+    /// Records that a read of the store failed with an I/O error.
+    pub(crate) fn read_fails(&self, name: &'static str) {
+        self.mark("a read of the store fails");
+        self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
+        self.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Checks that the engine stops soon after a read of its store failed with an I/O error.
+    fn stops_after_read_error(&self, now_ms: u64) {
+        let failed_ms = self.read_failed_ms.load(Ordering::Relaxed);
+        if self.has_exited() || failed_ms == u64::MAX {
+            return;
+        }
+        if now_ms > failed_ms + STOPS_WITHIN_MS {
+            let text = format!("a read failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            self.observe(|observer| observer.violate("read-error-stops-the-engine", text, None));
+        } else {
+            self.observe(|observer| observer.passes("read-error-stops-the-engine"));
+        }
+    }
+
+    /// Ends the process here and now: nothing it still does reaches anybody.
+    pub(super) fn exit_process(&self, exit: ProcessExit) {
+        lock(&self.exit).get_or_insert(exit.clone());
+        // A stop in order lets the actors finish first.
+        if exit != ProcessExit::Restart {
+            self.disk.detach();
+        }
+        self.has_exited.fetch_or(exit != ProcessExit::Restart, Ordering::Relaxed);
+        self.exited.notify_one();
+    }
+
+    /// Waits until the process dies.
+    pub(super) async fn until_exit(&self) {
+        while !self.has_exited() {
+            self.exited.notified().await;
+        }
+    }
+
+    pub(super) fn take_exit(&self) -> ProcessExit {
+        lock(&self.exit).take().unwrap_or(ProcessExit::Killed)
+    }
+
+    pub(crate) fn has_exited(&self) -> bool {
+        self.has_exited.load(Ordering::Relaxed) || lock(&self.exit).is_some()
+    }
+
+    // ---- what everybody here uses ----------------------------------------------------------------------------------
+
+    /// Returns at once in a living process, and never in a dead one. Counts, to notice who spins.
+    pub(crate) async fn alive(&self) {
+        self.count_spin(self.now_ms());
+        if self.has_exited.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(super) fn count_spin(&self, now_ms: u64) {
+        if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
+            self.time.spins.store(0, Ordering::Relaxed);
+        } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
+            self.observe(|observer| {
+                let text = format!("{MAX_SPINS} calls and virtual time stands still");
+                observer.violate("time-moves", text, None);
+            });
+        }
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,424 @@
+//! The end of a simulation: faults are healed, the store is looked through, and what is left is judged.
+
+use std::collections::BTreeSet;
+use storage::{ReadError, prelude::*};
+
+use engine::{
+    billing::{Sale, Usage},
+    payment::{Exception, Payment},
+};
+
+use super::*;
+use crate::{observer::Rows, script::Expect};
+
+/// How much longer a simulation goes on so that what is due can happen, milliseconds.
+const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
+
+/// Returns the transfers of a payment as they are stored.
+async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, ReadError> {
+    let rows = store.transfers(id, None, usize::MAX).await?;
+    Ok(rows.into_iter().map(|row| ((row.tx_id, row.op_in_tx), row)).collect())
+}
+
+impl Simulation {
+    /// Compares the store with what was durable, and learns what became of commits of unknown outcome.
+    pub(super) async fn compare(&self, store: &EmbeddedStore) -> Result<(), String> {
+        self.disk.set_quiet(true);
+        let compared = self.compare_quietly(store).await;
+        self.disk.set_quiet(false);
+        compared
+    }
+
+    /// Verifies the whole store: every record, every index and every count.
+    fn verify(&self, store: &EmbeddedStore) -> Result<(), String> {
+        let report = store.verify_inline().map_err(|error| error.to_string())?;
+        self.observe(|observer| match report.findings.first() {
+            Some(first) => {
+                let text = format!("{} findings, the first: {first}", report.finding_count);
+                observer.violate("store-verifies", text, None);
+            }
+            None => observer.passes("store-verifies"),
+        });
+        Ok(())
+    }
+
+    /// Checks that no row shows a secret while there is a master key.
+    fn check_secrets(&self, store: &EmbeddedStore) -> Result<(), String> {
+        if lock(&self.sealing).current == 0 {
+            return Ok(());
+        }
+        let mut shown = Vec::new();
+        let prefix = engine::webhook::Secret::PREFIX.as_bytes();
+        let see = |row: storage::Row| {
+            if memchr::memmem::find(&row.value, prefix).is_some() {
+                shown.push(row.table);
+            }
+        };
+        store.each_row_inline(see).map_err(|error| error.to_string())?;
+        self.observe(|observer| match shown.first() {
+            Some(table) => observer.violate("secrets-are-sealed", format!("a row of {table} shows a secret"), None),
+            None => observer.passes("secrets-are-sealed"),
+        });
+        Ok(())
+    }
+
+    async fn compare_quietly(&self, store: &EmbeddedStore) -> Result<(), String> {
+        if self.is_damaged() {
+            self.observe(|observer| {
+                observer.posts_in_flight.clear();
+                observer.receiver_responses.clear();
+            });
+            return self.compare_damaged(store).await;
+        }
+        self.verify(store)?;
+        self.check_secrets(store)?;
+        self.resolve_unknown_commits(store).await.map_err(|error| error.to_string())?;
+        self.compare_with_durable(store).await.map_err(|error| error.to_string())
+    }
+
+    /// Finds out which commits of unknown outcome are in the store.
+    async fn resolve_unknown_commits(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+        let unknown_commits = self.observe(|observer| {
+            observer.posts_in_flight.clear();
+            std::mem::take(&mut observer.unknown_commits)
+        });
+        for batch in unknown_commits {
+            let applied = is_applied(store, &batch).await?;
+            self.mark(if applied { "an unknown commit was committed" } else { "an unknown commit was not" });
+            if applied {
+                self.trace_commit(&batch);
+                self.observe(|observer| observer.committed(&batch));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what changed since the last start with what was durable.
+    async fn compare_with_durable(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+        let (dirty, cursor, merchants) = self.observe(|observer| {
+            observer.receiver_responses.clear();
+            let merchants: Vec<_> = observer.merchants.values().cloned().collect();
+            (std::mem::take(&mut observer.dirty), observer.cursor, merchants)
+        });
+        let mut lost = self.find_lost_payment(store, dirty).await?;
+        let stored_cursor = store.cursor().await?;
+        if stored_cursor != cursor {
+            lost.get_or_insert((format!("the cursor is {stored_cursor:?} and was {cursor:?}"), None));
+        }
+        for merchant in merchants {
+            if store.merchant(merchant.id).await?.as_deref() != Some(&merchant) {
+                lost.get_or_insert((format!("{} is not as it was durable", merchant.id), None));
+            }
+        }
+        self.compare_endpoints(store).await?;
+        self.compare_undecided(store, lost.is_none()).await?;
+        self.observe(|observer| match lost {
+            Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
+            None => observer.passes("durable-survives-boot"),
+        });
+        Ok(())
+    }
+
+    /// Returns the first payment that is not stored as it was durable.
+    async fn find_lost_payment(
+        &self,
+        store: &EmbeddedStore,
+        payments: BTreeSet<PaymentId>,
+    ) -> Result<Option<(String, Option<PaymentId>)>, ReadError> {
+        for id in payments {
+            let stored = store.payment(id).await?;
+            let rows = rows_of(store, id).await?;
+            let same = self.observe(|observer| {
+                observer.payments.get(&id).is_some_and(|known| stored.as_ref() == Some(&known.payment))
+                    && observer.rows.get(&id).map_or(rows.is_empty(), |known| *known == rows)
+            });
+            if !same {
+                let what =
+                    stored.map_or_else(|| "nothing".to_owned(), |s| format!("{} version {}", s.state, s.version));
+                return Ok(Some((format!("{id} is not as it was durable: the store has {what}"), Some(id))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares the index of undecided payments with the payments; a store that lost some is not judged by it.
+    async fn compare_undecided(&self, store: &EmbeddedStore, has_all: bool) -> Result<(), ReadError> {
+        let indexed = store.in_flight().await?;
+        self.observe(|observer| {
+            let payments = observer.payments.values().map(|known| &known.payment);
+            let mut undecided: Vec<PaymentId> = payments.filter(|p| p.awaits_finality()).map(|p| p.id).collect();
+            undecided.sort_unstable();
+            if has_all && undecided != indexed {
+                let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());
+                let missing = undecided.into_iter().find(|id| !indexed.contains(id));
+                observer.violate("index-tells-the-truth", text, missing);
+            } else {
+                observer.passes("index-tells-the-truth");
+            }
+        });
+        Ok(())
+    }
+
+    /// Compares what the store knows of endpoints with what their attempts say.
+    async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+        let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
+        for merchant in merchants {
+            let stored = store.endpoint(merchant).await?;
+            self.observe(|observer| {
+                // What a damaged row said is learned anew.
+                let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
+                if stored == known || observer.was_damaged {
+                    observer.passes("endpoints-are-as-attempted");
+                } else {
+                    let text =
+                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts say {known:?}");
+                    observer.violate("endpoints-are-as-attempted", text, None);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends everything that is wrong: from now on all must come right.
+    pub(super) fn heal(self: &Arc<Self>) {
+        self.faults_on.store(false, Ordering::Relaxed);
+        self.hive().heal();
+        self.observe_market();
+        self.receivers().heal();
+        self.set_disk_faults();
+        self.disk.disarm();
+        self.disk.set_spare(None);
+        *lock(&self.armed_faults) = ArmedFaults::default();
+        self.set_clock(0);
+        self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
+        let is_repaired = self.repair_rows();
+        self.repair_log();
+        // Some sixty blocks.
+        self.schedule_in(self.block_ms() * 200 / 3, Event::Finish);
+        if is_repaired || !self.script.setup.heal_without_restart {
+            self.exit_process(ProcessExit::Killed);
+        }
+    }
+
+    /// Looks whether everything has come right; says whether it is over.
+    pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
+        // Sessions that live longer, webhooks whose time is near: give them theirs.
+        let (latest_ms, known) = self.observe(|observer| {
+            let open = observer.payments.values().map(|known| &known.payment).filter(|p| !p.state.is_terminal());
+            let sessions =
+                open.map(|p| (p.expires_at + p.grace).max(p.claim.as_ref().map_or(Timestamp::EPOCH, |c| c.expiration)));
+            let claims =
+                observer.payments.values().filter_map(|known| known.payment.claim.as_ref()).map(|c| c.expiration);
+            let other_engine = observer.claims.values().filter_map(|claimed| match &claimed.purpose {
+                engine::x402::Purpose::Facilitated(facilitation)
+                    if claimed.outcome == engine::x402::ClaimOutcome::Open =>
+                {
+                    Some(facilitation.expiration)
+                }
+                _ => None,
+            });
+            // A scenario that counts webhooks waits for those that are still to come.
+            let counts = self.script.expect.iter().any(|expect| expect.webhooks.is_some());
+            let to_come =
+                observer.deliveries.values().filter(|_| counts).filter_map(|delivery_state| delivery_state.due_at);
+            let latest = sessions.chain(claims).chain(other_engine).chain(to_come).max();
+            (latest.map(|time| time.millis().saturating_sub(EPOCH_SECONDS * 1_000)), observer.payments.len())
+        });
+        let now_ms = self.now_ms();
+        let margin = (20 + u64::from(self.script.setup.finality_lag)) * self.block_ms();
+        let wanted = latest_ms.map_or(now_ms, |latest| latest + margin + 120_000 + 4 * self.block_ms());
+        {
+            let mut event_queue = lock(&self.event_queue);
+            if wanted > now_ms && wanted > event_queue.last_finish_ms && wanted < now_ms + LONGEST_WAIT_MS {
+                event_queue.last_finish_ms = wanted;
+                drop(event_queue);
+                self.schedule(wanted, Event::Finish);
+                return false;
+            }
+        }
+        self.disk.set_quiet(true);
+        let looked = self.check_end(engine, store, known).await;
+        self.disk.set_quiet(false);
+        if let Err(why) = looked {
+            self.observe(|observer| {
+                observer.violate("durable-survives-boot", format!("the store cannot be read: {why}"), None);
+            });
+        }
+        true
+    }
+
+    /// Checks the final state of the store, with `known` payments that were durable.
+    async fn check_end(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore, known: usize) -> Result<(), String> {
+        self.verify(store)?;
+        self.check_final_state(engine, store, known).await.map_err(|error| error.to_string())?;
+        self.check_expectations();
+        Ok(())
+    }
+
+    async fn check_final_state(
+        self: &Arc<Self>,
+        engine: &Engine,
+        store: &EmbeddedStore,
+        known: usize,
+    ) -> Result<(), ReadError> {
+        let (stored, stored_rows) = self.read_payments(store).await?;
+        let accounts: Vec<_> = self.observe(|observer| observer.accounts.ever().chain(observer.fee_account).collect());
+        let mut stored_unmatched = Vec::new();
+        for account in accounts {
+            stored_unmatched.extend(store.unmatched(account, usize::MAX).await?);
+        }
+        self.compare_endpoints(store).await?;
+        self.compare_usage(store, stored.values()).await?;
+        self.compare_every_list(store).await?;
+        self.check_required_outcomes();
+        let in_flight = store.in_flight().await?;
+        let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
+        let scanned_num = engine.operations.health().await.map_or(0, |health| health.ledger.scanned_num);
+        let now = engine.now();
+        let differing = self.observe(|observer| {
+            let differs = |(id, payment): (&PaymentId, &Payment)| {
+                observer.payments.get(id).is_none_or(|known| *known.payment != *payment).then_some(*id)
+            };
+            let other_rows = |id: &&PaymentId| stored_rows.get(id) != observer.rows.get(id);
+            stored.iter().find_map(differs).or_else(|| stored.keys().find(other_rows).copied())
+        });
+        if let Some(id) = differing.or_else(|| (stored.len() < known).then_some(PaymentId::from_bits(0))) {
+            let text = format!("{id} is not stored as it was made durable");
+            self.observe(|observer| observer.violate("durable-survives-boot", text, Some(id)));
+        }
+        self.observe(|observer| {
+            observer.ends(|observer| End { observer, now, scanned_num, in_flight, stored, stored_unmatched, outbox });
+            for name in ["boot-ends", "stop-ends", "time-moves", "no-panic", "webhook-is-readable", "claimed-once"] {
+                observer.passes(name);
+            }
+        });
+        Ok(())
+    }
+
+    /// Returns the payments that were durable as they are stored, and their transfers.
+    async fn read_payments(
+        &self,
+        store: &EmbeddedStore,
+    ) -> Result<(BTreeMap<PaymentId, Payment>, BTreeMap<PaymentId, Rows>), ReadError> {
+        let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
+        let (mut stored, mut stored_rows) = (BTreeMap::new(), BTreeMap::new());
+        for id in ids {
+            let rows = rows_of(store, id).await?;
+            if !rows.is_empty() {
+                stored_rows.insert(id, rows);
+            }
+            match store.payment(id).await? {
+                Some(payment) => drop(stored.insert(id, payment)),
+                None => self
+                    .observe(|observer| observer.violate("durable-survives-boot", format!("{id} is gone"), Some(id))),
+            }
+        }
+        Ok((stored, stored_rows))
+    }
+
+    /// Checks what was counted for billing against the payments that completed.
+    async fn compare_usage<'p>(
+        &self,
+        store: &EmbeddedStore,
+        payments: impl Iterator<Item = &'p Payment>,
+    ) -> Result<(), ReadError> {
+        let mut sold: BTreeMap<_, Usage> = BTreeMap::new();
+        for payment in payments {
+            if let Some(sale) = Sale::of(payment) {
+                sold.entry(payment.merchant).or_default().add(&sale);
+            }
+        }
+        let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
+        for merchant in merchants {
+            let mut counted = Usage::default();
+            for period in store.periods_of(merchant).await? {
+                counted.volume_cents += period.usage.volume_cents;
+                counted.payments += period.usage.payments;
+                counted.split_volume_cents += period.usage.split_volume_cents;
+                counted.missing_fee_millicents += period.usage.missing_fee_millicents;
+            }
+            let wanted = sold.get(&merchant).copied().unwrap_or_default();
+            self.observe(|observer| {
+                if counted == wanted {
+                    observer.passes("usage-counts-once");
+                } else {
+                    let text = format!("{merchant} is billed for {counted:?} and sold {wanted:?}");
+                    observer.violate("usage-counts-once", text, None);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks the final states that the scenario expects.
+    fn check_expectations(&self) {
+        for expect in &self.script.expect {
+            let id = self.clients().sessions.get(&expect.session).map(|known| known.id);
+            self.observe(|observer| {
+                let known = id.and_then(|id| observer.payments.get(&id));
+                let Some((id, payment)) = id.zip(known.map(|known| known.payment.clone())) else {
+                    observer.violate("expected", format!("session {} was never opened", expect.session), None);
+                    return;
+                };
+                let received = observer.received.get(&id).map_or(0, BTreeSet::len);
+                match difference(expect, &payment, received) {
+                    Some(text) => observer.violate("expected", text, Some(id)),
+                    None => observer.passes("expected"),
+                }
+            });
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        let observer = lock(&self.observer);
+        let mut trace = self.trace();
+        let (digest, len) = self.disk.digest();
+        let (operations, syncs) = self.disk.counts();
+        for word in [digest, len, operations, syncs] {
+            trace.mix(word);
+        }
+        let mut outcome = Outcome {
+            violation: observer.violation().cloned(),
+            hash: trace.hash(),
+            faults: trace.faults().clone(),
+            marks: trace.marks(),
+            places: trace.places().clone(),
+            passes: observer.passes.clone(),
+            virtual_ms: self.time.base_ms.load(Ordering::Relaxed),
+            boots: u32::try_from(trace.marked("the process starts")).unwrap_or(0),
+            events: trace.events(),
+            syncs,
+            lines: trace.take_lines(),
+            ..Outcome::default()
+        };
+        for known in observer.payments.values() {
+            *outcome.states.entry(known.payment.state.as_str()).or_default() += 1;
+            outcome.lifecycles += u64::from(known.payment.state.is_terminal());
+        }
+        outcome
+    }
+}
+
+/// Returns the first way in which a payment differs from what a scenario expects; its merchant received `webhooks` events.
+fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<String> {
+    let state = payment.state.as_str();
+    if !expect.states.is_empty() && !expect.states.iter().any(|word| word == state) {
+        return Some(format!("it is {state}, expected {}", expect.states.join(" or ")));
+    }
+    let cents = payment.quote.usd_cents;
+    if let Some(wanted) = expect.usd_cents.filter(|wanted| *wanted != cents) {
+        return Some(format!("it is worth {cents} US cents, expected {wanted}"));
+    }
+    if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
+        return Some(format!("{} units are credited, expected {units}", payment.paid_units()));
+    }
+    if let Some(mut wanted) = expect.exceptions.clone() {
+        wanted.sort_unstable();
+        let exceptions: BTreeSet<_> = payment.exceptions().into_iter().map(Exception::as_str).collect();
+        if !wanted.iter().map(String::as_str).eq(exceptions.iter().copied()) {
+            return Some(format!("its exceptions are {exceptions:?}, expected {wanted:?}"));
+        }
+    }
+    let wanted = expect.webhooks.filter(|wanted| *wanted != webhooks)?;
+    Some(format!("the merchant heard {webhooks} events, expected {wanted}"))
+}

@@ -1,0 +1,169 @@
+//! Injected faults in the trace: which lane and kind, in words, and on which node.
+
+use super::*;
+use crate::trace::show_ms;
+
+/// Returns the lane of the trace and the kind of event.
+pub(super) fn source(injection: &FaultInjection) -> (Lane, &'static str) {
+    match injection {
+        FaultInjection::Process(fault) => source_of_process(fault),
+        FaultInjection::Disk(fault) => (Lane::Disk, kind_of_disk(fault)),
+        FaultInjection::Node { fault, .. } => (Lane::Ledger, kind_of_node(fault)),
+        FaultInjection::Ledger(fault) => (Lane::Ledger, kind_of_ledger(fault)),
+        FaultInjection::Outage { .. } => (Lane::Webhook, Fault::HookOutage.word()),
+        FaultInjection::LoseReplyIn(_) => (Lane::Process, "client.reply_lost_at"),
+        FaultInjection::ClockStep { by_ms } if by_ms.abs() > 2 * faults::MAX_STEPPED_MS => {
+            (Lane::Process, Fault::ClockJump.word())
+        }
+        FaultInjection::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
+    }
+}
+
+fn source_of_process(fault: &ProcessFault) -> (Lane, &'static str) {
+    match fault {
+        ProcessFault::BackUp => (Lane::Disk, "process.backed_up"),
+        ProcessFault::Kill => (Lane::Process, Fault::ProcessKill.word()),
+        ProcessFault::KillAt(_) => (Lane::Process, Fault::KillAtPoint.word()),
+        ProcessFault::Restart => (Lane::Process, Fault::GracefulRestart.word()),
+        ProcessFault::PanicAt(_) => (Lane::Process, Fault::ActorPanic.word()),
+        ProcessFault::Freeze { .. } => (Lane::Process, Fault::ProcessFreeze.word()),
+        ProcessFault::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
+        ProcessFault::RotateMasterKey => (Lane::Process, Fault::KeyRotated.word()),
+        ProcessFault::Restore => (Lane::Process, Fault::Restored.word()),
+    }
+}
+
+fn kind_of_disk(fault: &DiskFault) -> &'static str {
+    match fault {
+        DiskFault::PowerCut | DiskFault::PowerCutIn(_) => Fault::PowerCut.word(),
+        DiskFault::ErrorIn(_) => "disk.error_at",
+        DiskFault::ReadErrorIn(_) => Fault::DiskRead.word(),
+        DiskFault::Full { .. } => Fault::DiskFull.word(),
+        DiskFault::Slow { .. } => Fault::DiskSlow.word(),
+        DiskFault::DamageLog { .. } => Fault::LogDamaged.word(),
+        DiskFault::DamageRow { .. } => Fault::RowDamaged.word(),
+    }
+}
+
+fn kind_of_node(fault: &NodeFault) -> &'static str {
+    match fault {
+        NodeFault::Down => Fault::NodeDown.word(),
+        NodeFault::Lag { .. } => Fault::NodeLag.word(),
+        NodeFault::Slow { .. } => Fault::NodeSlow.word(),
+        NodeFault::Frozen => Fault::NodeFreeze.word(),
+        NodeFault::OwnFork { .. } => Fault::NodeBranch.word(),
+        NodeFault::KeepsTransactions => Fault::NodeKeeps.word(),
+        NodeFault::OtherChain => Fault::NodeForeign.word(),
+        NodeFault::LacksApis => Fault::NodeLacks.word(),
+        NodeFault::LimitsRate => Fault::NodeLimits.word(),
+        NodeFault::NoPrice => Fault::NodeWithoutPrice.word(),
+        NodeFault::Lies(_) => Fault::NodeLie.word(),
+    }
+}
+
+fn kind_of_ledger(fault: &LedgerFault) -> &'static str {
+    match fault {
+        LedgerFault::Fork { .. } => "ledger.fork_wanted",
+        LedgerFault::HoldFinality { .. } => Fault::FinalityHeld.word(),
+        LedgerFault::HoldTransactions { .. } => Fault::TransactionsHeld.word(),
+        LedgerFault::HoldBlocks { .. } => Fault::MissedBlock.word(),
+        LedgerFault::ForgetMempool => Fault::MempoolLost.word(),
+        LedgerFault::HbdOffPeg { .. } => Fault::HbdOffPeg.word(),
+    }
+}
+
+/// Returns the fault of a node as the coverage counts it, and the node.
+pub(super) fn node_fault(injection: &FaultInjection) -> Option<(&'static str, usize)> {
+    match injection {
+        FaultInjection::Node { node, fault: NodeFault::Lies(lie), .. } => Some((word_of_lie(*lie), *node)),
+        FaultInjection::Node { node, fault, .. } => Some((kind_of_node(fault), *node)),
+        _ => None,
+    }
+}
+
+fn word_of_lie(lie: LieKind) -> &'static str {
+    LieKind::ALL.iter().find(|(known, _)| *known == lie).map_or("", |(_, word)| *word)
+}
+
+/// Describes a fault for readers of the trace.
+pub(super) fn describe(injection: &FaultInjection) -> String {
+    match injection {
+        FaultInjection::Process(fault) => describe_process(fault),
+        FaultInjection::Disk(fault) => describe_disk(fault),
+        FaultInjection::Node { node, fault: NodeFault::Lies(lie), for_ms } => {
+            format!("node {node} lies for {}: it {}", show_ms(*for_ms), word_of_lie(*lie))
+        }
+        FaultInjection::Node { node, fault, for_ms } => {
+            format!("node {node} {} for {}", describe_node(fault), show_ms(*for_ms))
+        }
+        FaultInjection::Ledger(fault) => describe_ledger(fault),
+        FaultInjection::Outage { merchant, kind, for_ms } => {
+            format!("the receiver of shop {merchant} fails for {} ({kind:?})", show_ms(*for_ms))
+        }
+        FaultInjection::LoseReplyIn(n) => format!("the answer to a caller will be lost, {n} from now"),
+        FaultInjection::ClockStep { by_ms } => format!("the wall clock steps by {by_ms} ms"),
+    }
+}
+
+fn describe_process(fault: &ProcessFault) -> String {
+    match fault {
+        ProcessFault::Kill => "the process is killed".to_owned(),
+        ProcessFault::KillAt(point) => format!("the process will be killed when it reaches {point:?}"),
+        ProcessFault::Restart => "the process is stopped and started again".to_owned(),
+        ProcessFault::PanicAt(point) => format!("the actor that next reaches {point:?} will panic"),
+        ProcessFault::Freeze { for_ms } => format!("the process stands still for {}", show_ms(*for_ms)),
+        ProcessFault::OtherSettings(settings) => format!("the process is stopped and started with {settings}"),
+        ProcessFault::RotateMasterKey => "the process is stopped and started with another master key".to_owned(),
+        ProcessFault::BackUp => "the store is backed up".to_owned(),
+        ProcessFault::Restore => "the process is stopped, and started with the newest backup".to_owned(),
+    }
+}
+
+fn describe_disk(fault: &DiskFault) -> String {
+    match fault {
+        DiskFault::PowerCut => "the power goes".to_owned(),
+        DiskFault::PowerCutIn(n) => format!("the power will go at the disk's write or sync number {n} from now"),
+        DiskFault::ErrorIn(n) => format!("the disk will fail at its operation number {n} from now"),
+        DiskFault::ReadErrorIn(n) => format!("the disk will fail at its read number {n} from now"),
+        DiskFault::Full { for_ms } => format!("the disk may not grow for {}", show_ms(*for_ms)),
+        DiskFault::Slow { commit_ms, for_ms } => {
+            format!("a commit takes up to {}, for {}", show_ms(*commit_ms), show_ms(*for_ms))
+        }
+        DiskFault::DamageLog { .. } => "a bit of the log changes".to_owned(),
+        DiskFault::DamageRow { table, .. } => {
+            format!("a bit of a stored row changes{}", table.map(|table| format!(", of {table}")).unwrap_or_default())
+        }
+    }
+}
+
+fn describe_node(fault: &NodeFault) -> String {
+    match fault {
+        NodeFault::Down => "goes away".to_owned(),
+        NodeFault::Lag { blocks } => format!("falls {blocks} blocks behind"),
+        NodeFault::Slow { delay_ms } => format!("answers {} late", show_ms(*delay_ms)),
+        NodeFault::Frozen => "freezes".to_owned(),
+        NodeFault::OwnFork { depth } => format!("has other blocks than the newest {depth}, and after them,"),
+        NodeFault::KeepsTransactions => "passes on no transaction".to_owned(),
+        NodeFault::OtherChain => "serves another chain".to_owned(),
+        NodeFault::LacksApis => "keeps neither histories nor the state of transactions".to_owned(),
+        NodeFault::LimitsRate => "limits the rate".to_owned(),
+        NodeFault::NoPrice => "knows no price of HBD".to_owned(),
+        NodeFault::Lies(lie) => word_of_lie(*lie).to_owned(),
+    }
+}
+
+fn describe_ledger(fault: &LedgerFault) -> String {
+    match fault {
+        LedgerFault::Fork { depth, forget } => {
+            let orphaned = if *forget { "forgets their transactions" } else { "lets their transactions wait again" };
+            format!("the ledger will replace its newest {depth} reversible blocks and {orphaned}")
+        }
+        LedgerFault::HoldFinality { for_ms } => format!("nothing becomes irreversible for {}", show_ms(*for_ms)),
+        LedgerFault::HoldTransactions { for_ms } => format!("blocks stay empty for {}", show_ms(*for_ms)),
+        LedgerFault::HoldBlocks { for_ms } => format!("no block is made for {}", show_ms(*for_ms)),
+        LedgerFault::ForgetMempool => "the nodes forget what waits for a block".to_owned(),
+        LedgerFault::HbdOffPeg { percent, for_ms } => {
+            format!("the market pays {percent} % of a dollar for HBD, for {}", show_ms(*for_ms))
+        }
+    }
+}

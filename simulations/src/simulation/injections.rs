@@ -1,0 +1,108 @@
+//! Injects faults.
+
+use super::*;
+
+impl Simulation {
+    /// Injects a fault now.
+    pub(crate) fn inject(self: &Arc<Self>, injection: &FaultInjection) {
+        let now_ms = self.now_ms();
+        let happened = match injection {
+            FaultInjection::Process(fault) => self.inject_process(fault),
+            FaultInjection::Disk(fault) => self.inject_disk(fault, now_ms),
+            FaultInjection::Node { node, fault, for_ms } => {
+                let payee = self.newest_payee();
+                self.hive().inject_node(*node, fault, now_ms, *for_ms, payee)
+            }
+            FaultInjection::Ledger(fault) => {
+                // The newest session is looked up as for a node: observations count in the trace.
+                let _ = self.newest_payee();
+                self.hive().inject_ledger(fault, now_ms)
+            }
+            FaultInjection::Outage { merchant, kind, for_ms } => {
+                self.receivers().fail_until(*merchant, *kind, now_ms + for_ms)
+            }
+            FaultInjection::LoseReplyIn(n) => {
+                lock(&self.armed_faults).lose_reply_in = Some((*n).max(1));
+                true
+            }
+            FaultInjection::ClockStep { by_ms } => {
+                self.set_clock(self.time.skew_ms.load(Ordering::Relaxed) + by_ms);
+                true
+            }
+        };
+        self.observe_market();
+        if happened {
+            let (lane, kind) = injection_text::source(injection);
+            self.fault(lane, kind, 0, || injection_text::describe(injection));
+            if let Some((fault, node)) = injection_text::node_fault(injection) {
+                self.trace().count_node_fault(fault, node);
+            }
+        }
+    }
+
+    /// Injects a fault of the process; returns whether it had an effect.
+    fn inject_process(self: &Arc<Self>, fault: &ProcessFault) -> bool {
+        match fault {
+            ProcessFault::Kill => self.exit_process(ProcessExit::Killed),
+            ProcessFault::KillAt(point) => lock(&self.armed_faults).kill_at.push_back(point.clone()),
+            ProcessFault::PanicAt(point) => lock(&self.armed_faults).panic_at.push_back(point.clone()),
+            ProcessFault::Restart => self.exit_process(ProcessExit::Restart),
+            ProcessFault::Freeze { for_ms } => lock(&self.armed_faults).freeze_ms = Some(*for_ms),
+            ProcessFault::OtherSettings(settings) => {
+                lock(&self.setup).change(settings);
+                self.mark("other settings are in force");
+                self.exit_process(ProcessExit::Restart);
+            }
+            ProcessFault::RotateMasterKey => return self.rotate_master_key(),
+            ProcessFault::BackUp => return self.back_up(),
+            ProcessFault::Restore => {
+                if !self.may_restore() {
+                    return false;
+                }
+                self.restore_later();
+                self.exit_process(ProcessExit::Restart);
+            }
+        }
+        true
+    }
+
+    /// Restarts the process with another master key, unless the last change is not finished.
+    fn rotate_master_key(&self) -> bool {
+        let mut sealing = lock(&self.sealing);
+        // One change at a time: a start that failed is repeated with the same two keys.
+        if sealing.previous.is_some() || self.is_damaged() {
+            return false;
+        }
+        sealing.rotate();
+        drop(sealing);
+        self.mark("another master key is in force");
+        self.exit_process(ProcessExit::Restart);
+        true
+    }
+
+    /// Injects a fault of the disk; returns whether it had an effect.
+    fn inject_disk(&self, fault: &DiskFault, now_ms: u64) -> bool {
+        match fault {
+            DiskFault::PowerCut => self.exit_process(ProcessExit::PowerCut),
+            DiskFault::PowerCutIn(n) => self.disk.cut_in(*n),
+            DiskFault::ErrorIn(n) => self.disk.fail_in(*n),
+            DiskFault::ReadErrorIn(n) => self.disk.fail_read_in(*n),
+            DiskFault::Full { for_ms } => {
+                self.disk.set_spare(Some(0));
+                lock(&self.armed_faults).disk_full_until = Some(now_ms + for_ms);
+            }
+            DiskFault::Slow { commit_ms, for_ms } => {
+                lock(&self.armed_faults).disk_slow = Some((*commit_ms, now_ms + for_ms));
+            }
+            DiskFault::DamageLog { pick } => return self.damage_log(*pick),
+            DiskFault::DamageRow { table, session, pick } => return self.damage_row(*table, *session, *pick),
+        }
+        true
+    }
+
+    /// Returns the account and the memo of the newest session: what a node that invents a transfer names.
+    fn newest_payee(&self) -> Option<(AccountName, String)> {
+        let id = self.clients().sessions.last_key_value().map(|(_, session)| session.id)?;
+        self.observe(|observer| observer.payments.get(&id).map(|known| (known.payment.pay_to, memo_of(id))))
+    }
+}

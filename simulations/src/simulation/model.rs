@@ -1,0 +1,284 @@
+//! A model of what callers may expect: what lists must say, which payments nothing may refuse.
+
+use std::collections::BTreeSet;
+
+use engine::payment::Payment;
+use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
+
+use super::*;
+use crate::{
+    plan::is_unambiguous,
+    script::{AgentBehavior, MerchantChange},
+};
+
+/// Block intervals in which a wallet's payment completes once its money is irreversible.
+const PROMPT_BLOCKS: u64 = 10;
+
+/// How long before a session's end whoever pays or cancels has done so in time, milliseconds.
+const IN_TIME_MS: u64 = 15_000;
+
+/// What is asked of a payment that nobody but one honest party touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequiredOutcome {
+    /// A wallet pays the whole amount in time: it completes.
+    Paid,
+    /// An agent pays it: it settles.
+    Settled,
+    /// It is cancelled and nobody pays: it is cancelled.
+    Cancelled,
+    /// Nothing else happens: it expires.
+    Expired,
+}
+
+/// Returns what nothing may refuse in a simulation where a majority of nodes, the disk and the process work; nothing of a
+/// simulation where they do not.
+pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcome> {
+    let (setup, faults) = (&script.setup, &script.faults);
+    let has_majority = setup.faulty_nodes.len() * 2 < setup.nodes;
+    let spares_majority = faults.spare_nodes() || (!setup.faulty_nodes.is_empty() && has_majority);
+    let is_quick = setup.rpc_ms <= 1_000 && setup.commit_ms <= 200 && setup.poll_ms <= 3_000;
+    // A damaged row excuses those whom it concerns, and they are known only when it is chosen.
+    let disturbs = |action: &Action| {
+        let Action::Inject(injection) = action else { return false };
+        !matches!(injection, FaultInjection::Disk(DiskFault::DamageRow { .. }))
+    };
+    let has_injections = script.steps.iter().any(|step| disturbs(&step.action));
+    if !faults.are_of_nodes() || !spares_majority || !is_quick || has_injections {
+        return BTreeMap::new();
+    }
+    // Who may be switched off, or refuse agents, may refuse.
+    let closes = |change| matches!(change, MerchantChange::SwitchOff | MerchantChange::NoX402);
+    let closed: BTreeSet<usize> = script
+        .steps
+        .iter()
+        .filter_map(|step| match step.action {
+            Action::ChangeMerchant { merchant, change } if closes(change) => Some(merchant),
+            _ => None,
+        })
+        .collect();
+    let (mut required, mut late) = (BTreeMap::new(), BTreeSet::new());
+    let mut touched = BTreeMap::<u32, Vec<&Action>>::new();
+    let mut ends_ms = BTreeMap::new();
+    for step in &script.steps {
+        // What is done at a desk, or shown without success, changes no state.
+        let at_desk = matches!(
+            step.action,
+            Action::ActOnSession { .. }
+                | Action::CallFacade { .. }
+                | Action::Settle { behavior: AgentBehavior::ShowPublicTransaction, .. }
+                | Action::Pay { memo: crate::script::Memo::Refund, .. }
+        );
+        if let Some(session) = step.action.session().filter(|_| !at_desk) {
+            touched.entry(session).or_default().push(&step.action);
+            if let Action::Create { lifetime_seconds, .. } = step.action {
+                ends_ms.insert(session, step.at_ms + lifetime_seconds.unwrap_or(setup.lifetime_seconds) * 1_000);
+            } else if ends_ms.get(&session).is_none_or(|end_ms| step.at_ms + IN_TIME_MS > *end_ms) {
+                late.insert(session);
+            }
+        }
+        if let Action::Settle { behavior: AgentBehavior::Replay { of }, .. } = &step.action {
+            touched.entry(*of).or_default().push(&step.action);
+        }
+    }
+    for (session, actions) in touched {
+        let [Action::Create { merchant, units, currency, .. }, rest @ ..] = &actions[..] else { continue };
+        let wanted = match rest {
+            _ if closed.contains(merchant) || late.contains(&session) => continue,
+            [] => RequiredOutcome::Expired,
+            [Action::Pay { payer: Some(_), units: paid, currency: of, memo, .. }]
+                if paid >= units && of == currency && is_unambiguous(*memo) =>
+            {
+                RequiredOutcome::Paid
+            }
+            [Action::Settle { behavior: AgentBehavior::Honest, .. }] => RequiredOutcome::Settled,
+            [Action::Cancel { .. }] => RequiredOutcome::Cancelled,
+            _ => continue,
+        };
+        required.insert(session, wanted);
+    }
+    required
+}
+
+/// Returns whether no block is ever replaced, and every node shows the same ones.
+pub(super) fn has_one_chain(script: &Script) -> bool {
+    let others = [Fault::Fork, Fault::NodeBranch, Fault::NodeLie];
+    let is_other = |injection: &FaultInjection| match injection {
+        FaultInjection::Ledger(LedgerFault::Fork { .. }) => true,
+        FaultInjection::Node { fault, .. } => matches!(fault, NodeFault::OwnFork { .. } | NodeFault::Lies(_)),
+        _ => false,
+    };
+    others.iter().all(|fault| script.faults.ppm(*fault) == 0)
+        && !script.steps.iter().any(|step| matches!(&step.action, Action::Inject(injection) if is_other(injection)))
+}
+
+impl Simulation {
+    /// Says how soon payments complete where nothing excuses more.
+    pub(super) fn prompt_ms(script: &Script) -> Option<u64> {
+        let is_sound = !required_outcomes(script).is_empty();
+        is_sound.then_some(PROMPT_BLOCKS * script.setup.block_seconds * 1_000)
+    }
+
+    /// Returns whether nothing excuses a refusal.
+    pub(crate) fn is_sound(&self) -> bool {
+        !self.required.is_empty() && self.are_faults_on()
+    }
+
+    /// Returns whether nothing but this was to happen to a session.
+    pub(crate) fn requires_outcome(&self, session: u32, wanted: RequiredOutcome) -> bool {
+        self.required.get(&session) == Some(&wanted)
+    }
+
+    /// Records that something valid was refused.
+    pub(crate) fn refuse(&self, text: String, payment: Option<PaymentId>) {
+        let is_damaged = self.is_damaged();
+        self.observe(|observer| {
+            // Whoever a damaged row concerns is refused until it is put right; a caller without a payment has a merchant.
+            let known = payment.and_then(|id| observer.payments.get(&id)).map(|known| &*known.payment);
+            if !is_damaged || known.is_some_and(|payment| !observer.is_affected_by_damage(payment)) {
+                observer.violate("nothing-valid-is-refused", text, payment);
+            }
+        });
+    }
+
+    /// Checks how the sessions ended that only one honest party touched.
+    pub(super) fn check_required_outcomes(&self) {
+        for (session, wanted) in &self.required {
+            let Some(id) = self.clients().sessions.get(session).map(|known| known.id) else { continue };
+            self.observe(|observer| {
+                let Some(payment) = observer.payments.get(&id).map(|known| &known.payment) else { return };
+                if observer.is_affected_by_damage(payment) {
+                    return;
+                }
+                let state = payment.state;
+                let is_right = match wanted {
+                    RequiredOutcome::Paid | RequiredOutcome::Settled => state == State::Completed,
+                    RequiredOutcome::Cancelled => state == State::UserCancelled,
+                    RequiredOutcome::Expired => state == State::SystemCancelled,
+                };
+                if is_right {
+                    observer.passes("nothing-valid-is-refused");
+                } else {
+                    let text = format!("session {session} is {state} and should be {wanted:?}");
+                    observer.violate("nothing-valid-is-refused", text, Some(id));
+                }
+            });
+        }
+    }
+
+    /// Compares lists with what they should be: one, drawn at random.
+    pub(super) async fn compare_a_list(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+        let drawn = {
+            let observer = lock(&self.observer);
+            let random = &mut lock(&self.streams).queries;
+            // A long list costs as many comparisons as it has rows.
+            let rare = 1_000_000 / (1 + observer.payments.len() / 200);
+            if observer.merchants.is_empty() || !random.chance(u32::try_from(rare).unwrap_or(1)) {
+                return Ok(());
+            }
+            let merchant =
+                *observer.merchants.keys().nth(random.index(observer.merchants.len())).expect("below its length");
+            draw(merchant, &observer.payments, random)
+        };
+        self.compare_list(store, drawn).await
+    }
+
+    /// Compares every list of a merchant by state, page by page, and without a filter.
+    pub(super) async fn compare_every_list(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+        let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
+        for merchant in merchants {
+            for states in [Vec::new()].into_iter().chain(State::ALL.map(|state| vec![state])) {
+                for number in 1..=3 {
+                    let query = PaymentQuery {
+                        at: PageAt::Number(number),
+                        states: states.clone(),
+                        ..PaymentQuery::all(merchant, 40)
+                    };
+                    self.compare_list(store, query).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn compare_list(&self, store: &EmbeddedStore, query: PaymentQuery) -> Result<(), ReadError> {
+        let page = store.payments(query.clone()).await?;
+        self.observe(|observer| {
+            let mut wanted: Vec<_> = observer
+                .payments
+                .values()
+                .map(|known| &*known.payment)
+                .filter(|payment| is_listed(payment, &query))
+                .collect();
+            wanted.sort_unstable_by_key(|payment| core::cmp::Reverse(payment.id.bits()));
+            let total = wanted.len();
+            let skipped = match query.at {
+                PageAt::Number(number) => usize::try_from(number - 1).unwrap_or(usize::MAX).saturating_mul(query.limit),
+                PageAt::After(bits) | PageAt::Following(bits) => {
+                    wanted.iter().position(|payment| payment.id.bits() < bits).unwrap_or(total)
+                }
+            };
+            let wanted: Vec<_> = wanted.into_iter().skip(skipped).take(query.limit).collect();
+            let is_counted = matches!(query.at, PageAt::Number(_)) && !page.total_is_lower_bound;
+            if page.items.iter().eq(wanted.iter().copied()) && (!is_counted || page.total == total as u64) {
+                observer.passes("lists-tell-the-truth");
+                return;
+            }
+            let text = format!(
+                "{query:?} has {} of {} and should have {} of {total}",
+                page.items.len(),
+                page.total,
+                wanted.len()
+            );
+            observer.violate("lists-tell-the-truth", text, None);
+        });
+        Ok(())
+    }
+}
+
+fn is_listed(payment: &Payment, query: &PaymentQuery) -> bool {
+    payment.merchant == query.merchant
+        && (query.states.is_empty() || query.states.contains(&payment.state))
+        && query.from.is_none_or(|from| from <= payment.created_at)
+        && query.to.is_none_or(|to| payment.created_at < to)
+        && query.currency.is_none_or(|currency| currency == payment.amount.currency)
+        && query.min_units.is_none_or(|least| least <= payment.amount.units)
+        && query.max_units.is_none_or(|most| payment.amount.units <= most)
+        && query.unusual.is_none_or(|unusual| unusual == payment.needs_attention())
+        && (query.ids.is_empty() || query.ids.contains(&payment.id))
+}
+
+fn draw(
+    merchant: engine::ids::MerchantId,
+    payments: &crate::index::Index<PaymentId, crate::observer::Known>,
+    random: &mut Random,
+) -> PaymentQuery {
+    let mut query = PaymentQuery::all(merchant, 1 + random.index(20));
+    let some = |random: &mut Random| {
+        let at = random.index(payments.len().max(1));
+        payments.get_index(at).map(|(_, known)| Arc::clone(&known.payment))
+    };
+    if random.chance(500_000) {
+        query.states = State::ALL.into_iter().filter(|_| random.chance(300_000)).collect();
+    }
+    if random.chance(250_000) {
+        query.currency = Some(*random.pick(&engine::money::Currency::ALL));
+    }
+    if random.chance(250_000) {
+        query.unusual = Some(random.chance(500_000));
+    }
+    if let Some(payment) = some(random).filter(|_| random.chance(250_000)) {
+        query.min_units = Some(payment.amount.units);
+    }
+    if let Some(payment) = some(random).filter(|_| random.chance(250_000)) {
+        query.from = Some(payment.created_at);
+    }
+    if let Some(payment) = some(random).filter(|_| random.chance(250_000)) {
+        query.to = Some(payment.created_at);
+    }
+    query.at = match (random.below(4), some(random)) {
+        (0, Some(payment)) => PageAt::After(payment.id.bits()),
+        (1, Some(payment)) => PageAt::Following(payment.id.bits()),
+        _ => PageAt::Number(random.between(1, 3)),
+    };
+    query
+}
