@@ -44,13 +44,7 @@ mod tidy;
 mod webhooks;
 mod x402;
 
-use std::{
-    cmp::Reverse,
-    num::NonZero,
-    process::ExitCode,
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::{cmp::Reverse, num::NonZero, process::ExitCode, sync::Mutex, time::Duration};
 
 /// Lists the tests of a module under their full names; the compiler warns of a test that is not listed.
 macro_rules! tests {
@@ -70,9 +64,9 @@ const SLOWEST: usize = 12;
 fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
     let title = title(module, name);
     libtest_mimic::Trial::test(title.clone(), move || {
-        let begun = Instant::now();
+        let watch = harness::Stopwatch::start();
         test();
-        DURATIONS.lock().expect("nothing panics with the lock").push((begun.elapsed(), title));
+        DURATIONS.lock().expect("nothing panics with the lock").push((watch.elapsed(), title));
         Ok(())
     })
 }
