@@ -1,33 +1,33 @@
-//! Account names of the ledger, by hived's own rule.
+//! Hive account names, validated as hived does.
 
 use std::{fmt, str::FromStr};
 
-/// Why a text is not an account name (hived: `authority.cpp`, `check_account_name`).
+/// The reason why a string is not an account name (hived: `authority.cpp`, `check_account_name`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Fewer than 3 or more than 16 bytes.
     #[error("must have 3 to 16 characters")]
     Length,
-    /// A segment between dots breaks the rule.
+    /// A dot-separated segment is invalid.
     #[error(
         "must be dot-separated words of a-z, 0-9 and -, each at least 3 long, starting with a letter and not ending with -"
     )]
     Segment,
 }
 
-/// The most bytes a name has.
+/// Maximum length in bytes.
 const MAX_LEN: usize = 16;
 
-/// A well-formed account name; whether the account exists only the ledger knows. It is held in place and padded with
-/// zeros, which come before every letter: names order as their texts do.
+/// A well-formed account name; the account need not exist. Stored inline and padded with zeros, so that names sort like
+/// their strings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountName([u8; MAX_LEN]);
 
 impl AccountName {
-    /// Parses a name by hived's rule.
+    /// Parses a name as hived does.
     ///
     /// # Errors
-    /// [`NameError`] says which half of the rule is broken.
+    /// [`NameError`] if the length or a segment is invalid.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         if !(3..=MAX_LEN).contains(&text.len()) {
             return Err(NameError::Length);
@@ -54,7 +54,8 @@ impl AccountName {
         std::str::from_utf8(&self.0[..len]).expect("a name is ASCII")
     }
 
-    /// Says whether money sent here is lost to a shop: burnt, anybody's, or turned into the treasury's HBD.
+    /// Returns whether a merchant would lose money sent here: the account burns it, is open to everybody, or belongs to
+    /// the treasury.
     #[must_use]
     pub fn cannot_receive(&self) -> bool {
         matches!(self.as_str(), "null" | "temp" | "miners" | "hive.fund" | "steem.dao")

@@ -1,4 +1,4 @@
-//! API keys: what is kept of one, what it may do, and when it ends.
+//! API keys: stored record, scopes and expiry.
 
 use std::fmt;
 
@@ -12,34 +12,34 @@ use crate::{
     time::Timestamp,
 };
 
-/// Keys of one merchant at once.
+/// Maximum number of API keys per merchant.
 pub const MAX_KEYS: usize = 20;
-/// Hours a rolled key may go on beside its successor.
+/// Maximum overlap of a rolled key and its successor, hours.
 pub const MAX_OVERLAP_HOURS: u32 = 72;
-/// Characters of a key that tell it from other in a list: `sk_live_` and 4 more.
+/// Length of the displayed prefix of a key: `sk_live_` and 4 more characters.
 const PREFIX_CHARS: usize = API_KEY_PREFIX.len() + 4;
 
-/// Something a key may or may not do.
+/// A permission of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Reads payments and events.
+    /// Read payments and events.
     PaymentsRead,
-    /// Creates, cancels and resolves payments.
+    /// Create, cancel and resolve payments.
     PaymentsWrite,
-    /// Changes the merchant: its record, its keys, its webhooks. Not where its money goes.
+    /// Change the merchant's record, keys and webhooks, but not its payout account.
     MerchantWrite,
-    /// Changes the ledger account that is paid, and proves it.
+    /// Change and verify the account that receives payments.
     MerchantPayout,
-    /// Does the work of admins; of use to a merchant with that privilege only.
+    /// Use the admin operations; effective only for merchants with admin privileges.
     Admin,
 }
 
 impl Scope {
-    /// Every scope, in the order of lists.
+    /// Every scope, in display order.
     pub const ALL: [Self; 5] =
         [Self::PaymentsRead, Self::PaymentsWrite, Self::MerchantWrite, Self::MerchantPayout, Self::Admin];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,52 +62,52 @@ impl Scope {
     }
 }
 
-/// What a key may do.
+/// The scopes of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scopes(u32);
 
 impl Scopes {
-    /// Everything a merchant does for itself.
+    /// All scopes except [`Scope::Admin`].
     pub const MERCHANT: Self = Self(23);
-    /// Everything.
+    /// All scopes.
     pub const ALL: Self = Self(31);
 
-    /// Returns the scopes that a merchant's first key has.
+    /// Returns the scopes of a merchant's first key.
     #[must_use]
     pub const fn initial(is_admin: bool) -> Self {
         if is_admin { Self::ALL } else { Self::MERCHANT }
     }
 
-    /// Says whether a scope is among them.
+    /// Returns whether the set contains `scope`.
     #[must_use]
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Says whether all of them are among other.
+    /// Returns whether every scope of the set is in `other`.
     #[must_use]
     pub const fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// Returns the scopes in the order of lists.
+    /// Returns the scopes in display order.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }
 
-    /// Returns them as stored.
+    /// Returns the stored form.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Reads them as stored; `None` where a bit is no scope of ours, or there is none.
+    /// Decodes the stored form; `None` for unknown bits and for the empty set.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Option<Self> {
         if bits == 0 || bits & !Self::ALL.0 != 0 { None } else { Some(Self(bits)) }
     }
 
-    /// Reads the words of a request: at least one, each one of ours.
+    /// Parses the scope names of a request; at least one is required.
     ///
     /// # Errors
     /// A [`Violation`] of `scopes`.
@@ -121,7 +121,7 @@ impl Scopes {
     }
 }
 
-/// Writes them as a request would: separated by spaces.
+/// Formats the scope names, separated by spaces.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<_> = self.iter().map(Scope::as_str).collect();
@@ -129,31 +129,31 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// What is kept of an API key; the key itself was shown once.
+/// The stored record of an API key. The key itself is shown once, when it is issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// The record's id.
     pub id: KeyId,
-    /// What the key hashes to.
+    /// The digest of the key.
     pub digest: KeyDigest,
-    /// What its owner calls it.
+    /// The display name.
     pub name: String,
-    /// Its first characters.
+    /// The first characters of the key.
     pub prefix: String,
-    /// Its last four characters, to tell keys apart.
+    /// The last four characters of the key.
     pub last4: String,
-    /// What it may do.
+    /// The scopes.
     pub scopes: Scopes,
     /// When it was issued.
     pub created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// When it was last used, accurate to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// From when on it is no key any more.
+    /// When the key expires, if ever.
     pub expires_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// Returns the record of a key that is being issued.
+    /// Returns the record of a new key.
     #[must_use]
     pub fn issue(id: KeyId, text: &str, name: &str, scopes: Scopes, now: Timestamp) -> Self {
         let chars: Vec<char> = text.chars().collect();
@@ -170,20 +170,20 @@ impl ApiKey {
         }
     }
 
-    /// Says whether a use at `now` is worth writing down: the record is exact to the minute, not to the request.
+    /// Returns whether a use at `now` should be recorded: `last_used_at` is accurate to the minute only.
     #[must_use]
     pub fn should_record_use(&self, now: Timestamp) -> bool {
         self.last_used_at.is_none_or(|last| now.since(last).as_secs() >= 60)
     }
 
-    /// Says whether it still opens anything.
+    /// Returns whether the key has not expired.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
 
-/// Checks what an owner calls a key: at most 100 characters, or nothing.
+/// Validates the name of a key: at most 100 characters, may be empty.
 ///
 /// # Errors
 /// A [`Violation`] of `name`.
@@ -195,18 +195,17 @@ pub fn key_name(name: &str) -> Result<String, Violation> {
     fields::text("name", name, fields::NAME_MAX_CHARS)
 }
 
-/// What an API key hashes to: one round of a hash whose key is the same in every installation, and only keeps these
-/// digests apart from other hashes.
+/// The digest of an API key: one round of HMAC-SHA-256. The HMAC key is a constant for domain separation, the same in
+/// every installation.
 ///
-/// Slow hashes, salts and secret keys protect what can be guessed. Keys are made here alone, of 192 random bits: whoever
-/// has stolen the digests can neither guess one nor look it up in a table of guesses, and digests of two installations
-/// cannot be compared, as no key is in both. A secret key of the hash would buy nothing more, and changing it would need
-/// every key shown again.
+/// API keys have 192 random bits, so that salts, slow hashes and a secret HMAC key would add no protection: stolen
+/// digests can be neither brute-forced nor looked up in a table, and no key exists in two installations. Replacing a
+/// secret HMAC key would also require every API key to be reissued.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyDigest(pub [u8; 32]);
 
 impl KeyDigest {
-    /// Hashes the text of a key.
+    /// Hashes a key.
     #[must_use]
     pub fn of(key: &str) -> Self {
         let mut mac = Hmac::<Sha256>::new_from_slice(b"hivetill api key 1").expect("HMAC takes a key of any length");
@@ -214,7 +213,7 @@ impl KeyDigest {
         Self(mac.finalize().into_bytes().into())
     }
 
-    /// Compares without telling by time where two digests differ.
+    /// Compares two digests in constant time.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -228,10 +227,10 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// What every API key starts with.
+/// The prefix of every API key.
 pub const API_KEY_PREFIX: &str = "sk_live_";
 
-/// Writes an API key from 24 random bytes: `sk_live_` and 48 hex characters.
+/// Formats an API key from 24 random bytes: `sk_live_` and 48 hex characters.
 #[must_use]
 pub fn api_key_text(random: [u8; 24]) -> String {
     format!("{API_KEY_PREFIX}{}", hex::encode(random))

@@ -1,4 +1,4 @@
-//! The audit log's entries: who did what to whom, from where, and what changed by it; never a secret.
+//! Entries of the audit log: actor, action, subject and changed fields, without secrets.
 
 use crate::{
     ids::{KeyId, MerchantId},
@@ -7,49 +7,49 @@ use crate::{
     time::Timestamp,
 };
 
-/// Who acts.
+/// The actor of an audit event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Actor {
-    /// The merchant whose key was shown; none for the operator at the engine's own port, and for who registers.
+    /// The authenticated merchant; `None` for the operator on the gRPC port and for registrations.
     pub merchant: Option<MerchantId>,
-    /// That key.
+    /// The API key of the request.
     pub key: Option<KeyId>,
-    /// Where the request came from, as far as it is known.
+    /// The client's IP address, if known.
     pub ip: Option<String>,
 }
 
-/// One line of the audit log.
+/// An audit event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the log, from 1 without gaps; 0 until it is stored.
+    /// The sequence number, from 1 without gaps; 0 until it is stored.
     pub seq: u64,
-    /// When it was done.
+    /// When it happened.
     pub at: Timestamp,
-    /// Who did it.
+    /// The actor.
     pub actor: Actor,
-    /// What was done, one `snake_case` word in the past tense.
+    /// The action in `snake_case`, past tense.
     pub action: String,
-    /// Whom it concerns.
+    /// The merchant concerned.
     pub merchant: MerchantId,
-    /// What of theirs: a payment, a key.
+    /// The object concerned, such as a payment or an API key.
     pub subject: Option<String>,
-    /// What changed by it.
+    /// The changed fields.
     pub changes: Vec<FieldChange>,
 }
 
-/// A field that changed. A secret's values are not told, only that it changed.
+/// A changed field. The values of secrets are omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
-    /// The field, by its name of the REST interface.
+    /// The name of the field in the REST interface.
     pub field: String,
-    /// What it was.
+    /// The previous value.
     pub before: Option<String>,
-    /// What it is.
+    /// The new value.
     pub after: Option<String>,
 }
 
 impl Entry {
-    /// Returns the entry of a change of a merchant.
+    /// Returns the audit event of a change of a merchant's record.
     #[must_use]
     pub fn of_merchant(
         actor: Actor,
@@ -74,7 +74,7 @@ impl Entry {
     }
 }
 
-/// What may be told of a merchant.
+/// Returns the fields of a merchant that the audit log may contain.
 fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
     let keys: Vec<String> = merchant
         .keys
@@ -98,7 +98,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
     ]
 }
 
-/// Names a pending change and whose proofs it has.
+/// Describes a pending account change and the proofs given so far.
 fn pending_of(pending: &PendingChange) -> String {
     let proofs = [("current", pending.current), ("new", pending.new)];
     let proven: Vec<_> = proofs.iter().filter(|(_, proof)| proof.is_some()).map(|(whose, _)| *whose).collect();
@@ -106,7 +106,7 @@ fn pending_of(pending: &PendingChange) -> String {
     format!("{} from {}, proven by {proven}", pending.account, pending.effective_at)
 }
 
-/// Some put tokens into the query of a URL.
+/// Removes the query of a URL, which may contain tokens.
 fn without_query(url: &str) -> String {
     match url.split_once('?') {
         Some((place, _)) => format!("{place}?…"),

@@ -1,7 +1,7 @@
-//! Compliance: how much a merchant may take in one payment, in a day and in a month before somebody has to look.
+//! Compliance limits: maximum volume of a merchant per payment, per day and per month before a manual review.
 //!
-//! Counted is what completed, in US cents at each payment's frozen rate. The gateway holds no money: a request that
-//! crosses a hard limit is refused and puts the merchant on hold; sessions that are open already still complete.
+//! The volume counts completed payments, in US cents at the rate fixed for each payment. A request that exceeds a hard
+//! limit is refused and puts the merchant on hold; sessions that are already open still complete.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +15,32 @@ use crate::{
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_SECONDS: u64 = 86_400;
-/// Hours that are kept: 30 days, and the hour that is under way.
+/// Hourly volumes kept: 30 days and the current hour.
 const HOURS_KEPT: u64 = 30 * 24 + 1;
-/// Payments close below the single limit within a day that are worth a notice.
+/// Number of payments slightly below the single limit within a day that triggers a notice.
 const NEAR_LIMIT_COUNT: usize = 5;
-/// Notices and clearances kept, the newest.
+/// Maximum number of notices and clearances stored; the newest are kept.
 const MAX_KEPT: usize = 20;
 
-/// Limits in US cents; 0 is no limit.
+/// Limits in US cents; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thresholds {
-    /// Of one payment.
+    /// Per payment.
     pub single_cents: u64,
-    /// Of what completed within 24 hours, the request included.
+    /// Per 24 hours, including the request.
     pub daily_cents: u64,
-    /// Of what completed within 30 days, the request included.
+    /// Per 30 days, including the request.
     pub monthly_cents: u64,
 }
 
 impl Thresholds {
-    /// The highest limit, US cents.
+    /// The highest configurable limit, US cents.
     pub const MAX_CENTS: u64 = 1_000_000_000_000;
 
-    /// Returns the limits, if none of them is beyond all sense.
+    /// Validates the limits.
     ///
     /// # Errors
-    /// A [`Violation`] for each that is above [`Self::MAX_CENTS`], by its name of the REST interface.
+    /// A [`Violation`] for each limit above [`Self::MAX_CENTS`], with its name in the REST interface.
     pub fn check(self) -> Result<Self, Vec<Violation>> {
         let fields = [
             ("singleCents", self.single_cents),
@@ -64,16 +64,16 @@ impl Thresholds {
     }
 }
 
-/// What is refused and what is only noted.
+/// Hard and soft limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Beyond these a request is refused and its merchant put on hold.
+    /// A request that exceeds these is refused and puts the merchant on hold.
     pub hard: Thresholds,
-    /// From these on a request is noted.
+    /// A request that reaches these adds a notice.
     pub soft: Thresholds,
 }
 
-/// What a limit is of.
+/// The window of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
     /// One payment.
@@ -82,15 +82,15 @@ pub enum Window {
     Daily,
     /// 30 days.
     Monthly,
-    /// Several payments of a day, each a little below the single limit.
+    /// Several payments within a day, each slightly below the single limit.
     NearSingle,
 }
 
 impl Window {
-    /// Every window, in the order they are judged.
+    /// Every window, in the order of evaluation.
     pub const ALL: [Self; 4] = [Self::Single, Self::Daily, Self::Monthly, Self::NearSingle];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -102,12 +102,12 @@ impl Window {
     }
 }
 
-/// A limit that was reached.
+/// A limit that was reached or exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitBreach {
     /// Which limit.
     pub window: Window,
-    /// What it is of, the request included, US cents.
+    /// The volume including the request, US cents.
     pub usd_cents: u64,
     /// The limit, US cents.
     pub limit_cents: u64,
@@ -118,7 +118,7 @@ pub struct LimitBreach {
 /// A hold that was lifted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clearance {
-    /// Who lifted it: the id of an admin's API key.
+    /// The id of the admin's API key.
     pub by: String,
     /// Why.
     pub reason: String,
@@ -126,43 +126,43 @@ pub struct Clearance {
     pub at: Timestamp,
 }
 
-/// A payment that is about to be opened.
+/// A payment to check before it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaymentCheck {
-    /// Which.
+    /// The payment.
     pub payment: PaymentId,
     /// Whose.
     pub merchant: MerchantId,
-    /// The account that would be paid.
+    /// The account that receives the payment.
     pub account: AccountName,
-    /// Its worth.
+    /// The value, US cents.
     pub usd_cents: u64,
     /// When.
     pub at: Timestamp,
-    /// The limits of a merchant without its own.
+    /// The default limits.
     pub limits: Limits,
 }
 
-/// Why a payment is not opened.
+/// The reason why a payment must not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The merchant is on hold.
     OnHold,
-    /// It would cross a hard limit.
+    /// The payment would exceed a hard limit.
     LimitExceeded(LimitBreach),
 }
 
-/// What is to be noted about a payment that may be opened.
+/// The changes to store with an allowed payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// Where its merchant stands then.
+    /// The merchant's status with the payment.
     pub status: ComplianceStatus,
-    /// The soft limits it reached.
+    /// The soft limits that the payment reached.
     pub breaches: Vec<LimitBreach>,
 }
 
 impl Assessment {
-    /// Returns the audit entries of the soft limits that a checked payment reached.
+    /// Returns the audit events of the soft limits that the payment reached.
     pub fn audit_entries(&self, check: &PaymentCheck) -> impl Iterator<Item = audit::Entry> {
         self.breaches.iter().map(|breach| audit::Entry {
             seq: 0,
@@ -183,42 +183,42 @@ impl Assessment {
 /// A change of a merchant's status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComplianceChange {
-    /// It is put on hold, unless it is already: the first reason stays.
+    /// Put the merchant on hold, unless it already is: the first reason is kept.
     Hold(LimitBreach),
-    /// It was looked at: its hold ends and counting begins anew.
+    /// Lift the hold after a review and reset the counted volume.
     Clear(Clearance),
-    /// Its own hard limits change.
+    /// Change the merchant's own hard limits.
     Limit {
-        /// What they were.
+        /// The expected current limits.
         from: Option<Thresholds>,
-        /// What they are; none for those of everybody.
+        /// The new limits; `None` for the defaults.
         to: Option<Thresholds>,
     },
 }
 
-/// Where a merchant stands.
+/// The compliance status of a merchant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComplianceStatus {
-    /// Why it is on hold.
+    /// The reason of the hold, if the merchant is on hold.
     pub hold: Option<LimitBreach>,
-    /// Its own hard limits.
+    /// The merchant's own hard limits.
     pub limits: Option<Thresholds>,
-    /// What completed, US cents by hour since the epoch.
+    /// Completed volume, US cents by hour since the epoch.
     pub hours: BTreeMap<u64, u64>,
-    /// When requests close below the single limit came, the newest few.
+    /// Times of the newest requests slightly below the single limit.
     pub near_single: Vec<Timestamp>,
-    /// What was noted, oldest first.
+    /// Notices, oldest first.
     pub notices: Vec<LimitBreach>,
-    /// When and why holds ended, oldest first.
+    /// Lifted holds, oldest first.
     pub clearances: Vec<Clearance>,
 }
 
 impl ComplianceStatus {
-    /// Judges a payment that is about to be opened. Returns what is to be noted, if anything is. `others` are the other
-    /// merchants that have proven the account: their holds hold, and their volume counts.
+    /// Checks a payment against the limits. Returns the changes to store, if any. `others` are the other merchants that
+    /// have verified the account: their holds apply, and their volume counts.
     ///
     /// # Errors
-    /// [`Refusal`] where it must not be opened.
+    /// [`Refusal`] if the payment must not be opened.
     pub fn check(&self, check: &PaymentCheck, others: &[Self]) -> Result<Option<Assessment>, Refusal> {
         if self.hold.is_some() || others.iter().any(|other| other.hold.is_some()) {
             return Err(Refusal::OnHold);
@@ -250,7 +250,7 @@ impl ComplianceStatus {
             let Some(limit_cents) = check.limits.soft.of(window).filter(|limit| reached(window) >= *limit) else {
                 continue;
             };
-            // A busy day is told once, not with each of its payments.
+            // At most one notice per window and day.
             let is_told = |notice: &LimitBreach| notice.window == window && at.since(notice.at).as_secs() < DAY_SECONDS;
             if window == Window::Single || !self.notices.iter().any(is_told) {
                 breaches.push(LimitBreach { window, usd_cents: reached(window), limit_cents, at });
@@ -272,14 +272,14 @@ impl ComplianceStatus {
         Ok(next.map(|status| Assessment { status, breaches }))
     }
 
-    /// Returns what completed within so many hours, exact to the hour and never less, US cents.
+    /// Returns the volume completed in the last `hours`, US cents; rounded up to whole hours.
     #[must_use]
     pub fn completed_cents(&self, now: Timestamp, hours: u64) -> u64 {
         let since = (now.millis() / HOUR_MS).saturating_sub(hours);
         self.hours.range(since..).fold(0, |sum, (_, cents)| sum.saturating_add(*cents))
     }
 
-    /// Counts a payment that completed.
+    /// Adds a completed payment to the volume.
     pub fn record_completed(&mut self, at: Timestamp, usd_cents: u64) {
         let hour = at.millis() / HOUR_MS;
         let sum = self.hours.entry(hour).or_default();
@@ -288,7 +288,7 @@ impl ComplianceStatus {
         self.hours = self.hours.split_off(&newest.saturating_sub(HOURS_KEPT));
     }
 
-    /// Says whether a change starts from where the merchant stands.
+    /// Returns whether a change applies to the current status.
     #[must_use]
     pub fn accepts(&self, change: &ComplianceChange) -> bool {
         match change {
@@ -298,7 +298,7 @@ impl ComplianceStatus {
         }
     }
 
-    /// Makes a change that it [takes](Self::accepts).
+    /// Applies a change that it [accepts](Self::accepts).
     pub fn apply(&mut self, change: ComplianceChange) {
         match change {
             ComplianceChange::Hold(breach) => self.hold = Some(breach),
@@ -454,7 +454,7 @@ mod tests {
         for hour in 0..2_000 {
             status.record_completed(hours(hour), 1);
         }
-        // A clock that went back counts all the same.
+        // A clock that was set back.
         status.record_completed(hours(1_900), 1);
         assert!(status.hours.len() as u64 <= HOURS_KEPT + 1);
         assert_eq!(status.completed_cents(hours(1_999), 24), 25);

@@ -1,11 +1,11 @@
-//! A merchant's list of events across restores: which cursors still name a place in it, and where the others go on.
+//! Cursors of a merchant's event list, and their validity after a restore from a backup.
 //!
-//! A store that was restored from a backup continues an older state, and its lists may continue otherwise than they did
-//! before. Each restore therefore begins a new [`Epoch`], and a cursor names the epoch that it was given out in.
+//! A restored store continues an older state, so that its event lists may diverge from those before the restore. Each
+//! restore therefore starts a new [`Epoch`], and a cursor contains the epoch in which it was issued.
 
 use std::{fmt, str::FromStr};
 
-/// The history of a store between two restores.
+/// The period of a store between two restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(u64);
 
@@ -15,7 +15,7 @@ impl Epoch {
     /// The epoch of a store that was restored and not opened by an engine since.
     pub const PENDING: Self = Self(u64::MAX);
 
-    /// Makes the epoch that follows a restore from random bits.
+    /// Creates the epoch after a restore from random bits.
     #[must_use]
     pub const fn random(bits: u64) -> Self {
         match bits {
@@ -25,7 +25,7 @@ impl Epoch {
         }
     }
 
-    /// Takes stored bits.
+    /// Decodes the stored bits.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -38,12 +38,12 @@ impl Epoch {
     }
 }
 
-/// A place in a list, as clients hold it: `7` in the first epoch, `00c0ffee00c0ffee-7` in a later one.
+/// A position in an event list, as clients store it: `7` in the first epoch, `00c0ffee00c0ffee-7` in a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// The epoch in which it was given out.
+    /// The epoch in which it was issued.
     pub epoch: Epoch,
-    /// The place of the last event that its holder knows; 0 is before the first.
+    /// The sequence number of the last event that the client has read; 0 is before the first.
     pub seq: u64,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Why a text is not a cursor.
+/// The string is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a number, or 16 hexadecimal digits, `-` and a number")]
 pub struct ParseCursorError;
@@ -82,19 +82,19 @@ impl FromStr for Cursor {
     }
 }
 
-/// The end of a merchant's list.
+/// The end of a merchant's event list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
-    /// The place of the newest event; 0 before the first.
+    /// The sequence number of the newest event; 0 if there is none.
     pub last: u64,
     /// The epoch of the newest event.
     pub epoch: Epoch,
-    /// The place of the newest event before that epoch.
+    /// The sequence number of the newest event before that epoch.
     pub last_before_epoch: u64,
 }
 
 impl Tail {
-    /// The tail of a list without events.
+    /// The tail of an empty list.
     pub const EMPTY: Self = Self { last: 0, epoch: Epoch::FIRST, last_before_epoch: 0 };
 
     /// Returns the tail after one more event.
@@ -105,7 +105,7 @@ impl Tail {
     }
 }
 
-/// What is needed to read a merchant's cursors.
+/// The state needed to resolve a merchant's cursors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventList {
     /// The epochs of the store after the first, oldest first; the last is the current one.
@@ -114,16 +114,16 @@ pub struct EventList {
     pub tail: Tail,
 }
 
-/// A cursor that names no place in a list.
+/// The reason why a cursor cannot be resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// The store was restored since the cursor was given out: what followed it then may follow no longer.
+    /// The store was restored after the cursor was issued: the events after it may differ.
     #[error("the store was restored from a backup; continue with {resume_from}")]
     EpochMismatch {
-        /// The newest place up to which the list is known to be as the holder of the cursor read it.
+        /// The newest position up to which the list is known to equal the one the client has read.
         resume_from: Cursor,
     },
-    /// The list is shorter.
+    /// The cursor is beyond the newest event.
     #[error("must be between {first} and {last}")]
     OutOfRange {
         /// Before the first event.
@@ -140,16 +140,16 @@ impl EventList {
         self.epochs.last().copied().unwrap_or(Epoch::FIRST)
     }
 
-    /// Returns the cursor of a place in the list.
+    /// Returns the cursor of a sequence number.
     #[must_use]
     pub fn cursor(&self, seq: u64) -> Cursor {
         Cursor { epoch: self.epoch(), seq }
     }
 
-    /// Returns the place that a cursor names. The beginning of a list is the same in every epoch.
+    /// Returns the sequence number of a cursor. Position 0 is valid in every epoch.
     ///
     /// # Errors
-    /// [`CursorError`].
+    /// [`CursorError`] if the cursor is of another epoch or beyond the newest event.
     pub fn resolve(&self, cursor: Cursor) -> Result<u64, CursorError> {
         if cursor.seq == 0 {
             return Ok(0);
@@ -163,20 +163,20 @@ impl EventList {
         Ok(cursor.seq)
     }
 
-    /// Refuses a cursor of another epoch.
+    /// Returns the error for a cursor of another epoch.
     #[must_use]
     pub fn epoch_mismatch(&self, cursor: Cursor) -> CursorError {
         CursorError::EpochMismatch { resume_from: self.cursor(cursor.seq.min(self.common(cursor.epoch))) }
     }
 
-    /// Returns a place up to which the list is as it was in an epoch: the greatest that is known.
+    /// Returns the greatest sequence number up to which the list is known to equal that of `epoch`.
     fn common(&self, epoch: Epoch) -> u64 {
         let number = |wanted: Epoch| match wanted {
             Epoch::FIRST => Some(0),
             wanted => self.epochs.iter().rposition(|epoch| *epoch == wanted).map(|at| at + 1),
         };
         match (number(epoch), number(self.tail.epoch)) {
-            // Nothing was appended since that epoch.
+            // No events were appended since that epoch.
             (Some(then), Some(newest)) if newest <= then => self.tail.last,
             (Some(then), Some(newest)) if newest == then + 1 => self.tail.last_before_epoch,
             _ => 0,
@@ -202,7 +202,7 @@ mod tests {
         assert!("99999999999999999999".parse::<Cursor>().is_err());
     }
 
-    /// A store in the making: its list by the number that makes each event unique, and what it keeps of it.
+    /// A model of a store: unique numbers stand for its events.
     #[derive(Debug, Clone)]
     struct History {
         events: Vec<u64>,
@@ -213,9 +213,9 @@ mod tests {
     enum Step {
         Append,
         Backup,
-        /// One of the backups there are.
+        /// Restores one of the backups.
         Restore(prop::sample::Index),
-        /// Somebody reads to the end and keeps the cursor.
+        /// A client reads to the end and keeps the cursor.
         Read,
     }
 

@@ -1,4 +1,4 @@
-//! What a caller may write into each field, and how a refusal names it.
+//! Validation of request fields.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,13 +6,13 @@ use url::{Host, Url};
 
 use crate::text;
 
-/// A field that breaks its rule. Several can be told at once.
+/// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {message}")]
 pub struct Violation {
-    /// The field as the caller knows it, such as `amount` or `metadata.orderId`.
+    /// The name of the field in the request, such as `amount` or `metadata.orderId`.
     pub field: String,
-    /// What the rule is, as the end of a sentence that starts with the field.
+    /// The rule, worded as the end of a sentence that starts with the field name.
     pub message: String,
 }
 
@@ -24,36 +24,36 @@ impl Violation {
     }
 }
 
-/// Characters of a description.
+/// Maximum characters of a description.
 pub const DESCRIPTION_MAX_CHARS: usize = 255;
-/// Characters of a business name.
+/// Maximum characters of a business name.
 pub const NAME_MAX_CHARS: usize = 100;
-/// Characters of any URL.
+/// Maximum characters of a URL.
 pub const URL_MAX_CHARS: usize = 2_048;
-/// Entries of a metadata object.
+/// Maximum entries of a metadata object.
 pub const METADATA_MAX_KEYS: usize = 50;
-/// Characters of a metadata key.
+/// Maximum characters of a metadata key.
 pub const METADATA_KEY_MAX_CHARS: usize = 40;
-/// Characters of a metadata text.
+/// Maximum characters of a metadata string.
 pub const METADATA_VALUE_MAX_CHARS: usize = 500;
-/// Texts in a metadata array.
+/// Maximum strings in a metadata array.
 pub const METADATA_ARRAY_MAX_ITEMS: usize = 20;
-/// Bytes of all metadata keys and texts together.
+/// Maximum bytes of all metadata keys and strings together.
 pub const METADATA_MAX_BYTES: usize = 8_192;
-/// Seconds a session may live at the least and at the most.
+/// Range of session lifetimes, seconds.
 pub const LIFETIME_SECONDS: std::ops::RangeInclusive<u64> = 60..=86_400;
 
-/// A metadata value: a text or a list of texts.
+/// A metadata value: a string or a list of strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetadataValue {
-    /// One text.
+    /// A string.
     Text(String),
-    /// Several.
+    /// A list of strings.
     List(Vec<String>),
 }
 
 impl MetadataValue {
-    /// Returns the texts of the value.
+    /// Returns the strings of the value.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         match self {
             Self::Text(text) => std::slice::from_ref(text).iter(),
@@ -63,10 +63,10 @@ impl MetadataValue {
     }
 }
 
-/// What a merchant attached to a payment; returned unchanged.
+/// Metadata that a merchant attached to a payment; returned unchanged.
 pub type Metadata = BTreeMap<String, MetadataValue>;
 
-/// Checks a text of `1..=max_chars` characters that people may read, and returns it normalized.
+/// Validates a display string of `1..=max_chars` characters and returns it normalized.
 ///
 /// # Errors
 /// A [`Violation`] of `field`; see [`text::visible`].
@@ -75,7 +75,7 @@ pub fn text(field: &str, value: &str, max_chars: usize) -> Result<String, Violat
         return Err(Violation::new(field, "must not be empty"));
     }
     let long = |chars| Violation::new(field, format_args!("must have at most {max_chars} characters, not {chars}"));
-    // Normalization composes a few characters at most into one: what is much longer need not be normalized.
+    // Normalization composes at most a few characters into one: much longer strings need not be normalized.
     let given = value.chars().count();
     if given > max_chars * 4 {
         return Err(long(given));
@@ -85,7 +85,7 @@ pub fn text(field: &str, value: &str, max_chars: usize) -> Result<String, Violat
     if chars > max_chars { Err(long(chars)) } else { Ok(value) }
 }
 
-/// Checks a merchant's metadata.
+/// Validates metadata.
 ///
 /// # Errors
 /// A [`Violation`] of `metadata` or of `metadata.<key>`.
@@ -125,23 +125,23 @@ pub fn metadata(metadata: &Metadata) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Which addresses a URL field takes.
+/// The URLs that a field accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlRule {
-    /// `https` anywhere; `http` only to this machine (a shop under development).
+    /// `https`; `http` only to localhost, for development.
     Redirect,
     /// `https` only.
     Https,
-    /// `https`, `http` to this machine, or `mailto` with an address.
+    /// `https`, `http` to localhost, or `mailto` with an email address.
     Contact,
-    /// `https`, or `http` where the operator allows insecure webhooks; no user, no fragment.
+    /// `https`, or `http` if the operator allows insecure webhooks; without user info and fragment.
     Webhook {
-        /// Whether plain http is allowed, as on a development ledger.
+        /// Whether plain HTTP is allowed, as on a development ledger.
         allow_insecure: bool,
     },
 }
 
-/// Checks a URL field.
+/// Validates a URL field.
 ///
 /// # Errors
 /// A [`Violation`] of `field`.
@@ -187,7 +187,7 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
     if matches!(rule, UrlRule::Webhook { .. }) && url.fragment().is_some() {
         return Err(Violation::new(field, "must not contain a fragment"));
     }
-    // Below 1024 live the services of other protocols, which must not be spoken to through us.
+    // Ports below 1024 belong to other protocols: webhooks must not be used to send requests to them.
     let is_low = |port: u16| port < 1_024 && port != 443;
     if rule == (UrlRule::Webhook { allow_insecure: false }) && url.port().is_some_and(is_low) {
         return Err(Violation::new(field, "must name port 443 or one from 1024 on"));

@@ -1,4 +1,4 @@
-//! Idempotency keys: the same request under the same key is done once.
+//! Idempotency keys: a request with a key is executed once.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::{
     x402::{NETWORK, Requirements, SCHEME},
 };
 
-/// How long a key is remembered after the payment it made.
+/// How long a key is kept after its request.
 pub const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
-/// Characters of a key.
+/// Maximum characters of a key.
 const MAX_CHARS: usize = 255;
 
-/// A key as its caller chose it: 1 to 255 visible ASCII characters.
+/// An idempotency key: 1 to 255 visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Parses a key, bare or as the quoted string of a structured header.
+    /// Parses a key, either bare or as the quoted string of a structured header field.
     ///
     /// # Errors
     /// A [`Violation`] of `Idempotency-Key`.
@@ -36,61 +36,62 @@ impl IdempotencyKey {
         Ok(Self(bare.to_owned()))
     }
 
-    /// Returns what is kept of the key: a digest that is another one for every operation.
+    /// Returns the digest that is stored for the key; it differs by operation.
     #[must_use]
     pub fn digest(&self, operation: &str) -> [u8; 32] {
         Sha256::new().chain_update(operation).chain_update([0]).chain_update(&self.0).finalize().into()
     }
 }
 
-/// What is remembered of a request that was done under a key.
+/// The record of a request with an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyRecord {
-    /// Whose key it is.
+    /// The merchant.
     pub merchant: MerchantId,
     /// The key's digest.
     pub key: [u8; 32],
-    /// What was asked.
+    /// The fingerprint of the request.
     pub fingerprint: [u8; 32],
-    /// What it made.
+    /// The resource that the request created.
     pub resource: Resource,
     /// When.
     pub at: Timestamp,
 }
 
-/// What a request made that was done under a key.
+/// The resource that a request with an idempotency key created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// A payment session.
     Payment(PaymentId),
-    /// The settlement of a transaction for somebody else's server.
+    /// The x402 settlement of a transaction for another server.
     Settlement(TxId),
-    /// A webhook that was asked for: a test, or an event once more.
+    /// A requested webhook delivery: a test event or a redelivery.
     Delivery(DeliveryId),
 }
 
 impl IdempotencyRecord {
-    /// Says whether the key still stands for its request.
+    /// Returns whether the record has not expired.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         now < self.at + KEY_LIFETIME
     }
 }
 
-/// Why the key of a new request is not kept.
+/// The reason why the key of a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The key stands for a request that was done before.
+    /// The key was used by an earlier request.
     Repeated(Box<IdempotencyRecord>),
-    /// The merchant has as many keys as are remembered.
+    /// The merchant has the maximum number of keys.
     Full,
 }
 
-/// Decides whether a key may be kept at `now`. `stored` is what is stored under the same key, `is_kept` says that the same
-/// batch does not forget it, and `count` returns how many keys the merchant has; expired ones that nobody has swept count.
+/// Decides whether a key may be stored at `now`. `stored` is the current record of the key, `is_kept` is false if the
+/// same batch deletes it, `most` is the maximum number of keys per merchant, and `count` returns the merchant's number
+/// of keys, including expired ones that have not been deleted.
 ///
 /// # Errors
-/// Those of `count`.
+/// The error of `count`.
 pub fn admit<E>(
     stored: Option<&IdempotencyRecord>,
     is_kept: bool,
@@ -105,7 +106,7 @@ pub fn admit<E>(
     })
 }
 
-/// Returns what is the same for two requests that settle for the same thing, whatever transaction they bring along.
+/// Returns the fingerprint of a settlement request: equal for equal requirements, whatever the transaction.
 #[must_use]
 pub fn settlement_fingerprint(requirements: &Requirements) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -116,7 +117,7 @@ pub fn settlement_fingerprint(requirements: &Requirements) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Returns what is the same for two requests to send the event of a delivery once more.
+/// Returns the fingerprint of a redelivery request.
 #[must_use]
 pub fn redelivery_fingerprint(delivery: DeliveryId) -> [u8; 32] {
     Sha256::digest(delivery.to_string()).into()
@@ -136,14 +137,14 @@ fn add(hash: &mut Sha256, text: &str) {
     hash.update(text);
 }
 
-/// Returns what is the same for two requests that ask for the same payment, however they are written.
+/// Returns the fingerprint of a payment creation: equal for equal drafts, however they are encoded.
 #[must_use]
 pub fn fingerprint(draft: &Draft) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut text = |text: &str| add(&mut hash, text);
     text(&draft.amount.to_string());
     text(&draft.description);
-    // An absent address and an empty one are two things; the mark keeps them apart.
+    // Distinguishes an absent URL from an empty one.
     for url in [&draft.redirect_url, &draft.cancel_url] {
         text(if url.is_some() { "url" } else { "none" });
         text(url.as_deref().unwrap_or(""));

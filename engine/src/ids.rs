@@ -1,16 +1,16 @@
-//! Identifiers: a prefix that says what it names, and 128 time-ordered bits in lower-case Crockford base32.
+//! Identifiers: a type prefix and 128 time-ordered bits in lower-case Crockford base32.
 
 use std::{fmt, str::FromStr};
 
 use crate::time::Timestamp;
 
-/// Digits of Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so case folding loses nothing.
+/// Digits of Crockford's base32 in lower case, without `i`, `l`, `o` and `u`.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Characters that 128 bits take.
+/// Length of 128 encoded bits, characters.
 pub const ENCODED_LEN: usize = 26;
 
-/// Writes 128 bits as 26 base32 characters; the text orders as the number does.
+/// Encodes 128 bits as 26 base32 characters, preserving order.
 #[must_use]
 pub fn encode(bits: u128) -> [u8; ENCODED_LEN] {
     let mut out = [b'0'; ENCODED_LEN];
@@ -22,7 +22,7 @@ pub fn encode(bits: u128) -> [u8; ENCODED_LEN] {
     out
 }
 
-/// Reads what [`encode`] writes; anything else, upper case included, is `None`.
+/// Decodes the output of [`encode`]; `None` for anything else, including upper case.
 #[must_use]
 pub fn decode(text: &str) -> Option<u128> {
     let bytes = text.as_bytes();
@@ -36,7 +36,7 @@ pub fn decode(text: &str) -> Option<u128> {
     })
 }
 
-/// What each byte stands for as a digit; 32 and more where it is none.
+/// The value of each byte as a base32 digit; `u8::MAX` if it is not a digit.
 const VALUES: [u8; 256] = {
     let mut values = [u8::MAX; 256];
     let mut digit = 0;
@@ -47,13 +47,13 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// Lays out time and 10 random bytes as a UUIDv7, so that ids order by the time they were made.
+/// Combines a time and 10 random bytes as in a UUIDv7, so that ids sort by creation time.
 #[must_use]
 pub fn time_ordered(now: Timestamp, random: [u8; 10]) -> u128 {
     uuid::Builder::from_unix_timestamp_millis(now.millis(), &random).into_uuid().as_u128()
 }
 
-/// Why a text is not an id of the wanted kind.
+/// The string is not an id of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be `{prefix}` and {ENCODED_LEN} characters of 0-9 a-z without i, l, o, u")]
 pub struct ParseIdError {
@@ -68,16 +68,16 @@ macro_rules! id {
         pub struct $name(u128);
 
         impl $name {
-            /// What every id of this kind starts with.
+            /// The prefix of ids of this type.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Makes an id from the present time and fresh random bytes.
+            /// Creates an id from the current time and random bytes.
             #[must_use]
             pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
                 Self(time_ordered(now, random))
             }
 
-            /// Takes 128 bits as an id, as storage keys hold them.
+            /// Creates an id from its 128 bits.
             #[must_use]
             pub const fn from_bits(bits: u128) -> Self {
                 Self(bits)
@@ -89,7 +89,7 @@ macro_rules! id {
                 self.0
             }
 
-            /// Returns the time the id was made, milliseconds exact.
+            /// Returns the creation time of the id, accurate to the millisecond.
             #[must_use]
             pub const fn created_at(self) -> Timestamp {
                 Timestamp::from_millis((self.0 >> 80) as u64)
@@ -102,7 +102,7 @@ macro_rules! id {
                 let mut text = [0; AT + ENCODED_LEN];
                 text[..AT].copy_from_slice(Self::PREFIX.as_bytes());
                 text[AT..].copy_from_slice(&encode(self.0));
-                // One piece: a text made of it is allocated once.
+                // A single write, so that `to_string` allocates once.
                 f.write_str(std::str::from_utf8(&text).expect("a prefix and base32 digits are ASCII"))
             }
         }
@@ -135,12 +135,12 @@ id!(/// An API key's record (not the key).
 id!(/// A merchant's month and its invoice.
     InvoiceId, "inv_");
 
-/// The random half of a checkout address, 128 bits: who holds it may see and cancel the session.
+/// The secret token of a checkout URL, 128 random bits. Its holder may view and cancel the session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlugToken(u128);
 
 impl SlugToken {
-    /// Takes 128 random bits.
+    /// Creates a token from 128 random bits.
     #[must_use]
     pub const fn from_bits(bits: u128) -> Self {
         Self(bits)
@@ -152,7 +152,7 @@ impl SlugToken {
         self.0
     }
 
-    /// Reads the token off a slug's end: `blue-mug-<26 characters>`. The words before it are decoration.
+    /// Parses the token at the end of a slug: `blue-mug-<26 characters>`. The text before it is ignored.
     #[must_use]
     pub fn from_slug(slug: &str) -> Option<Self> {
         let at = slug.len().checked_sub(ENCODED_LEN)?;
@@ -166,7 +166,7 @@ impl SlugToken {
         decode(token).map(Self)
     }
 
-    /// Writes the slug of a description: at most 40 characters of it, `-`, the token.
+    /// Returns the slug of a description: at most 40 characters of it, `-` and the token.
     #[must_use]
     pub fn slug(self, description: &str) -> String {
         let mut words = String::new();
@@ -187,7 +187,7 @@ impl SlugToken {
     }
 }
 
-/// Hides the token: a log line must not open a checkout.
+/// Hides the token from logs.
 impl fmt::Debug for SlugToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SlugToken(..)")

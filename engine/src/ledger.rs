@@ -1,4 +1,4 @@
-//! The ledger in neutral words: blocks, transfers, and which session a transfer pays.
+//! Ledger types independent of a node's encoding: blocks, transfers and payment memos.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -57,7 +57,7 @@ impl BlockId {
     }
 }
 
-/// A transfer's place on the chain. Orders as the chain does: block, transaction, operation.
+/// The position of an operation on the chain, ordered by block, transaction and operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainPosition {
     /// The block's number.
@@ -68,48 +68,48 @@ pub struct ChainPosition {
     pub op_in_tx: u32,
 }
 
-/// A transfer of liquid money as a block holds it.
+/// A transfer of liquid funds in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// The transaction that holds it.
+    /// The transaction that contains it.
     pub tx_id: TxId,
-    /// Where it stands.
+    /// The position on the chain.
     pub position: ChainPosition,
     /// The time of its block.
     pub block_time: Timestamp,
-    /// Who paid.
+    /// The sender.
     pub from: AccountName,
-    /// Who received.
+    /// The recipient.
     pub to: AccountName,
-    /// How much.
+    /// The amount.
     pub money: Money,
-    /// The memo, as the chain keeps it.
+    /// The memo as stored on the chain.
     pub memo: String,
 }
 
-/// A block, reduced to what a payment engine reads.
+/// The parts of a block that a payment engine needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its id, which holds its number.
+    /// The id, which contains the block number.
     pub id: BlockId,
-    /// The id of the block it builds on.
+    /// The id of the previous block.
     pub previous: BlockId,
-    /// Its time, whole seconds.
+    /// The block time, whole seconds.
     pub time: Timestamp,
     /// Every `transfer` operation in it, in order.
     pub transfers: Vec<Transfer>,
-    /// What escrows paid out in it: liquid money that came by no transfer and pays no session.
+    /// Payouts of escrows: liquid funds received without a transfer; they never pay a session.
     pub escrow_releases: Vec<Transfer>,
-    /// Operations in it that this program does not know, by their names: few names, the rest counts together.
+    /// Counts of unknown operations by name; the number of names is limited, the rest is counted together.
     pub unknown_operations: BTreeMap<String, u32>,
 }
 
-/// What an irreversible block's virtual operations have come to.
+/// Result of the virtual operations of an irreversible block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VirtualOperations {
-    /// The money that they paid out, in order.
+    /// Their payouts, in order.
     pub transfers: Vec<Transfer>,
-    /// Those that this program does not know, by their names: few names, the rest counts together.
+    /// Counts of unknown virtual operations by name; the number of names is limited, the rest is counted together.
     pub unknown: BTreeMap<String, u32>,
 }
 
@@ -121,33 +121,33 @@ impl Block {
     }
 }
 
-/// Where a node says the chain stands.
+/// The head of the chain as reported by a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The newest block.
+    /// The head block.
     pub block_id: BlockId,
-    /// The newest block's time.
+    /// The time of the head block.
     pub time: Timestamp,
-    /// The newest block that can no longer change.
+    /// The number of the last irreversible block.
     pub irreversible_num: u32,
 }
 
-/// What a memo says about the session it pays.
+/// The result of matching a memo to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoMatch {
     /// The memo is exactly `pos-<id>`.
     Exact(PaymentId),
-    /// The memo names one session, with other words, case or spaces around.
+    /// The memo contains the id of one session, with other text, case or whitespace.
     Normalized(PaymentId),
-    /// The memo names more than one session.
+    /// The memo contains the ids of several sessions.
     Ambiguous,
-    /// The memo is encrypted (it starts with `#`); only the receiver can read it.
+    /// The memo is encrypted (it starts with `#`); only the recipient can read it.
     Encrypted,
-    /// The memo names no session.
+    /// The memo contains no session id.
     None,
 }
 
-/// What every memo of ours starts with, before the payment's id.
+/// The prefix of payment memos, followed by the payment id.
 pub const MEMO_PREFIX: &str = "pos-";
 
 /// Returns the memo that pays a session: `pos-<id>`.
@@ -156,16 +156,16 @@ pub fn memo_of(payment: PaymentId) -> String {
     format!("{MEMO_PREFIX}{payment}")
 }
 
-/// What the memo of a refund starts with, before the payment's id.
+/// The prefix of refund memos, followed by the payment id.
 pub const REFUND_MEMO_PREFIX: &str = "refund-";
 
-/// Returns the memo that sends a payment's money back: `refund-<id>`.
+/// Returns the memo of a refund: `refund-<id>`.
 #[must_use]
 pub fn refund_memo_of(payment: PaymentId) -> String {
     format!("{REFUND_MEMO_PREFIX}{payment}")
 }
 
-/// Reads the memo of a refund: the one payment it names with `refund-` before it.
+/// Returns the payment of a refund memo: the only id preceded by `refund-`.
 #[must_use]
 pub fn match_refund_memo(memo: &str) -> Option<PaymentId> {
     match find_id(memo, REFUND_MEMO_PREFIX) {
@@ -174,7 +174,8 @@ pub fn match_refund_memo(memo: &str) -> Option<PaymentId> {
     }
 }
 
-/// Reads a memo. Wallets add words and change case; an id is taken only where nothing of its alphabet touches it.
+/// Matches a memo to a session. Wallets may add text and change case; an id matches only if no character of the id
+/// alphabet is adjacent to it.
 #[must_use]
 pub fn match_memo(memo: &str) -> MemoMatch {
     if let Some(id) = memo.strip_prefix(MEMO_PREFIX).and_then(|id| id.parse().ok()) {
@@ -183,13 +184,13 @@ pub fn match_memo(memo: &str) -> MemoMatch {
     if mutant!("only-exact-memos") { MemoMatch::None } else { find_id(memo, MEMO_PREFIX) }
 }
 
-/// Reads the memo of a fee transfer: it names the session in any words, `fee-<id>` among them.
+/// Matches the memo of a fee transfer, which contains the session id in any text, such as `fee-<id>`.
 #[must_use]
 pub fn match_fee_memo(memo: &str) -> MemoMatch {
     find_id(memo, "")
 }
 
-/// Finds the one session that `memo` names with `lead` before its id.
+/// Finds the only session id in `memo` that is preceded by `lead`.
 fn find_id(memo: &str, lead: &str) -> MemoMatch {
     if memo.starts_with('#') && !mutant!("encrypted-is-read") {
         return MemoMatch::Encrypted;
@@ -214,25 +215,25 @@ fn find_id(memo: &str, lead: &str) -> MemoMatch {
     found.map_or(MemoMatch::None, MemoMatch::Normalized)
 }
 
-/// Returns a memo as it is compared: composed first, so that a look-alike made of parts is not taken for the letter itself.
+/// Normalizes a memo for matching: composes it first, so that a decomposed look-alike does not match a plain letter.
 fn folded(memo: &str) -> String {
     memo.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect()
 }
 
-/// The same for what has nothing to compose, as nearly every memo.
+/// The same for ASCII memos, which need no composition.
 fn folded_ascii(memo: &str) -> String {
     let mut text = String::with_capacity(memo.len());
     text.extend(memo.chars().filter(|c| !is_invisible(*c)).map(|c| c.to_ascii_lowercase()));
     text
 }
 
-/// Says whether a neighbouring character could belong to an id, which would make it a longer word.
+/// Returns whether an adjacent character could belong to the id.
 fn touches(neighbour: Option<char>) -> bool {
     neighbour.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Control, zero-width and direction marks: nobody sees them, so nobody can have meant them. Line ends and tabs part
-/// words as spaces do, and stay.
+/// Returns whether a character is an invisible control, zero-width or direction mark. Line breaks and tabs separate
+/// words and are kept.
 fn is_invisible(c: char) -> bool {
     c.is_control() && !c.is_whitespace()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')

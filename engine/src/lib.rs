@@ -1,7 +1,7 @@
-//! The pure heart of Hivetill: what a payment is, what moves it, and the Hive codec.
+//! Pure domain logic of Hivetill: the payment state machine, billing, webhooks, x402 and the Hive codec.
 //!
-//! Nothing here knows of a clock, a socket, a disk or a runtime: every function of this crate is decided by its
-//! arguments. Time arrives as [`time::Timestamp`], randomness as bytes.
+//! This crate performs no I/O and reads no clock: the result of every function depends on its arguments alone. Time is
+//! passed as [`time::Timestamp`], randomness as bytes.
 
 pub mod account;
 pub mod api_key;

@@ -1,4 +1,4 @@
-//! A merchant: who may ask for money, where it goes, and the credentials that prove it.
+//! Merchants: record, registration, updates and credentials.
 
 use std::time::Duration;
 
@@ -13,59 +13,59 @@ use crate::{
     webhook::{Secret, Secrets, Subscriptions, TooManySecrets},
 };
 
-/// A registered merchant as it is stored.
+/// The stored record of a merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merchant {
-    /// Its id.
+    /// The id.
     pub id: MerchantId,
-    /// How often it was written; what a writer must have read to replace it.
+    /// The version, incremented by every write; used for optimistic concurrency control.
     pub version: u64,
     /// The business name shown at checkout.
     pub name: String,
     /// The ledger account that receives payments.
     pub hive_account: AccountName,
-    /// The logo's address.
+    /// The URL of the logo.
     pub icon_url: Option<String>,
-    /// Where webhooks go.
+    /// The URL of the webhook endpoint.
     pub webhook_url: Option<String>,
-    /// The events its endpoint is sent.
+    /// The events that the endpoint is subscribed to.
     pub webhook_events: Subscriptions,
-    /// Where customers find help: `https:` or `mailto:`.
+    /// The support contact for customers: `https:` or `mailto:`.
     pub support_url: Option<String>,
-    /// Whether it may create payments and take x402.
+    /// Whether it may create payments and accept x402 payments.
     pub is_active: bool,
-    /// Whether agents may pay its sessions by x402.
+    /// Whether x402 payments are accepted.
     pub x402_enabled: bool,
-    /// Whether its key opens the admin operations.
+    /// Whether it may use the admin operations.
     pub is_admin: bool,
-    /// When it registered.
+    /// When it was registered.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// The keys that speak for it, at least one; the first is the one its record shows.
+    /// Its API keys, at least one; the first is shown in its record.
     pub keys: Vec<ApiKey>,
-    /// What its webhooks are signed with.
+    /// The webhook signing secrets.
     pub secrets: Secrets,
-    /// Whether it may speak for its account.
+    /// The verification of its account.
     pub ownership: Ownership,
 }
 
-/// What a merchant registers with, checked.
+/// A validated registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// The business name.
     pub name: String,
-    /// The ledger account; its existence is the ledger's to confirm.
+    /// The ledger account; its existence is not validated here.
     pub hive_account: AccountName,
-    /// The logo.
+    /// The URL of the logo.
     pub icon_url: Option<String>,
 }
 
 impl Registration {
-    /// Checks what a caller wrote.
+    /// Validates the input of a caller.
     ///
     /// # Errors
-    /// Every field that breaks its rule.
+    /// Every invalid field.
     pub fn check(name: &str, hive_account: &str, icon_url: Option<&str>) -> Result<Self, Vec<Violation>> {
         let mut violations = Vec::new();
         let name = keep(&mut violations, business_name(name));
@@ -78,26 +78,26 @@ impl Registration {
     }
 }
 
-/// A change of a merchant's record, checked. `None` leaves a field as it is; `Some(None)` clears it.
+/// A validated update of a merchant's record. `None` leaves a field unchanged; `Some(None)` clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Update {
     /// The business name.
     pub name: Option<String>,
     /// The ledger account.
     pub hive_account: Option<AccountName>,
-    /// The logo.
+    /// The URL of the logo.
     pub icon_url: Option<Option<String>>,
-    /// The webhook endpoint.
+    /// The URL of the webhook endpoint.
     pub webhook_url: Option<Option<String>>,
-    /// The events it is sent.
+    /// The events that the endpoint is subscribed to.
     pub webhook_events: Option<Subscriptions>,
-    /// Where customers find help.
+    /// The support contact for customers.
     pub support_url: Option<Option<String>>,
-    /// The x402 switch.
+    /// Whether x402 payments are accepted.
     pub x402_enabled: Option<bool>,
 }
 
-/// What a caller wrote into an update, unchecked.
+/// An unvalidated update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawUpdate {
     /// See [`Update::name`].
@@ -117,10 +117,10 @@ pub struct RawUpdate {
 }
 
 impl Update {
-    /// Checks what a caller wrote.
+    /// Validates the input of a caller.
     ///
     /// # Errors
-    /// Every field that breaks its rule.
+    /// Every invalid field.
     pub fn check(raw: RawUpdate, allow_insecure_webhooks: bool) -> Result<Self, Vec<Violation>> {
         let webhook = |text: String| {
             fields::url("webhookUrl", &text, UrlRule::Webhook { allow_insecure: allow_insecure_webhooks })
@@ -183,35 +183,35 @@ fn receiving_account(name: &str) -> Result<AccountName, Violation> {
     Ok(account)
 }
 
-/// Why a merchant's keys were not changed.
+/// The reason why a merchant's API keys were not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRejection {
-    /// The merchant has no such key.
+    /// The merchant has no key with this id.
     #[error("no such API key")]
     NotFound,
-    /// It has as many as it may have.
+    /// The merchant has the maximum number of keys.
     #[error("a merchant has at most {MAX_KEYS} API keys")]
     TooMany,
-    /// It is the last one.
+    /// The key is the last one.
     #[error("the last API key cannot be revoked")]
     Last,
 }
 
-/// The freshly made parts of a new merchant.
+/// Ids and credentials of a new merchant.
 #[derive(Debug)]
 pub struct Credentials<'a> {
     /// The merchant's id.
     pub id: MerchantId,
     /// The key record's id.
     pub key_id: KeyId,
-    /// The text of the API key.
+    /// The API key.
     pub api_key: &'a str,
     /// The webhook secret.
     pub secret: Secret,
 }
 
 impl Merchant {
-    /// Registers a merchant: active, with x402 on.
+    /// Creates a merchant: active, with x402 enabled.
     #[must_use]
     pub fn register(registration: Registration, credentials: Credentials<'_>, is_admin: bool, now: Timestamp) -> Self {
         let scopes = Scopes::initial(is_admin);
@@ -235,7 +235,7 @@ impl Merchant {
         }
     }
 
-    /// Returns the merchant after an update. Another account than a proven one is pending for at least `wait`.
+    /// Returns the merchant after an update. The change of a verified account is pending for at least `wait`.
     ///
     /// # Errors
     /// As [`Merchant::with_account`].
@@ -251,17 +251,17 @@ impl Merchant {
         Ok(next)
     }
 
-    /// Returns the merchant switched on or off.
+    /// Returns the merchant, activated or deactivated.
     #[must_use]
     pub fn set_active(&self, is_active: bool, now: Timestamp) -> Self {
         Self { is_active, ..self.next(now) }
     }
 
-    /// Returns the merchant with a new webhook secret. The old one stops at once, or signs beside it until
+    /// Returns the merchant with a new webhook secret. The previous one is invalid at once, or remains valid until
     /// `previous_valid_until`.
     ///
     /// # Errors
-    /// [`TooManySecrets`] where one more would sign than may.
+    /// [`TooManySecrets`] if too many previous secrets are still valid.
     pub fn with_secret(
         &self,
         secret: Secret,
@@ -272,20 +272,20 @@ impl Merchant {
         Ok(Self { secrets, ..self.next(now) })
     }
 
-    /// Returns the key that a text hashes to, if it still opens anything.
+    /// Returns the valid API key with this digest.
     #[must_use]
     pub fn key(&self, digest: &KeyDigest, now: Timestamp) -> Option<&ApiKey> {
         self.keys.iter().find(|key| key.digest.matches(digest) && key.is_valid(now))
     }
 
-    /// Returns the merchant with one new API key; every other stops at once.
+    /// Returns the merchant with one new API key; all others are revoked.
     #[must_use]
     pub fn with_only_key(&self, id: KeyId, text: &str, now: Timestamp) -> Self {
         let key = ApiKey::issue(id, text, "", Scopes::initial(self.is_admin), now);
         Self { keys: vec![key], ..self.next(now) }
     }
 
-    /// Returns the merchant with a further key.
+    /// Returns the merchant with an additional key.
     ///
     /// # Errors
     /// [`KeyRejection::TooMany`].
@@ -302,7 +302,7 @@ impl Merchant {
     /// Returns the merchant without one of its keys.
     ///
     /// # Errors
-    /// [`KeyRejection::NotFound`]; [`KeyRejection::Last`] where nothing would speak for the merchant any more.
+    /// [`KeyRejection::NotFound`]; [`KeyRejection::Last`] if it is the only key.
     pub fn without_key(&self, id: KeyId, now: Timestamp) -> Result<Self, KeyRejection> {
         let mut next = self.next(now);
         next.keys.retain(|key| key.is_valid(now));
@@ -315,7 +315,8 @@ impl Merchant {
         }
     }
 
-    /// Returns the merchant with a successor of one of its keys, which goes on until `valid_until`, or stops at once.
+    /// Returns the merchant with one of its keys replaced. The old key remains valid until `valid_until`, or is revoked
+    /// at once.
     ///
     /// # Errors
     /// [`KeyRejection::NotFound`]; [`KeyRejection::TooMany`].
@@ -339,7 +340,7 @@ impl Merchant {
         if next.keys.len() > MAX_KEYS { Err(KeyRejection::TooMany) } else { Ok(next) }
     }
 
-    /// Returns the merchant with a key's last use set to `now`; nothing else about it changed.
+    /// Returns the merchant with a key's last use set to `now`.
     #[must_use]
     pub fn key_used(&self, id: KeyId, now: Timestamp) -> Self {
         let mut used = self.clone();

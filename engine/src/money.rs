@@ -1,4 +1,4 @@
-//! Money in whole smallest units: amounts, currencies, the fee rule and the price in US cents.
+//! Amounts in smallest units, currencies, fees and conversion to US cents.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Currency {
     /// Every currency, in the order they are shown.
     pub const ALL: [Self; 2] = [Self::Hive, Self::Hbd];
 
-    /// Returns the code as it stands on the wire: `HIVE` or `HBD`.
+    /// Returns the currency code: `HIVE` or `HBD`.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Currency {
         }
     }
 
-    /// Parses a wire code; only the two exact spellings are known.
+    /// Parses a currency code, case-sensitive.
     #[must_use]
     pub fn parse(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|currency| currency.code() == code)
@@ -44,10 +44,10 @@ impl fmt::Display for Currency {
 /// Smallest units in one whole unit, for both currencies.
 pub const UNITS_PER_WHOLE: u64 = 1_000;
 
-/// The largest amount a session may ask for: 1 000 000.000 of either currency.
+/// The largest amount of a session: 1 000 000.000 of either currency.
 pub const MAX_AMOUNT_UNITS: u64 = 1_000_000_000;
 
-/// Why a text is not an amount we take.
+/// The reason why a string is not a valid amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     /// Not `^[1-9][0-9]{0,15}$`.
@@ -77,7 +77,7 @@ impl Money {
         Self { units, currency }
     }
 
-    /// Parses the wire form of a requested amount: digits in the smallest unit, within the limits.
+    /// Parses a requested amount: digits in the smallest unit, within the limits.
     ///
     /// # Errors
     /// [`MoneyError::NotDigits`] for `01`, `1.5`, `-1`, `1e3`, `0`; [`MoneyError::OutOfRange`] beyond the limit.
@@ -93,7 +93,7 @@ impl Money {
         Self::requested(units, currency)
     }
 
-    /// Returns an amount that may be requested: within the limits.
+    /// Returns a requested amount if it is within the limits.
     ///
     /// # Errors
     /// [`MoneyError::OutOfRange`] for zero and beyond the limit.
@@ -104,8 +104,8 @@ impl Money {
         }
     }
 
-    /// Parses the ledger's own text, `1.000 HBD`, strictly: what hived tolerates (`+1.000`, `.500`, `-0.001`) is
-    /// refused here, so that what we read is what we write.
+    /// Parses the canonical form of the ledger, `1.000 HBD`. Other forms that hived accepts (`+1.000`, `.500`,
+    /// `-0.001`) are errors, so that parsing and formatting round-trip.
     ///
     /// # Errors
     /// [`MoneyError::NotLedgerText`] for anything but the canonical form, or above 2^63-1 units.
@@ -128,14 +128,14 @@ impl Money {
     }
 }
 
-/// Writes the ledger's text: exactly 3 decimals, a space, the code.
+/// Formats as on the ledger: 3 decimals, a space, the currency code.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:03} {}", self.units / UNITS_PER_WHOLE, self.units % UNITS_PER_WHOLE, self.currency)
     }
 }
 
-/// A percentage with up to 4 decimal places, kept as an integer of 1/10 000 percent.
+/// A percentage with up to 4 decimal places, stored as an integer of 1/10 000 percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FeePercent(u32);
 
@@ -144,7 +144,7 @@ impl FeePercent {
     pub const ZERO: Self = Self(0);
     const ONE_PERCENT: u32 = 10_000;
 
-    /// Returns the percentage of `ten_thousandths` / 10 000 percent, at most 100 %.
+    /// Returns the percentage of `ten_thousandths` / 10 000 percent; `None` above 100 %.
     #[must_use]
     pub const fn from_ten_thousandths(ten_thousandths: u32) -> Option<Self> {
         if ten_thousandths <= 100 * Self::ONE_PERCENT { Some(Self(ten_thousandths)) } else { None }
@@ -177,7 +177,7 @@ impl FeePercent {
     }
 }
 
-/// Writes the shortest decimal: `1.5`, `0`, `0.0125`.
+/// Formats the shortest decimal: `1.5`, `0`, `0.0125`.
 impl fmt::Display for FeePercent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, fraction) = (self.0 / Self::ONE_PERCENT, self.0 % Self::ONE_PERCENT);
@@ -189,17 +189,17 @@ impl fmt::Display for FeePercent {
     }
 }
 
-/// The price of 1.000 HIVE as the chain's witnesses quote it: `base` HBD for `quote` HIVE, both in smallest units.
+/// The price of HIVE in the witness feed: `base` HBD for `quote` HIVE, both in smallest units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HivePrice {
-    /// HBD side, smallest units.
+    /// HBD, smallest units.
     pub base_hbd_units: u64,
-    /// HIVE side, smallest units; never 0.
+    /// HIVE, smallest units; never 0.
     pub quote_hive_units: u64,
 }
 
 impl HivePrice {
-    /// Returns the price, unless a side is 0 (a fresh chain's feed is `0/0`).
+    /// Returns the price; `None` if a side is 0 (the feed of a new chain is `0/0`).
     #[must_use]
     pub const fn new(base_hbd_units: u64, quote_hive_units: u64) -> Option<Self> {
         if base_hbd_units == 0 || quote_hive_units == 0 {
@@ -215,19 +215,19 @@ impl HivePrice {
 pub struct HbdPrice(u64);
 
 impl HbdPrice {
-    /// What HBD is worth at its peg: one US dollar.
+    /// The price of HBD at its peg: one US dollar.
     pub const PEG: Self = Self(1_000_000);
-    /// How far apart the best bid and the best ask may be to make a price, in percent of the bid.
+    /// Maximum spread between the best bid and the best ask, percent of the bid.
     const SPREAD_MAX_PERCENT: u128 = 10;
 
-    /// Returns the price of so many millionths of a US dollar, unless it is 0.
+    /// Returns the price of `micro_usd` millionths of a US dollar; `None` if it is 0.
     #[must_use]
     pub const fn of_micro_usd(micro_usd: u64) -> Option<Self> {
         if micro_usd == 0 { None } else { Some(Self(micro_usd)) }
     }
 
-    /// Returns the price by the witnesses' price of HIVE in US dollars, and the middle of the internal market's best bid and
-    /// best ask in HBD; none if these two are too far apart.
+    /// Returns the price derived from the witness price of HIVE in US dollars and the midpoint of the best bid and ask
+    /// of the internal market in HBD; `None` if the spread is too large.
     #[must_use]
     pub fn of_market(usd: HivePrice, bid: HivePrice, ask: HivePrice) -> Option<Self> {
         const NANO: u128 = 1_000_000_000;
@@ -240,20 +240,20 @@ impl HbdPrice {
         u64::try_from(micro_usd).ok().and_then(Self::of_micro_usd)
     }
 
-    /// Returns it in millionths of a US dollar.
+    /// Returns the price in millionths of a US dollar.
     #[must_use]
     pub const fn micro_usd(self) -> u64 {
         self.0
     }
 
-    /// Says whether it differs from the peg by at most this many percent.
+    /// Returns whether the price differs from the peg by at most `percent`.
     #[must_use]
     pub const fn is_within(self, percent: u64) -> bool {
         self.0.abs_diff(Self::PEG.0) <= Self::PEG.0 / 100 * percent
     }
 }
 
-/// Returns the value in US cents, rounded down. HIVE needs the witness price; HBD counts as one dollar where no price is given.
+/// Returns the value in US cents, rounded down. HIVE requires a price; HBD without a price counts as one US dollar.
 #[must_use]
 pub fn usd_cents(money: Money, hive_price: Option<HivePrice>, hbd_price: Option<HbdPrice>) -> Option<u64> {
     match money.currency {

@@ -1,9 +1,10 @@
-//! Mutants: bugs that the simulator must notice, each where it is marked `mutant!("name")`. Builds with debug assertions
-//! contain them, and the simulator switches one on at a time; in a release build the mark is `false` and none is compiled.
+//! Mutants for mutation testing: deliberate defects that the simulator must detect, each at a `mutant!("name")` in the
+//! code. Builds with debug assertions contain them, and the simulator activates one at a time; in release builds the
+//! macro is constantly `false`.
 
 macro_rules! mutants {
     ($($name:literal: $says:literal;)*) => {
-        /// Every mutant and what it does.
+        /// Every mutant with its description.
         pub const ALL: &[(&str, &str)] = &[$(($name, $says),)*];
     };
 }
@@ -158,13 +159,13 @@ mutants! {
     "facade-other-order-gets-the-first": "another order under a key that was used is answered with the first one's payment";
 }
 
-/// Says whether only clients who call through the facade can notice a mutant.
+/// Returns whether a mutant is observable only by clients of the facade.
 #[must_use]
 pub fn is_facade_mutant(name: &str) -> bool {
     name.starts_with("facade-")
 }
 
-/// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.
+/// Returns the index of a mutant. Evaluated at compile time: an unknown name does not compile.
 ///
 /// # Panics
 /// If there is no mutant of this name.
@@ -198,27 +199,28 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 mod switch {
     use std::cell::Cell;
 
-    /// The number of no mutant.
+    /// No mutant is active.
     const NONE: usize = usize::MAX;
 
     thread_local! {
         static ACTIVE: Cell<usize> = const { Cell::new(NONE) };
     }
 
-    /// Switches one mutant on in this thread, or none.
+    /// Activates one mutant in this thread, or none.
     pub fn activate(name: Option<&str>) {
         let found = name.and_then(|name| super::ALL.iter().position(|(known, _)| *known == name));
         ACTIVE.set(found.unwrap_or(NONE));
     }
 
-    /// Returns whether the mutant of this number is on in this thread. Compares two integers: marks are on hot paths.
+    /// Returns whether the mutant with this index is active in this thread. Compares two integers only, because it is
+    /// called on hot paths.
     #[must_use]
     #[inline]
     pub fn is_active(index: usize) -> bool {
         ACTIVE.get() == index
     }
 
-    /// Returns every mutant; none in a release build.
+    /// Returns every mutant; `None` in a release build.
     #[must_use]
     pub const fn compiled_in() -> Option<&'static [(&'static str, &'static str)]> {
         Some(super::ALL)
@@ -237,7 +239,7 @@ mod switch {
         false
     }
 
-    /// Returns every mutant; none in a release build.
+    /// Returns every mutant; `None` in a release build.
     #[must_use]
     pub const fn compiled_in() -> Option<&'static [(&'static str, &'static str)]> {
         None
@@ -246,7 +248,7 @@ mod switch {
 
 pub use switch::{activate, compiled_in, is_active};
 
-/// Evaluates to whether a mutant is on; constantly `false` in a release build.
+/// Evaluates to whether a mutant is active; constantly `false` in a release build.
 #[macro_export]
 macro_rules! mutant {
     ($name:literal) => {{

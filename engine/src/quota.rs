@@ -1,15 +1,15 @@
-//! How much of the store one merchant may take: open payments, and bytes of payments.
+//! Quotas of a merchant: open payments and stored bytes.
 
-/// A merchant's caps; 0 is no cap.
+/// The quotas of a merchant; 0 means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// Payments that are pending or processing at once.
+    /// Maximum payments that are pending or processing.
     pub open_payments: u64,
-    /// Bytes of the records of its payments, whatever their state.
+    /// Maximum bytes of its payment records in any state.
     pub stored_bytes: u64,
 }
 
-/// What a merchant has before a payment is created.
+/// The usage of a merchant before a payment is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Payments that are pending or processing.
@@ -18,32 +18,32 @@ pub struct Usage {
     pub stored_bytes: u64,
 }
 
-/// A cap that refuses a creation.
+/// A quota that would be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaExceeded {
-    /// Payments must end before others are created.
+    /// The quota of open payments.
     #[error(
         "{limit} payments are open, the most this merchant may have; wait until some complete, expire or are cancelled"
     )]
     OpenPayments {
-        /// The cap.
+        /// The quota.
         limit: u64,
     },
-    /// The operator must raise the cap, or the merchant delete metadata.
+    /// The quota of stored bytes; the operator can raise it, or the merchant can delete metadata.
     #[error(
         "the payments of this merchant take all of its {limit} bytes; ask the operator to raise limits.stored_bytes"
     )]
     StoredBytes {
-        /// The cap.
+        /// The quota.
         limit: u64,
     },
 }
 
 impl Quota {
-    /// Says whether one more payment fits, whose record has so many bytes.
+    /// Checks whether one more payment, with a record of `bytes`, is within the quotas.
     ///
     /// # Errors
-    /// The cap that it would exceed.
+    /// The quota that it would exceed.
     pub fn check(self, usage: Usage, bytes: u64) -> Result<(), QuotaExceeded> {
         if self.open_payments > 0 && usage.open_payments >= self.open_payments {
             return Err(QuotaExceeded::OpenPayments { limit: self.open_payments });

@@ -1,4 +1,4 @@
-//! The daily check of the books: what was counted for an account against what the chain's own history of it holds.
+//! Daily reconciliation: compares the ledger entries of an account with its history on the chain.
 
 use std::collections::BTreeMap;
 
@@ -10,47 +10,47 @@ use crate::{
     time::Timestamp,
 };
 
-/// Findings of a day that are kept, and transfers of a finding; their counts are kept whole.
+/// Maximum number of findings stored per day, and of operations stored per finding. Counts are not truncated.
 const MAX_KEPT: usize = 50;
 
-/// One operation of the chain that was counted for an account.
+/// A ledger entry: an operation of the chain that was recorded for an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
     /// The transaction.
     pub tx_id: TxId,
-    /// The operation's index in it.
+    /// The index of the operation in its transaction.
     pub op_in_tx: u32,
     /// The time of its block.
     pub at: Timestamp,
-    /// How much.
+    /// The amount.
     pub money: Money,
-    /// As what it was counted.
+    /// The kind of entry.
     pub kind: EntryKind,
 }
 
-/// As what an operation was counted.
+/// The kind of a ledger entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
-    /// A transfer to the account that a payment keeps.
+    /// A transfer to the account, credited to a payment.
     Credit(PaymentId),
-    /// A transfer to the account that pays no session. It stays when it is assigned to one.
+    /// An unmatched transfer to the account. The entry remains when the transfer is assigned to a payment.
     Unmatched,
-    /// A refund the account got back.
+    /// A refund that the account received.
     RefundReceived(PaymentId),
-    /// A refund the account sent.
+    /// A refund that the account sent.
     RefundSent(PaymentId),
 }
 
-/// Money that moved by one operation.
+/// The amount transferred by one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Movement {
     /// The transaction.
     pub tx_id: TxId,
-    /// How much.
+    /// The amount.
     pub money: Money,
 }
 
-/// What operations are told apart by.
+/// The key for matching operations.
 type Key = (TxId, Currency, u64);
 
 impl Movement {
@@ -63,27 +63,28 @@ impl Movement {
     }
 }
 
-/// Where the books and the chain differ.
+/// The difference between ledger entries and the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
-    /// On the chain, and not in the books.
+    /// On the chain without a ledger entry.
     pub missing: Vec<Movement>,
-    /// In the books, and not on the chain, or oftener than there.
+    /// Ledger entries without a matching operation on the chain.
     pub extra: Vec<Movement>,
 }
 
 impl Difference {
-    /// Says whether there is none.
+    /// Returns whether there is no difference.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.missing.is_empty() && self.extra.is_empty()
     }
 }
 
-/// Compares what came to an account and what it sent back. Of what it sent, only refunds are booked: an outgoing
-/// transfer counts if `is_refund` says that it should be in the books.
+/// Compares incoming transfers and refunds of an account with its ledger entries. Of outgoing transfers, only those for
+/// which `is_refund` returns true must have an entry.
 ///
-/// Operations are told apart by transaction, amount and number: nodes do not agree on how they count an operation's place.
+/// Operations are matched by transaction and amount, with multiplicity: nodes number the operations of a transaction
+/// differently.
 #[must_use]
 pub fn compare(
     account: &AccountName,
@@ -100,11 +101,11 @@ pub fn compare(
             *received.entry(moved).or_default() += 1;
         }
         if transfer.from == *account {
-            // Any transfer may turn out to be one that was booked; only some must.
+            // Every outgoing transfer may match an entry; only refunds must.
             *sent.entry(moved).or_default() += i64::from(is_refund(transfer));
         }
     }
-    // What was unmatched and then assigned is booked twice and came once.
+    // A transfer that was unmatched and then assigned has two entries.
     let mut places: BTreeMap<(TxId, u32), (Key, i64, i64)> = BTreeMap::new();
     for booking in booked {
         let moved = Movement { tx_id: booking.tx_id, money: booking.money }.key();
@@ -130,19 +131,19 @@ pub fn compare(
         let side = if count > 0 { &mut difference.missing } else { &mut difference.extra };
         side.extend(std::iter::repeat_n(Movement::of(moved), times));
     }
-    // A booked refund without a refund's memo is a refund all the same: less than none is missing.
+    // An entry may exist for a refund without a refund memo: negative counts are not missing.
     difference.missing.extend(sent.into_iter().filter(|(_, count)| *count > 0).map(|(moved, _)| Movement::of(moved)));
     difference
 }
 
-/// What the check of a day said.
+/// The outcome of a day's reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Everything agrees.
+    /// No differences.
     Ok,
-    /// Something does not.
+    /// At least one account differs.
     Mismatch,
-    /// No node told the history of every account: nobody knows.
+    /// The history of at least one account was not available.
     NotChecked,
 }
 
@@ -150,7 +151,7 @@ impl Outcome {
     /// Every outcome.
     pub const ALL: [Self; 3] = [Self::Ok, Self::Mismatch, Self::NotChecked];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -161,48 +162,48 @@ impl Outcome {
     }
 }
 
-/// The check of one day (UTC, by the chain's clock).
+/// The reconciliation of one day (UTC, block time).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Day {
-    /// The first block time that belongs to it.
+    /// The start of the day, inclusive.
     pub from: Timestamp,
-    /// The first that no longer does.
+    /// The end of the day, exclusive.
     pub to: Timestamp,
-    /// When it was checked last.
+    /// When it was last reconciled.
     pub checked_at: Timestamp,
-    /// Accounts that were compared.
+    /// The number of accounts compared.
     pub accounts: u32,
-    /// Accounts whose history nobody told.
+    /// The number of accounts whose history was not available.
     pub unchecked: u32,
-    /// Why not, in the words of the last refusal.
+    /// The last error of a node, if accounts are unchecked.
     pub obstacle: Option<String>,
-    /// Operations of the chain that were compared.
+    /// The number of chain operations compared.
     pub operations: u64,
-    /// Where books and chain differ, by account; the first few.
+    /// Differences by account, truncated.
     pub findings: Vec<Finding>,
-    /// How many accounts differ.
+    /// The number of accounts with differences.
     pub mismatches: u32,
 }
 
-/// An account whose books differ from the chain.
+/// An account with differences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The account.
     pub account: AccountName,
-    /// Whose it is now.
+    /// The merchants that use it now.
     pub merchants: Vec<MerchantId>,
-    /// On the chain, and not in the books; the first few.
+    /// Operations without a ledger entry, truncated.
     pub missing: Vec<Movement>,
-    /// How many are missing.
+    /// The number of operations without a ledger entry.
     pub missing_count: u64,
-    /// In the books, and not on the chain; the first few.
+    /// Ledger entries without an operation, truncated.
     pub extra: Vec<Movement>,
-    /// How many are too much.
+    /// The number of ledger entries without an operation.
     pub extra_count: u64,
 }
 
 impl Day {
-    /// Returns what the check said.
+    /// Returns the outcome.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         if self.mismatches > 0 {
@@ -214,7 +215,7 @@ impl Day {
         }
     }
 
-    /// Notes that an account's books differ from the chain; returns what is kept of it.
+    /// Records the difference of an account and returns the stored finding.
     pub fn record_mismatch(
         &mut self,
         account: AccountName,
@@ -234,7 +235,7 @@ impl Day {
     }
 }
 
-/// Returns the end of the day (UTC) that a time is in.
+/// Returns the end of the UTC day that contains `time`.
 #[must_use]
 pub const fn end_of_day(time: Timestamp) -> Timestamp {
     const DAY_MS: u64 = 86_400_000;
@@ -270,7 +271,7 @@ mod tests {
         LedgerEntry { tx_id: tx(number), op_in_tx, at: Timestamp::EPOCH, money: Money::new(units, Currency::Hbd), kind }
     }
 
-    /// The transactions' numbers with their units.
+    /// Transaction numbers with their amounts in smallest units.
     type Numbers = Vec<(u8, u64)>;
 
     fn numbers(moved: &[Movement]) -> Numbers {

@@ -1,4 +1,4 @@
-//! Text that people read: normalized, and without characters that hide or reorder others.
+//! Validation of display text: normalized, without invisible characters and direction controls.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use unicode_normalization::{
     char::{canonical_combining_class, is_combining_mark},
 };
 
-/// Combining marks in a row at most; more paint over what stands around them.
+/// Maximum consecutive combining marks; more overlap the surrounding text.
 const MAX_MARKS: usize = 8;
 /// The combining class of a virama, after which Indic scripts write a joiner at the end of a word.
 const VIRAMA: u8 = 9;
 
-/// Why a text cannot be shown to people.
+/// The reason why a string is not valid display text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextError {
-    /// It has a control character.
+    /// A control character.
     Control,
-    /// It has a character that changes the direction of the text around it.
+    /// A character that changes the text direction.
     Direction(char),
-    /// It has a character that nobody sees.
+    /// An invisible character.
     Hidden(char),
-    /// It has a joiner or a variation selector with nothing to join or vary.
+    /// A joiner or a variation selector in an invalid position.
     Joiner(char),
-    /// It piles up combining marks.
+    /// Too many consecutive combining marks.
     Marks,
-    /// It has no visible character.
+    /// No visible character.
     Blank,
 }
 
-/// Writes the rule, as the end of a sentence that starts with the field.
+/// Formats the rule as the end of a sentence that starts with the field name.
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = |c: &char| u32::from(*c);
@@ -44,10 +44,11 @@ impl fmt::Display for TextError {
     }
 }
 
-/// Returns the text in normalization form C.
+/// Validates display text and returns it in normalization form C.
 ///
 /// # Errors
-/// Why it cannot be shown to people. Emoji sequences and the joiners of Persian and Indic scripts can.
+/// [`TextError`] if the string is not valid display text. Emoji sequences and the joiners of Persian and Indic scripts
+/// are valid.
 pub fn visible(text: &str) -> Result<String, TextError> {
     let text: String = text.nfc().collect();
     let mut marks = 0;
@@ -81,13 +82,13 @@ pub fn visible(text: &str) -> Result<String, TextError> {
     if has_visible { Ok(text) } else { Err(TextError::Blank) }
 }
 
-/// Says whether nobody sees a character, or it changes how those around it are seen. Joiners count, too.
+/// Returns whether a character is invisible or changes how others are displayed, including joiners.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     is_joiner(c) || c == VARIATION || c == BRAILLE_BLANK || check(c).is_err()
 }
 
-/// Asks for the picture form of an emoji.
+/// The variation selector for emoji presentation.
 const VARIATION: char = '\u{fe0f}';
 
 /// The zero-width joiner and non-joiner.
@@ -99,11 +100,11 @@ fn is_visible(c: char) -> bool {
     !c.is_whitespace() && !is_joiner(c) && c != VARIATION && c != BRAILLE_BLANK
 }
 
-/// A character of a script that shows nothing, and is no space for Unicode.
+/// An empty glyph that Unicode does not classify as whitespace.
 const BRAILLE_BLANK: char = '\u{2800}';
 
-/// Refuses what is no text for people. Ranges: Unicode 16, properties `Bidi_Control`, `Default_Ignorable_Code_Point`,
-/// `Noncharacter_Code_Point`, and the separators of lines and paragraphs.
+/// Rejects characters that are not valid in display text. Ranges: Unicode 16, properties `Bidi_Control`,
+/// `Default_Ignorable_Code_Point`, `Noncharacter_Code_Point`, and the separators of lines and paragraphs.
 fn check(c: char) -> Result<(), TextError> {
     match c {
         _ if c.is_control() => Err(TextError::Control),

@@ -1,4 +1,4 @@
-//! Instants as the wire and the ledger write them: milliseconds since the Unix epoch, UTC.
+//! Timestamps: milliseconds since the Unix epoch, UTC, with their public and ledger formats.
 
 use std::{fmt, ops, time::Duration};
 
@@ -12,10 +12,10 @@ pub struct Timestamp(u64);
 impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Self = Self(0);
-    /// 9998-12-31T23:59:59.999Z: the last whole year that every reader of dates takes.
+    /// 9998-12-31T23:59:59.999Z: the end of the last full year that common date parsers support.
     pub const MAX: Self = Self(253_370_764_799_999);
 
-    /// Returns the instant `millis` after the epoch; beyond [`Timestamp::MAX`] it stays there.
+    /// Returns the instant `millis` after the epoch, saturating at [`Timestamp::MAX`].
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         if millis > Self::MAX.0 { Self::MAX } else { Self(millis) }
@@ -39,26 +39,26 @@ impl Timestamp {
         self.0 / 1_000
     }
 
-    /// Returns how long after `earlier` this is; zero if it is not after.
+    /// Returns the duration since `earlier`; zero if this is not later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns this instant moved back, not before the epoch.
+    /// Returns this instant minus `by`, saturating at the epoch.
     #[must_use]
     pub fn minus(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Parses the public form: ISO 8601 with a zone, such as `2026-11-20T14:00:00.000Z`.
+    /// Parses the public format: ISO 8601 with a zone, such as `2026-11-20T14:00:00.000Z`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let instant: jiff::Timestamp = text.parse().ok()?;
         u64::try_from(instant.as_millisecond()).ok().map(Self::from_millis)
     }
 
-    /// Parses the ledger's form, `2026-11-20T14:05:00`: exactly 19 characters, no zone, whole seconds.
+    /// Parses the ledger format, `2026-11-20T14:05:00`: exactly 19 characters, no zone, whole seconds.
     #[must_use]
     pub fn parse_ledger(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
@@ -73,7 +73,7 @@ impl Timestamp {
             return None;
         }
         let civil: jiff::civil::DateTime = text.parse().ok()?;
-        // jiff folds a leap second into :59; the ledger has none, so it cannot be a time of the ledger.
+        // jiff maps a leap second to :59, but block times have no leap seconds.
         if &bytes[17..19] == b"60" {
             return None;
         }
@@ -81,7 +81,7 @@ impl Timestamp {
         u64::try_from(instant.as_millisecond()).ok().map(Self::from_millis)
     }
 
-    /// Writes the ledger's form; a fraction of a second is dropped.
+    /// Formats as on the ledger; fractions of a second are truncated.
     #[must_use]
     pub fn to_ledger(self) -> String {
         self.civil().strftime("%Y-%m-%dT%H:%M:%S").to_string()
@@ -93,7 +93,7 @@ impl Timestamp {
     }
 }
 
-/// Writes the public form: ISO 8601 UTC with milliseconds and `Z`.
+/// Formats as ISO 8601 UTC with milliseconds and `Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.civil())

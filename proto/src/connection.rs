@@ -55,7 +55,7 @@ impl ConnectionHealth {
     }
 }
 
-/// Says whether the engine's port did not take our token. A merchant's wrong key has another reason.
+/// Returns whether the engine's port did not take our token. A merchant's wrong key has another reason.
 fn is_denied(response: &http::Response<Body>) -> bool {
     let Some(status) = Status::from_header_map(response.headers()) else { return false };
     status.code() == Code::Unauthenticated && ApiError::from(status).reason == Reason::EngineAccessDenied

@@ -129,7 +129,7 @@ mod tests {
         files.file.into_iter().flat_map(of_file).collect()
     }
 
-    /// Says whether a path such as `limits.daily_cents` or `tiers[0].from` leads to a field of a message.
+    /// Returns whether a path such as `limits.daily_cents` or `tiers[0].from` leads to a field of a message.
     fn leads_somewhere(messages: &[(String, DescriptorProto)], message: &str, path: &str) -> bool {
         let mut at = message.to_owned();
         path.split('.').all(|step| {

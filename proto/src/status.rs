@@ -524,7 +524,7 @@ impl From<Status> for ApiError {
     }
 }
 
-/// Says whether our own end gave up waiting.
+/// Returns whether our own end gave up waiting.
 fn is_out_of_time(status: &Status) -> bool {
     std::iter::successors(status.source(), |&error| error.source()).any(|error| error.is::<TimeoutExpired>())
 }

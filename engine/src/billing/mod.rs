@@ -1,4 +1,4 @@
-//! Billing: what a merchant's month comes to, what its invoice says, and where the two stand.
+//! Billing: monthly usage of merchants, invoices and their status.
 //!
 //! Months are calendar months in UTC. A payment belongs to the month of the block that completed it.
 
@@ -25,27 +25,27 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long an invoice's session waits for its money, whatever limit merchants' sessions have. After that another one
-/// takes its place.
+/// Lifetime of an invoice's payment session; the limit of merchants' sessions does not apply. An expired session is
+/// replaced by a new one.
 pub const INVOICE_LIFETIME: Duration = Duration::from_secs(366 * 86_400);
-/// Smallest units of HBD for a US cent.
+/// Smallest units of HBD per US cent.
 const UNITS_PER_CENT: u64 = 10;
 
-/// What a completed payment adds to its merchant's usage.
+/// The contribution of a completed payment to its merchant's usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sale {
-    /// The time of the block that completed it; where it completed on less than a block, when it did.
+    /// The time of the block that completed it, or the completion time if it completed before it was in a block.
     pub at: Timestamp,
-    /// Its worth, US cents.
+    /// The value, US cents.
     pub usd_cents: u64,
-    /// Whether its fee was to come with it.
+    /// Whether the fee was to be collected with the payment (split fee).
     pub is_split: bool,
-    /// The part of such a fee that did not come, thousandths of a US cent.
+    /// The part of a split fee that was not collected, thousandths of a US cent.
     pub missing_fee_millicents: u64,
 }
 
 impl Sale {
-    /// Returns what a payment adds: nothing before it completed, and nothing where it collects fees for the operator.
+    /// Returns the contribution of a payment; `None` before it completed and for payments of invoices.
     #[must_use]
     pub fn of(payment: &Payment) -> Option<Self> {
         if payment.state != State::Completed || payment.is_invoice {
@@ -65,7 +65,7 @@ impl Sale {
     }
 }
 
-/// Returns what is missing of a fee, in thousandths of a US cent, at the price its payment was made with, rounded down.
+/// Returns the uncollected part of a fee, thousandths of a US cent, rounded down, at the price fixed for the payment.
 #[must_use]
 pub fn missing_fee(fee_units: u64, collected_units: u64, usd_cents: u64, amount_units: u64) -> u64 {
     let missing = u128::from(fee_units.saturating_sub(collected_units));
@@ -73,21 +73,21 @@ pub fn missing_fee(fee_units: u64, collected_units: u64, usd_cents: u64, amount_
     u64::try_from(millicents).unwrap_or(u64::MAX)
 }
 
-/// What completed in a month.
+/// A merchant's usage in a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// The worth of every sale, US cents.
+    /// The volume of all sales, US cents.
     pub volume_cents: u64,
-    /// How many there were.
+    /// The number of sales.
     pub payments: u64,
-    /// The worth of those whose fee came, or was to come, with the payment.
+    /// The volume of sales with a split fee, US cents.
     pub split_volume_cents: u64,
-    /// What is missing of such fees, thousandths of a US cent; below 0 where a fee came after it had been billed.
+    /// Uncollected split fees, thousandths of a US cent; negative if fees arrived after they had been billed.
     pub missing_fee_millicents: i64,
 }
 
 impl Usage {
-    /// Counts a sale.
+    /// Adds a sale.
     pub fn add(&mut self, sale: &Sale) {
         self.payments += 1;
         self.volume_cents = self.volume_cents.saturating_add(sale.usd_cents);
@@ -97,20 +97,20 @@ impl Usage {
         self.adjust_missing_fee(0, sale.missing_fee_millicents);
     }
 
-    /// Notes that a fee came, or went, after its payment was counted.
+    /// Adjusts the uncollected fees when a fee arrives, or a fork removes it, after its payment was counted.
     pub fn adjust_missing_fee(&mut self, before_millicents: u64, after_millicents: u64) {
         let change = i128::from(after_millicents) - i128::from(before_millicents);
         let next = i128::from(self.missing_fee_millicents) + change;
         self.missing_fee_millicents = i64::try_from(next.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
     }
 
-    /// Takes over what an invoice could not set off.
+    /// Carries over a credit that an earlier invoice could not offset.
     pub fn carry(&mut self, millicents: i64) {
         self.missing_fee_millicents = self.missing_fee_millicents.saturating_add(millicents);
     }
 
-    /// Returns what the month comes to: the percentage of the tier its whole volume falls in, of the volume whose fee did
-    /// not come with the payments, and the missing fees of the rest.
+    /// Returns the amount to bill: the percentage of the tier that the total volume falls in, applied to the volume
+    /// without split fees, plus uncollected split fees.
     #[must_use]
     pub fn bill(&self, tiers: &Tiers) -> Bill {
         let open_cents = self.volume_cents.saturating_sub(self.split_volume_cents);
@@ -128,67 +128,67 @@ fn percentage(percent: FeePercent, cents: u64) -> u128 {
     u128::from(cents) * u128::from(percent.ten_thousandths()) / 1_000
 }
 
-/// What a month comes to.
+/// The amount to bill for a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bill {
-    /// US cents, rounded down, once for the whole month.
+    /// US cents, rounded down once for the whole month.
     pub cents: u64,
-    /// What the next month takes over, thousandths of a US cent: 0, or less where more came than was owed.
+    /// The credit carried over to the next month, thousandths of a US cent: 0 or negative.
     pub carried_millicents: i64,
 }
 
-/// A merchant's month: what it used, and its invoice once there is one.
+/// A billing period: a merchant's usage in a month, and its invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Period {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// Which month.
+    /// The month.
     pub month: Month,
-    /// What completed in it. From its invoice on it does not change: what is counted late goes to the next month.
+    /// The usage. It is final once the invoice exists; later changes are counted in the next month.
     pub usage: Usage,
-    /// Its invoice.
+    /// The invoice, once created.
     pub invoice: Option<Invoice>,
-    /// When the first of it was counted.
+    /// When the first usage was recorded.
     pub created_at: Timestamp,
-    /// When anything of it changed last.
+    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What a merchant owes for a month.
+/// A merchant's invoice for a month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invoice {
-    /// How much, US cents.
+    /// The amount, US cents.
     pub cents: u64,
-    /// The session it is paid by, and the slug of its address; none where nothing is owed.
+    /// The payment session and the slug of its checkout URL; `None` if the amount is 0.
     pub session: Option<(PaymentId, String)>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// From then on it is overdue.
+    /// When it becomes overdue.
     pub due_at: Timestamp,
     /// When it was paid.
     pub paid_at: Option<Timestamp>,
-    /// The version of the tiers it was made with; 0 where they are the settings'.
+    /// The version of the fee tiers used; 0 for the tiers of the settings.
     pub tiers_version: u64,
 }
 
-/// Where a period stands.
+/// The status of a billing period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It has no invoice yet.
+    /// No invoice yet.
     Open,
-    /// It has one that waits for its money.
+    /// Invoiced and not paid.
     Invoiced,
-    /// Nothing is owed any more.
+    /// Paid, or nothing was due.
     Paid,
-    /// The money should have come.
+    /// Not paid by the due date.
     Overdue,
 }
 
 impl Status {
-    /// Every status, in the order of a period's life.
+    /// Every status, in lifecycle order.
     pub const ALL: [Self; 4] = [Self::Open, Self::Invoiced, Self::Paid, Self::Overdue];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ impl Status {
         }
     }
 
-    /// Reads the word on the wire.
+    /// Parses the wire name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
@@ -207,13 +207,13 @@ impl Status {
 }
 
 impl Period {
-    /// Returns a period in which nothing was counted yet.
+    /// Returns a period without usage.
     #[must_use]
     pub fn begin(merchant: MerchantId, month: Month, now: Timestamp) -> Self {
         Self { merchant, month, usage: Usage::default(), invoice: None, created_at: now, updated_at: now }
     }
 
-    /// Returns its id; decided by merchant and month, so nothing can make two of it.
+    /// Returns its id, derived from merchant and month and therefore unique.
     #[must_use]
     pub fn id(&self) -> InvoiceId {
         let hash = Sha256::new()
@@ -225,7 +225,7 @@ impl Period {
         InvoiceId::new(self.month.start(), random)
     }
 
-    /// Returns where it stands.
+    /// Returns the status.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> Status {
         match &self.invoice {
@@ -236,20 +236,20 @@ impl Period {
         }
     }
 
-    /// Says whether something of it is still to be billed or paid.
+    /// Returns whether it is not invoiced or not paid.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
         self.invoice.as_ref().is_none_or(|invoice| invoice.paid_at.is_none())
     }
 
-    /// Returns what its invoice asks for, or would with these tiers; US cents.
+    /// Returns the amount of its invoice, or the amount that these tiers would bill, US cents.
     #[must_use]
     pub fn cents(&self, tiers: &Tiers) -> u64 {
         self.invoice.as_ref().map_or_else(|| self.usage.bill(tiers).cents, |invoice| invoice.cents)
     }
 }
 
-/// Opens the session of an invoice: HBD to the operator's account, one transfer, no fee of its own.
+/// Opens the payment session of an invoice: one transfer of HBD to the operator's account, without a fee.
 ///
 /// # Panics
 /// Never: a session in HBD needs no price.
@@ -289,29 +289,29 @@ pub fn invoice_session(
     Payment { is_invoice: true, ..session }
 }
 
-/// What one merchant's periods come to together.
+/// Billing totals of a merchant over all periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BillingTotals {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// What completed this month.
+    /// The usage of the current month.
     pub current: Usage,
-    /// Invoices that wait for their money.
+    /// The number of unpaid invoices.
     pub outstanding: u64,
-    /// What they ask for, US cents.
+    /// Their total amount, US cents.
     pub outstanding_cents: u64,
-    /// Invoices that are paid.
+    /// The number of paid invoices.
     pub paid: u64,
-    /// What they asked for, US cents.
+    /// Their total amount, US cents.
     pub paid_cents: u64,
-    /// The oldest month whose invoice waits.
+    /// The oldest month with an unpaid invoice.
     pub oldest_unpaid: Option<Month>,
     /// Whether an invoice is overdue.
     pub is_overdue: bool,
 }
 
 impl BillingTotals {
-    /// Returns an account without periods.
+    /// Returns totals without periods.
     #[must_use]
     pub fn of(merchant: MerchantId) -> Self {
         Self {
@@ -326,7 +326,7 @@ impl BillingTotals {
         }
     }
 
-    /// Adds a period as it stands at `now`.
+    /// Adds a period with its status at `now`.
     pub fn add(&mut self, period: &Period, now: Timestamp) {
         if period.month == Month::of(now) {
             self.current = period.usage;
@@ -348,7 +348,7 @@ impl BillingTotals {
         }
     }
 
-    /// Says whether its merchant is behind: an invoice is overdue, or two wait.
+    /// Returns whether the merchant is delinquent: an invoice is overdue, or at least two are unpaid.
     #[must_use]
     pub const fn is_delinquent(&self) -> bool {
         self.is_overdue || self.outstanding >= 2

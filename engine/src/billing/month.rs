@@ -8,13 +8,13 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Month(u32);
 
-/// The first month there is, counted from January of the year 0.
+/// January 1970, in months since January of the year 0.
 const FIRST: u32 = 1_970 * 12;
-/// The last month whose end is an instant.
+/// The last month whose end is a valid [`Timestamp`].
 const LAST: u32 = 9_998 * 12 + 10;
 
 impl Month {
-    /// Returns the month `month` (1 to 12) of a year; none outside 1970 to 9998.
+    /// Returns the month `month` (1 to 12) of a year; `None` outside 1970 to 9998.
     #[must_use]
     pub const fn new(year: u32, month: u32) -> Option<Self> {
         if year > 9_998 || month == 0 || month > 12 {
@@ -23,13 +23,13 @@ impl Month {
         Self::from_number(year * 12 + month - 1)
     }
 
-    /// Reads what [`Month::number`] wrote.
+    /// Decodes the number that [`Month::number`] returned.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         if number < FIRST || number > LAST { None } else { Some(Self(number)) }
     }
 
-    /// Returns the months since January of the year 0; they order as the months do.
+    /// Returns the number of months since January of the year 0.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
@@ -38,7 +38,7 @@ impl Month {
     /// Returns the month of an instant.
     ///
     /// # Panics
-    /// Never: an instant is between 1970 and 9998.
+    /// Never: a timestamp is between 1970 and 9998.
     #[must_use]
     pub fn of(at: Timestamp) -> Self {
         let millis = i64::try_from(at.millis()).expect("a timestamp is at most the year 9998");
@@ -48,38 +48,38 @@ impl Month {
         Self((year * 12 + u32::from(date.month().unsigned_abs()) - 1).clamp(FIRST, LAST))
     }
 
-    /// Returns its year.
+    /// Returns the year.
     #[must_use]
     pub const fn year(self) -> u32 {
         self.0 / 12
     }
 
-    /// Returns which month of its year it is, 1 to 12.
+    /// Returns the month of the year, 1 to 12.
     #[must_use]
     pub const fn month(self) -> u32 {
         self.0 % 12 + 1
     }
 
-    /// Returns its first instant.
+    /// Returns the first instant of the month.
     #[must_use]
     pub fn start(self) -> Timestamp {
         Timestamp::parse(&format!("{self}-01T00:00:00Z")).unwrap_or(Timestamp::MAX)
     }
 
-    /// Returns the first instant after it.
+    /// Returns the first instant after the month.
     #[must_use]
     pub fn end(self) -> Timestamp {
         Self(self.0 + 1).start()
     }
 
-    /// Returns the month after it; the last one is followed by itself.
+    /// Returns the next month; saturates at the last one.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 >= LAST { self } else { Self(self.0 + 1) }
     }
 }
 
-/// Writes `2026-11`.
+/// Formats as `2026-11`.
 impl fmt::Display for Month {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}", self.year(), self.month())

@@ -1,4 +1,4 @@
-//! The arithmetic of months and invoices, and what counts for whom.
+//! Tests of usage, fee tiers and invoices.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn raw(min_cents: u64, max_cents: Option<u64>, text: &str) -> RawTier {
     RawTier { min_cents, max_cents, percent_ten_thousandths: percent(text).ten_thousandths() }
 }
 
-/// What the hosted service charges.
+/// The fee tiers of the hosted service.
 fn hosted() -> Tiers {
     Tiers::check(&[raw(0, Some(99_999), "1.5"), raw(100_000, Some(999_999), "1"), raw(1_000_000, None, "0.5")]).unwrap()
 }

@@ -1,31 +1,31 @@
-//! Fee tiers: which percentage a month's volume is billed at.
+//! Fee tiers: the percentage billed by monthly volume.
 
 use crate::{fields::Violation, money::FeePercent, time::Timestamp};
 
-/// Tiers of a schedule at most.
+/// Maximum number of tiers.
 pub const MAX_TIERS: usize = 20;
-/// The largest bound of a tier, US cents: what every reader of JSON takes for a whole number.
+/// The largest bound of a tier, US cents: the largest integer that every JSON parser represents exactly.
 pub const MAX_VOLUME_CENTS: u64 = (1 << 53) - 1;
 
-/// One tier. Both bounds belong to it.
+/// A fee tier. Both bounds are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
-    /// From this volume on, US cents.
+    /// The minimum volume, US cents.
     pub min_cents: u64,
-    /// Up to this volume; none for the last tier.
+    /// The maximum volume, US cents; `None` for the last tier.
     pub max_cents: Option<u64>,
-    /// The percentage of the whole volume of a month that falls in it.
+    /// The percentage billed of the whole volume of a month that falls in this tier.
     pub percent: FeePercent,
 }
 
-/// Tiers without a gap: the first from 0, each from where the one before it ends, the last without an end.
+/// Contiguous tiers: the first starts at 0, the last has no upper bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tiers(Vec<Tier>);
 
-/// Tiers as they are stored.
+/// The stored fee schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// How often they were written.
+    /// The version; incremented by every update.
     pub version: u64,
     /// The tiers.
     pub tiers: Tiers,
@@ -33,7 +33,7 @@ pub struct Schedule {
     pub updated_at: Timestamp,
 }
 
-/// One tier, unchecked.
+/// An unvalidated tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawTier {
     /// See [`Tier::min_cents`].
@@ -45,22 +45,22 @@ pub struct RawTier {
 }
 
 impl Tiers {
-    /// Returns one tier for every volume.
+    /// Returns a single tier for every volume.
     #[must_use]
     pub fn flat(percent: FeePercent) -> Self {
         Self(vec![Tier { min_cents: 0, max_cents: None, percent }])
     }
 
-    /// Checks what an admin wrote.
+    /// Validates the tiers of a request.
     ///
     /// # Errors
-    /// Every field that breaks its rule, such as `tiers[1].minVolumeCents`.
+    /// Every invalid field, such as `tiers[1].minVolumeCents`.
     pub fn check(raw: &[RawTier]) -> Result<Self, Vec<Violation>> {
         if raw.is_empty() || raw.len() > MAX_TIERS {
             return Err(vec![Violation::new("tiers", format_args!("must be 1 to {MAX_TIERS} tiers"))]);
         }
         let (mut tiers, mut wrong) = (Vec::new(), Vec::new());
-        // Where the next tier must begin; none where the one before it says nothing.
+        // The expected minimum of the next tier; `None` if the previous tier has no maximum.
         let mut begin = Some(0);
         for (place, tier) in raw.iter().enumerate() {
             let mut refuse =
@@ -92,12 +92,12 @@ impl Tiers {
         if wrong.is_empty() { Ok(Self(tiers)) } else { Err(wrong) }
     }
 
-    /// Returns the tiers, the lowest first.
+    /// Returns the tiers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = &Tier> {
         self.0.iter()
     }
 
-    /// Returns the percentage of a volume, US cents: that of the tier it falls in, for all of it.
+    /// Returns the percentage of the tier that a volume (US cents) falls in; it applies to the whole volume.
     #[must_use]
     pub fn percent_of(&self, volume_cents: u64) -> FeePercent {
         let tier = self.0.iter().rev().find(|tier| tier.min_cents <= volume_cents);
@@ -105,7 +105,7 @@ impl Tiers {
     }
 }
 
-/// Writes `0–99999: 1.5 %, from 100000: 1 %`.
+/// Formats as `0–99999: 1.5 %, from 100000: 1 %`.
 impl std::fmt::Display for Tiers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (place, tier) in self.0.iter().enumerate() {

@@ -1,35 +1,36 @@
-//! What a write of a payment changes in its merchant's billing periods, and how a period is closed.
+//! Effects of payment writes on billing periods, and closing of periods.
 
 use super::{Invoice, Month, Period, Sale};
 use crate::{mutant, payment::State, time::Timestamp};
 
-/// What is known of a payment before a write of it.
+/// The billing-relevant state of a payment before a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriorUsage {
-    /// Its state.
+    /// The state.
     pub state: State,
-    /// The part of a split fee that was missing, thousandths of a US cent.
+    /// The uncollected part of a split fee, thousandths of a US cent.
     pub missing_fee_millicents: u64,
 }
 
-/// What a write of a payment means for a period.
+/// The effect of a payment write on a billing period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeriodChange {
-    /// A sale completed.
+    /// A payment completed.
     Sold(Sale),
     /// A split fee arrived, or a fork removed it, after its payment had completed.
     Fee {
-        /// The sale as it is now.
+        /// The current sale.
         sale: Sale,
-        /// What was missing before, thousandths of a US cent.
+        /// The previously uncollected fee, thousandths of a US cent.
         missed_millicents: u64,
     },
-    /// The session of an invoice completed.
+    /// The payment session of an invoice completed.
     Paid,
 }
 
 impl PeriodChange {
-    /// Returns what a write means. Completed is final: a payment counts when it gets there, once.
+    /// Returns the effect of a write. `Completed` is a final state, so that a payment is counted once, when it reaches
+    /// it.
     #[must_use]
     pub fn of(state: State, sale: Option<Sale>, before: Option<PriorUsage>) -> Option<Self> {
         if state != State::Completed {
@@ -47,7 +48,7 @@ impl PeriodChange {
         }
     }
 
-    /// Returns the month that the change is counted in, if that is still open; none for the payment of an invoice.
+    /// Returns the month in which the change is counted if that is still open; `None` for the payment of an invoice.
     #[must_use]
     pub fn month(&self) -> Option<Month> {
         match self {
@@ -58,19 +59,20 @@ impl PeriodChange {
 }
 
 impl Period {
-    /// Says whether the period takes no more usage: it has its invoice.
+    /// Returns whether the period is closed for usage because its invoice exists.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.invoice.is_some()
     }
 
-    /// Says whether an invoice made for the period as it was `read` still fits: nothing was counted or billed since.
+    /// Returns whether an invoice computed from `read` is still valid: the period has not changed since and is not
+    /// paid.
     #[must_use]
     pub fn accepts_invoice_for(&self, read: &Self) -> bool {
         self == read && self.is_unsettled()
     }
 
-    /// Applies a change at `now`; returns whether the period is another one.
+    /// Applies a change at `now`; returns whether the period changed.
     pub fn apply(&mut self, change: &PeriodChange, now: Timestamp) -> bool {
         self.updated_at = self.updated_at.max(now);
         match (change, &mut self.invoice) {
@@ -84,13 +86,13 @@ impl Period {
         true
     }
 
-    /// Gives the period its invoice, or its invoice another session.
+    /// Sets the invoice, or replaces its payment session.
     pub fn set_invoice(&mut self, invoice: Invoice, at: Timestamp) {
         self.updated_at = self.updated_at.max(at);
         self.invoice = Some(invoice);
     }
 
-    /// Takes over what the invoice of an earlier period could not set off, thousandths of a US cent.
+    /// Carries over a credit that an earlier invoice could not offset, thousandths of a US cent.
     pub fn carry(&mut self, millicents: i64, at: Timestamp) {
         self.updated_at = self.updated_at.max(at);
         self.usage.carry(millicents);

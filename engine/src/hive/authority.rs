@@ -113,7 +113,7 @@ pub struct Denied {
     pub unknown: BTreeSet<AccountName>,
 }
 
-/// Says whether the keys speak for every required account (hived: `sign_state.hpp`, hard fork 28).
+/// Returns whether the keys speak for every required account (hived: `sign_state.hpp`, hard fork 28).
 ///
 /// # Errors
 /// [`Denied`] names the first account whose authority is missing.

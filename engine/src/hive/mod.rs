@@ -119,7 +119,7 @@ impl Network {
         }
     }
 
-    /// Says whether real money moves.
+    /// Returns whether real money moves.
     #[must_use]
     pub fn is_live(self) -> bool {
         self == Self::Mainnet

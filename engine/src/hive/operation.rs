@@ -303,7 +303,7 @@ impl Operation {
         }
     }
 
-    /// Says whether any state of the chain could accept it (hived: `validate()` of each operation).
+    /// Returns whether any state of the chain could accept it (hived: `validate()` of each operation).
     ///
     /// # Errors
     /// [`Invalid`] names the member. For the operations that move no money of ours only names and ranges are looked at.

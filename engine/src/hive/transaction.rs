@@ -105,7 +105,7 @@ impl Transaction {
         self.to_json(Form::Hf26)
     }
 
-    /// Says whether hived reads from JSON the same text that we write: it takes `\uXXXX`, `\b` and `\f` for plain
+    /// Returns whether hived reads from JSON the same text that we write: it takes `\uXXXX`, `\b` and `\f` for plain
     /// letters, so a memo with other control characters than tab and line ends cannot be sent.
     #[must_use]
     pub fn survives_json(&self) -> bool {
@@ -205,7 +205,7 @@ impl Transaction {
         self.signatures.push(key.sign(&self.digest(chain, pack)));
     }
 
-    /// Says whether any state of the chain could accept it.
+    /// Returns whether any state of the chain could accept it.
     ///
     /// # Errors
     /// [`Invalid`] names the rule.
@@ -242,7 +242,7 @@ impl Transaction {
         Ok(required)
     }
 
-    /// Says whether its signers may make it, and in which packing they signed; HF26 is tried first, as hived does.
+    /// Returns whether its signers may make it, and in which packing they signed; HF26 is tried first, as hived does.
     ///
     /// # Errors
     /// [`Refusal::Invalid`], [`Refusal::Signature`] or [`Refusal::Authority`]: the last names every account that was
@@ -279,7 +279,7 @@ impl Transaction {
         })
     }
 
-    /// Says whether it lives while the head has this time: the head must be before the expiration, by at most a day.
+    /// Returns whether it lives while the head has this time: the head must be before the expiration, by at most a day.
     ///
     /// # Errors
     /// [`Refusal::Expired`] or [`Refusal::TooFarAhead`].
@@ -294,7 +294,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Says whether it refers to this block.
+    /// Returns whether it refers to this block.
     ///
     /// # Errors
     /// [`Refusal::Tapos`].

@@ -1,4 +1,4 @@
-//! Challenges: the text to sign, the memo of a transfer that proves the same, and the check of signatures.
+//! Account challenges: the text to sign, the equivalent transfer memo, and signature verification.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,19 +18,19 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a challenge may be answered.
+/// How long a challenge is valid.
 pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(15 * 60);
-/// How far the ledger's clock may be behind ours when a challenge is issued.
+/// Maximum lag of block time behind the local clock when a challenge is issued.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
-/// Signatures of one request, and keys kept for one challenge: as many as one authority has members.
+/// Maximum signatures per request and keys per challenge: the maximum number of members of an authority.
 pub const MAX_SIGNATURES: usize = 40;
 
-/// What an account agrees to by answering a challenge.
+/// The action that an account authorizes by answering a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// The merchant may use the account.
     Verify,
-    /// The merchant may be paid to this account instead.
+    /// The merchant may receive payments on this account instead.
     ChangeTo(AccountName),
     /// A pending change is cancelled.
     Cancel,
@@ -72,34 +72,34 @@ impl fmt::Debug for Nonce {
     }
 }
 
-/// A question to an account. It is answered once, and by that account alone.
+/// A challenge for an account. Only this account can answer it, and only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
     /// The account that must answer.
     pub account: AccountName,
-    /// What it agrees to.
+    /// The action to authorize.
     pub action: Action,
-    /// The account's active authority when it was issued. A transfer is read a while after it was sent: what proves is
-    /// the authority that could have sent it, not one that has replaced it since.
+    /// The account's active authority when the challenge was issued. A transfer is read some time after it was sent: it
+    /// proves the authority at that time, not one that has replaced it since.
     pub authority: AuthorityDigest,
-    /// Sets it apart from every other challenge.
+    /// The unique nonce.
     pub nonce: Nonce,
     /// When it was issued.
     pub issued_at: Timestamp,
-    /// Until when it may be answered.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// Keys of the account's authority that signed it so far.
+    /// Keys of the account's authority that have signed so far.
     pub keys: BTreeSet<PublicKey>,
 }
 
-/// The outcome of a check of signatures.
+/// The result of verifying signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignatureCheck {
     /// They satisfy the account's active authority.
     Complete,
-    /// They are good; more are needed. These keys have signed.
+    /// Valid signatures of these keys, below the threshold.
     Incomplete(BTreeSet<PublicKey>),
-    /// The authorities of these accounts must be known first.
+    /// The authorities of these accounts are required.
     Unknown(BTreeSet<AccountName>),
 }
 
@@ -119,7 +119,7 @@ impl Challenge {
         Sha256::digest(self.text(server, merchant)).into()
     }
 
-    /// Returns the memo of the account's transfer to itself that answers instead of a signature.
+    /// Returns the memo of a transfer of the account to itself, which is an alternative to a signature.
     #[must_use]
     pub fn memo(&self, server: &str, merchant: MerchantId) -> String {
         let Self { account, nonce, .. } = self;
@@ -131,7 +131,7 @@ impl Challenge {
         format!("{MEMO_START}{merchant}{MEMO_MIDDLE}{server} {agrees}: {nonce}")
     }
 
-    /// Says whether an irreversible transfer answers it.
+    /// Returns whether an irreversible transfer answers the challenge.
     #[must_use]
     pub fn is_answered_by(&self, transfer: &Transfer, server: &str, merchant: MerchantId) -> bool {
         let is_sender = transfer.from == self.account || mutant!("proof-by-any-sender");
@@ -141,11 +141,12 @@ impl Challenge {
         is_own && is_in_time && transfer.memo == self.memo(server, merchant)
     }
 
-    /// Checks signatures together with the keys that signed before, by the active authorities of the account and its
-    /// delegates.
+    /// Verifies signatures, together with the keys that have signed before, against the active authorities of the
+    /// account and its delegates.
     ///
     /// # Errors
-    /// [`Rejection::Expired`]; [`Rejection::Signature`] names the first signature that no key of the authority made.
+    /// [`Rejection::Expired`]; [`Rejection::Signature`] with the index of the first signature that was not made by a
+    /// key of the authority.
     pub fn check(
         &self,
         server: &str,
@@ -167,7 +168,7 @@ impl Challenge {
         }
         let required = BTreeSet::from([(Role::Active, self.account)]);
         let denied = match check(&required, authorities, &keys) {
-            // A threshold of 0 lets anybody move the money: that proves nothing.
+            // With a threshold of 0 anybody may act for the account, so that a signature proves nothing.
             Ok(()) if !keys.is_empty() => {
                 let own = authorities.get(&self.account).is_some_and(|own| own.weight_threshold > 0);
                 return if own { Ok(SignatureCheck::Complete) } else { Err(Rejection::OpenAuthority) };
@@ -190,7 +191,7 @@ impl Challenge {
 const MEMO_START: &str = "Merchant ";
 const MEMO_MIDDLE: &str = " at ";
 
-/// Returns the merchant that the memo of a proof names: only an account's transfer to itself proves anything.
+/// Returns the merchant in the memo of a proof; `None` unless the transfer is from an account to itself.
 #[must_use]
 pub fn merchant_in_proof_memo(transfer: &Transfer) -> Option<MerchantId> {
     if transfer.from != transfer.to {

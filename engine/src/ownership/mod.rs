@@ -1,8 +1,7 @@
-//! Which ledger account a merchant may speak for: how that is proven, when a proof is stale, and how a proven account is
-//! exchanged for another.
+//! Verification of a merchant's ledger account: proofs, stale proofs, and changes of a verified account.
 //!
-//! Everybody may register with any account and be paid to it. Rights over money that paid no session, and the compliance
-//! limits of everybody on the account, need a proof.
+//! A merchant may register with any account and receive payments on it. Access to unmatched transfers, and compliance
+//! limits shared by all merchants of an account, require verification.
 
 mod challenge;
 #[cfg(test)]
@@ -20,42 +19,42 @@ use sha2::{Digest, Sha256};
 
 use crate::{account::AccountName, hive::Authority, ledger::Transfer, merchant::Merchant, mutant, time::Timestamp};
 
-/// Changes of the account within [`CHANGES_WINDOW`].
+/// Maximum account changes within [`CHANGES_WINDOW`].
 pub const MAX_CHANGES: usize = 3;
-/// The time in which changes of the account are counted.
+/// The window of [`MAX_CHANGES`].
 pub const CHANGES_WINDOW: Duration = Duration::from_secs(86_400);
-/// How long a pending change may wait for its proofs.
+/// How long a pending change waits for its proofs.
 pub const PENDING_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
-/// How long an account is watched after its merchant left it: until the last session that can be paid there has ended,
-/// which is a day later at most, and 30 days more.
+/// How long a merchant's former account is watched: until the last session payable to it has ended, at most a day
+/// later, plus 30 days.
 pub const FORMER_ACCOUNT_WATCH_PERIOD: Duration = Duration::from_secs(31 * 86_400 + 3_600);
-/// A challenge with less time left is not handed out again.
+/// A challenge with less remaining lifetime is not reused.
 const LEAST_TIME_LEFT: Duration = Duration::from_secs(5 * 60);
-/// Challenges that are kept, the newest: a transfer may be read long after its block.
+/// Maximum number of challenges stored; the newest are kept, because a transfer may be read long after its block.
 const MAX_CHALLENGES: usize = 8;
-/// Proven accounts of the past that are kept, the newest.
+/// Maximum number of former verified accounts stored; the newest are kept.
 const MAX_FORMER: usize = 5;
 
-/// The active authority of an account in 32 bytes.
+/// The SHA-256 digest of an active authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthorityDigest(pub [u8; 32]);
 
 impl AuthorityDigest {
-    /// Hashes an authority; equal ones, and no others, have the same digest.
+    /// Returns the digest of an authority.
     #[must_use]
     pub fn of(authority: &Authority) -> Self {
         Self(Sha256::digest(authority.to_json()).into())
     }
 }
 
-/// How an account was proven.
+/// How an account was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerificationMethod {
     /// Signatures over a challenge.
     Signature,
     /// A transfer of the account to itself.
     Transfer,
-    /// The operator's word.
+    /// Confirmation by the operator.
     Operator,
 }
 
@@ -63,7 +62,7 @@ impl VerificationMethod {
     /// Every method, in the order of the interface.
     pub const ALL: [Self; 3] = [Self::Signature, Self::Transfer, Self::Operator];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,28 +73,28 @@ impl VerificationMethod {
     }
 }
 
-/// A proof that a merchant may speak for an account.
+/// A proof that a merchant controls an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
-    /// How it was given.
+    /// The verification method.
     pub method: VerificationMethod,
     /// When.
     pub at: Timestamp,
-    /// The active authority that gave it; none until a majority of nodes has named it.
+    /// The active authority that gave it; `None` until a majority of nodes agrees on it.
     pub authority: Option<AuthorityDigest>,
-    /// When the account was found to have another active authority.
+    /// When a different active authority was detected.
     pub stale_since: Option<Timestamp>,
 }
 
 impl Proof {
-    /// Returns a proof that was given just now.
+    /// Returns a new proof.
     #[must_use]
     pub const fn new(method: VerificationMethod, authority: Option<AuthorityDigest>, at: Timestamp) -> Self {
         Self { method, at, authority, stale_since: None }
     }
 
-    /// Says whether the account's active authority is still the one that gave it; none where that is not known. The
-    /// operator's word does not rest on keys.
+    /// Returns whether the account's active authority is still the one that gave the proof; `None` if it is unknown.
+    /// Confirmations by the operator do not depend on keys.
     fn is_fresh(&self, found: Option<&AuthorityDigest>) -> Option<bool> {
         match self.authority {
             Some(given) if self.method != VerificationMethod::Operator => found.map(|found| *found == given),
@@ -104,22 +103,22 @@ impl Proof {
     }
 }
 
-/// Whether a merchant has proven its account.
+/// Whether a merchant's account is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerificationStatus {
-    /// It has not.
+    /// Not verified.
     Unverified,
-    /// It has.
+    /// Verified.
     Verified,
-    /// It had; the account's active authority has changed since.
+    /// Verified, but the account's active authority has changed since.
     Stale,
 }
 
 impl VerificationStatus {
-    /// Every verification_status, in the order of the interface.
+    /// Every status, in the order of the interface.
     pub const ALL: [Self; 3] = [Self::Unverified, Self::Verified, Self::Stale];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -130,7 +129,7 @@ impl VerificationStatus {
     }
 }
 
-/// A change of a proven account that waits for its proofs and its time.
+/// A pending change of a verified account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingChange {
     /// The new account.
@@ -139,27 +138,27 @@ pub struct PendingChange {
     pub requested_at: Timestamp,
     /// The earliest time it takes effect.
     pub effective_at: Timestamp,
-    /// The consent of the current account, or the operator's word.
+    /// The consent of the current account, or the operator's confirmation.
     pub current: Option<Proof>,
-    /// The proof of the new account, or the operator's word.
+    /// The proof of the new account, or the operator's confirmation.
     pub new: Option<Proof>,
 }
 
 impl PendingChange {
-    /// Says whether both accounts have agreed.
+    /// Returns whether both accounts have agreed.
     #[must_use]
     pub const fn is_proven(&self) -> bool {
         self.current.is_some() && self.new.is_some()
     }
 
-    /// Returns when there is something to do about it: it takes effect, or it lapses.
+    /// Returns when the change takes effect or lapses.
     #[must_use]
     pub fn due_at(&self) -> Timestamp {
         if self.is_proven() { self.effective_at } else { self.effective_at + PENDING_LIFETIME }
     }
 }
 
-/// An account that was the merchant's, and proven.
+/// A former verified account of a merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerAccount {
     /// The account.
@@ -168,23 +167,23 @@ pub struct FormerAccount {
     pub proof: Proof,
 }
 
-/// What is known of a merchant's right to its account.
+/// The verification state of a merchant's account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ownership {
-    /// The proof of the account it has.
+    /// The proof of the current account.
     pub proof: Option<Proof>,
-    /// The account it is to have.
+    /// The pending change.
     pub pending: Option<PendingChange>,
-    /// Accounts it had, oldest first.
+    /// Former verified accounts, oldest first.
     pub former: Vec<FormerAccount>,
-    /// Challenges that were issued, oldest first.
+    /// Issued challenges, oldest first.
     pub challenges: Vec<Challenge>,
-    /// When its account was changed or a change requested, oldest first; those within [`CHANGES_WINDOW`].
+    /// Times of changes and change requests within [`CHANGES_WINDOW`], oldest first.
     pub changed_at: Vec<Timestamp>,
 }
 
 impl Ownership {
-    /// Returns whether the account is proven.
+    /// Returns whether the account is verified.
     #[must_use]
     pub const fn verification_status(&self) -> VerificationStatus {
         match &self.proof {
@@ -195,16 +194,16 @@ impl Ownership {
     }
 }
 
-/// Why something about a merchant's account was refused.
+/// The reason why an account operation was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The account is neither the merchant's nor the one it is to have.
+    /// The account is neither the merchant's current nor its pending account.
     #[error("@{0} is neither the merchant's account nor its pending one")]
     OtherAccount(AccountName),
     /// No change is pending.
     #[error("no change of the account is pending")]
     NothingPending,
-    /// There is no such challenge, or it was answered already.
+    /// The challenge does not exist or was already answered.
     #[error("there is no such challenge; it may have been used already")]
     UnknownChallenge,
     /// The challenge was not answered in time.
@@ -213,13 +212,13 @@ pub enum Rejection {
         /// When.
         at: Timestamp,
     },
-    /// A signature is none, or was made by a key outside the active authority.
+    /// A signature is invalid or was made by a key outside the active authority.
     #[error("signature {index} was not made by a key of the account's active authority")]
     Signature {
-        /// Its place in the request.
+        /// The index in the request.
         index: usize,
     },
-    /// Anybody may act for the account.
+    /// The authority requires no signature.
     #[error("the account's active authority needs no signature, so none proves anything")]
     OpenAuthority,
     /// The account was changed too often.
@@ -231,8 +230,8 @@ pub enum Rejection {
 }
 
 impl Merchant {
-    /// Returns the merchant with another account: at once if the present one was never proven, otherwise as a change that
-    /// is pending for at least `wait`.
+    /// Returns the merchant with another account: at once if the current account was never verified, otherwise as a
+    /// change that is pending for at least `wait`.
     ///
     /// # Errors
     /// [`Rejection::TooManyChanges`].
@@ -270,11 +269,11 @@ impl Merchant {
         Ok(next)
     }
 
-    /// Returns what an account would agree to: to a pending change, or that the merchant uses it. Without a name it is
-    /// the first account whose answer is missing.
+    /// Returns the account to challenge and the action to authorize. Without `account`, the first account whose answer
+    /// is missing.
     ///
     /// # Errors
-    /// [`Rejection::OtherAccount`]; [`Rejection::NothingPending`] where there is nothing to cancel.
+    /// [`Rejection::OtherAccount`]; [`Rejection::NothingPending`] if there is no change to cancel.
     pub fn challenge_target(
         &self,
         account: Option<AccountName>,
@@ -297,8 +296,8 @@ impl Merchant {
         }
     }
 
-    /// Returns the merchant with a challenge, and that challenge: the present one while it has time left and the account's
-    /// active authority is the same.
+    /// Returns the merchant with a challenge, and the challenge. An existing challenge is reused while it has enough
+    /// time left and the account's active authority is unchanged.
     #[must_use]
     pub fn with_challenge(
         &self,
@@ -339,7 +338,7 @@ impl Merchant {
         self.ownership.challenges.iter().find(|challenge| challenge.is_answered_by(transfer, server, self.id))
     }
 
-    /// Returns the merchant with keys that signed a challenge which needs more of them.
+    /// Returns the merchant with further keys that signed an incomplete challenge.
     ///
     /// # Errors
     /// [`Rejection::UnknownChallenge`].
@@ -357,11 +356,11 @@ impl Merchant {
         Ok(next)
     }
 
-    /// Returns the merchant after a challenge was answered. The challenge is used up.
+    /// Returns the merchant after a challenge was answered. The challenge is removed.
     ///
     /// # Errors
-    /// [`Rejection::UnknownChallenge`]; [`Rejection::OtherAccount`] and [`Rejection::NothingPending`] where what it was
-    /// about is over.
+    /// [`Rejection::UnknownChallenge`]; [`Rejection::OtherAccount`] and [`Rejection::NothingPending`] if the challenged
+    /// account or change is no longer current.
     pub fn with_proof(&self, nonce: Nonce, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
         let Challenge { account, action, .. } = *self.challenge(nonce)?;
         let mut next = self.next(now);
@@ -382,8 +381,8 @@ impl Merchant {
         Ok(next)
     }
 
-    /// Returns the merchant after the operator vouched for an account: the present one, or a pending one, which then needs
-    /// no answer of either account.
+    /// Returns the merchant after the operator confirmed an account: the current one, or a pending one, which then
+    /// needs no proof of either account.
     ///
     /// # Errors
     /// [`Rejection::OtherAccount`].
@@ -400,9 +399,9 @@ impl Merchant {
         Ok(next)
     }
 
-    /// Returns the merchant after what its pending change has come to by now: it takes effect, or lapses; none if neither.
-    /// `active` are the active authorities of the accounts: consent that was given by another one, such as stolen keys
-    /// that the owner has replaced since, is none, and where they are not known the change waits.
+    /// Returns the merchant after its due pending change took effect or lapsed; `None` if it is not due. `active` are
+    /// the active authorities of the accounts: consent given by a replaced authority, such as stolen keys, is
+    /// discarded, and the change waits while an authority is unknown.
     #[must_use]
     pub fn with_due_change_applied(
         &self,
@@ -449,8 +448,8 @@ impl Merchant {
         self.ownership.former.iter().find(|former| former.account == *account).map(|former| &former.proof)
     }
 
-    /// Returns the merchant after its account's active authority was read; none if that is what is known already. Another
-    /// one than was proven makes the proof stale.
+    /// Returns the merchant after the active authority of an account was read; `None` if nothing changed. A different
+    /// authority makes the proof stale.
     #[must_use]
     pub fn with_authority(&self, account: &AccountName, found: AuthorityDigest, now: Timestamp) -> Option<Self> {
         let mut proof = *self.proof_for(account)?;

@@ -1,4 +1,4 @@
-//! Proofs, challenges and changes of accounts, rule by rule.
+//! Tests of account proofs, challenges and changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ fn of(account: &str, authority: Authority) -> BTreeMap<AccountName, Authority> {
 /// The active authority of every account.
 const DIGEST: AuthorityDigest = AuthorityDigest([1; 32]);
 
-/// Issues the challenge that is next; `n` makes its nonce.
+/// Issues the next challenge with a nonce made of `n`.
 fn challenged(merchant: &Merchant, account: Option<&str>, n: u8, now: Timestamp) -> (Merchant, Challenge) {
     let question = merchant.challenge_target(account.map(name), false).unwrap();
     merchant.with_challenge(question, DIGEST, Nonce([n; 16]), now)
@@ -61,7 +61,7 @@ fn proof(now: Timestamp) -> Proof {
     Proof::new(VerificationMethod::Signature, Some(DIGEST), now)
 }
 
-/// The authorities that give every proof here.
+/// The authorities that gave the proofs of these tests.
 fn same_keys() -> BTreeMap<AccountName, AuthorityDigest> {
     ["blue.mugs", "red.mugs"].map(|account| (name(account), AuthorityDigest([1; 32]))).into()
 }
@@ -148,7 +148,7 @@ fn signatures_add_up_to_the_threshold() {
     assert_eq!(challenge.check(SERVER, id, &mixed, &shared, START), Err(Rejection::Signature { index: 1 }));
     let last = challenge.check(SERVER, id, &[sign(&challenge, SERVER, id, 3)], &shared, START);
     assert_eq!(last, Ok(SignatureCheck::Complete));
-    // A key that was taken out of the authority meanwhile counts no more.
+    // A key that was removed from the authority meanwhile does not count.
     let without = of("blue.mugs", authority(3, &[(2, 1), (3, 2)]));
     let rest = challenge.check(SERVER, id, &[sign(&challenge, SERVER, id, 3)], &without, START).unwrap();
     assert_eq!(rest, SignatureCheck::Incomplete(BTreeSet::from([key(3).public()])));
@@ -209,7 +209,7 @@ fn a_changed_authority_makes_a_proof_stale() {
     assert_eq!(verified.with_authority(&account, AuthorityDigest([1; 32]), START), None);
     let stale = verified.with_authority(&account, AuthorityDigest([2; 32]), START).unwrap();
     assert_eq!(stale.ownership.verification_status(), VerificationStatus::Stale);
-    // The old authority coming back does not mend it.
+    // Restoring the old authority does not make the proof valid again.
     assert_eq!(stale.with_authority(&account, AuthorityDigest([1; 32]), START), None);
     assert_eq!(proven(&stale, None, 2, START).ownership.verification_status(), VerificationStatus::Verified);
     let by_transfer = Proof::new(VerificationMethod::Transfer, None, START);
@@ -223,7 +223,7 @@ fn an_unproven_account_changes_at_once_and_takes_no_proof_along() {
     let changed = merchant().with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!((changed.hive_account, &changed.ownership.pending), (name("red.mugs"), &None));
     assert_eq!(changed.proof_for(&name("blue.mugs")), None);
-    // A challenge for the account that was left is worth nothing.
+    // A challenge for the former account is invalid.
     let (issued, challenge) = challenged(&merchant(), None, 1, START);
     let left = issued.with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!(left.with_proof(challenge.nonce, proof(START), START), Err(Rejection::UnknownChallenge));

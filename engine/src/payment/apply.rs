@@ -524,7 +524,8 @@ impl Payment {
         self.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
     }
 
-    /// Says whether every transfer of the claimed transaction stands in a block, where that is all the claim asks for.
+    /// Returns whether every transfer of the claimed transaction stands in a block, where that is all the claim asks
+    /// for.
     fn claim_is_satisfied(&self, tx_id: TxId) -> bool {
         self.claim.as_ref().is_some_and(|claim| {
             claim.tx_id == tx_id

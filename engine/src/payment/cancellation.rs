@@ -24,7 +24,7 @@ pub enum Canceller {
 }
 
 impl Canceller {
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -53,7 +53,7 @@ impl State {
     pub const ALL: [Self; 6] =
         [Self::Pending, Self::Processing, Self::Completed, Self::Failed, Self::UserCancelled, Self::SystemCancelled];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,13 +66,13 @@ impl State {
         }
     }
 
-    /// Reads the word on the wire.
+    /// Parses the wire name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Says whether no command leaves this state.
+    /// Returns whether no command leaves this state.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         !matches!(self, Self::Pending | Self::Processing)
@@ -387,10 +387,10 @@ pub struct RawDraft {
 }
 
 impl Draft {
-    /// Checks what a caller wrote.
+    /// Validates the input of a caller.
     ///
     /// # Errors
-    /// Every field that breaks its rule.
+    /// Every invalid field.
     pub fn check(raw: RawDraft) -> Result<Self, Vec<Violation>> {
         let redirect = |field: &str, url: &Option<String>| match url {
             Some(url) => fields::url(field, url, UrlRule::Redirect),

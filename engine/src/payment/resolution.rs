@@ -48,7 +48,7 @@ impl ResolutionKind {
     /// Every kind, in the order of the interface.
     pub const ALL: [Self; 3] = [Self::Accepted, Self::Refunded, Self::Ignored];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -174,7 +174,7 @@ impl Payment {
         }
     }
 
-    /// Says whether a transfer that names this session in a refund's memo is kept as one.
+    /// Returns whether a transfer that names this session in a refund's memo is kept as one.
     #[must_use]
     pub fn accepts_refund(&self, transfer: &Transfer) -> bool {
         (transfer.from == self.pay_to || mutant!("anybody-refunds"))

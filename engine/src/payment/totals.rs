@@ -99,7 +99,7 @@ impl DispositionTotals {
 }
 
 impl Credit {
-    /// Says whether the decision about a request to cancel may judge it anew.
+    /// Returns whether the decision about a request to cancel may judge it anew.
     #[must_use]
     pub fn awaits_cancellation(&self) -> bool {
         match self.disposition {
@@ -150,8 +150,8 @@ impl Payment {
         wanted
     }
 
-    /// Says whether a step from this to `next` decided a request to cancel and left out transfers that the decision is
-    /// about, because they are not listed: each that [waits for it](Credit::awaits_cancellation) must be
+    /// Returns whether a step from this to `next` decided a request to cancel and left out transfers that the decision
+    /// is about, because they are not listed: each that [waits for it](Credit::awaits_cancellation) must be
     /// [loaded](Self::load) and the step taken again.
     #[must_use]
     pub fn needs_unlisted_rows(&self, next: &Self) -> bool {

@@ -43,7 +43,7 @@ impl Exception {
         Self::SettlementReversed,
     ];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -135,7 +135,7 @@ impl Payment {
         self.units_with(&[Disposition::Fee])
     }
 
-    /// Says whether the fee was to be collected with the payment, and part of it was not.
+    /// Returns whether the fee was to be collected with the payment, and part of it was not.
     #[must_use]
     pub fn fee_is_missing(&self) -> bool {
         self.state == State::Completed
@@ -172,7 +172,7 @@ impl Payment {
         Exception::ALL.into_iter().filter(|exception| holds(*exception)).collect()
     }
 
-    /// Says whether a merchant should look at the session: something is unusual, and nothing is decided about it.
+    /// Returns whether a merchant should look at the session: something is unusual, and nothing is decided about it.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         self.resolution.is_none() && !self.exceptions().is_empty()
@@ -192,7 +192,7 @@ impl Payment {
         self.expires_at + self.grace
     }
 
-    /// Says whether the ledger still has to decide something of it: an open claim, or a transfer in a block that can
+    /// Returns whether the ledger still has to decide something of it: an open claim, or a transfer in a block that can
     /// still change.
     #[must_use]
     pub fn awaits_finality(&self) -> bool {
@@ -201,8 +201,8 @@ impl Payment {
             || self.transfers.iter().any(|credit| credit.finality == Finality::Reversible)
     }
 
-    /// Says whether time is over though the ledger has not confirmed it yet. `now` is the later of the wall clock and
-    /// the head block's time.
+    /// Returns whether time is over though the ledger has not confirmed it yet. `now` is the later of the wall clock
+    /// and the head block's time.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.state == State::Pending && now > self.deadline()

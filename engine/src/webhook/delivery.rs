@@ -42,7 +42,7 @@ impl Trigger {
     /// Every trigger, in a fixed order.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Manual, Self::Test];
 
-    /// Returns the word in the delivery log.
+    /// Returns the name in the delivery log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl DeliveryState {
     /// Every state, in a fixed order.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Held, Self::Delivered, Self::Failed];
 
-    /// Returns the word in the delivery log.
+    /// Returns the name in the delivery log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -120,14 +120,15 @@ impl DeliveryRecord {
         next
     }
 
-    /// Says whether it may be replayed: it was to be sent, and was not taken.
+    /// Returns whether it may be replayed: it was to be sent, and was not taken.
     #[must_use]
     pub fn is_replayable(&self) -> bool {
         let is_taken = self.state == DeliveryState::Delivered && !mutant!("replay-takes-the-taken");
         self.delivery.trigger == Trigger::Auto && self.state != DeliveryState::Pending && !is_taken
     }
 
-    /// Says whether it still waits where it stood when `seen` was read: nobody has attempted, held or given it up since.
+    /// Returns whether it still waits where it stood when `seen` was read: nobody has attempted, held or given it up
+    /// since.
     #[must_use]
     pub fn is_unattempted_since(&self, seen: &Delivery) -> bool {
         self.state == DeliveryState::Pending
@@ -135,7 +136,7 @@ impl DeliveryRecord {
             && self.delivery.due_at == seen.due_at
     }
 
-    /// Says whether it may be replayed and nobody has attempted it since `seen` was read.
+    /// Returns whether it may be replayed and nobody has attempted it since `seen` was read.
     #[must_use]
     pub fn is_replayable_since(&self, seen: &Delivery) -> bool {
         self.is_replayable() && self.delivery.attempts == seen.attempts
@@ -217,13 +218,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Says whether the receiver took the event.
+    /// Returns whether the receiver took the event.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Accepted { .. })
     }
 
-    /// Returns the word for it in the delivery log.
+    /// Returns the name in the delivery log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

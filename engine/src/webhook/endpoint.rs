@@ -46,7 +46,7 @@ pub enum DisableReason {
 }
 
 impl DisableReason {
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -120,13 +120,13 @@ impl EndpointHealth {
         next
     }
 
-    /// Says whether scheduled events are sent there.
+    /// Returns whether scheduled events are sent there.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.disabled.is_none()
     }
 
-    /// Says whether one attempt at a time is enough for now.
+    /// Returns whether one attempt at a time is enough for now.
     #[must_use]
     pub const fn is_breaker_open(&self) -> bool {
         self.transport_failures >= BREAKER_OPENS_AFTER

@@ -19,7 +19,7 @@ impl EventType {
     /// Every type, in a fixed order.
     pub const ALL: [Self; 4] = [Self::StatusChanged, Self::Exception, Self::X402Settled, Self::AccountChange];
 
-    /// Returns the word on the wire.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,13 +30,13 @@ impl EventType {
         }
     }
 
-    /// Reads the word on the wire.
+    /// Parses the wire name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Says whether it tells of a payment.
+    /// Returns whether it tells of a payment.
     #[must_use]
     pub const fn is_payment_event(self) -> bool {
         matches!(self, Self::StatusChanged | Self::Exception)
@@ -74,7 +74,7 @@ impl Subscriptions {
         })
     }
 
-    /// Says whether the endpoint is sent such an event.
+    /// Returns whether the endpoint is sent such an event.
     #[must_use]
     pub const fn has(self, kind: EventType) -> bool {
         self.0 & kind.bit() != 0

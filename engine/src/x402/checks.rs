@@ -225,14 +225,14 @@ impl Expected {
     }
 }
 
-/// Says whether the memo binds the transfer to the session by name. An unbound one could be anybody's.
+/// Returns whether the memo binds the transfer to the session by name. An unbound one could be anybody's.
 #[must_use]
 pub fn is_bound(expected: &Expected, checked: &CheckedPayment) -> bool {
     let MemoRule::Session(session) = expected.memo else { return false };
     checked.transfers.iter().any(|transfer| transfer.to == expected.pay_to && transfer.memo == memo_of(session))
 }
 
-/// Says whether a memo names a session of ours, or could be read so. An encrypted one cannot: nobody reads it.
+/// Returns whether a memo names a session of ours, or could be read so. An encrypted one cannot: nobody reads it.
 fn names_a_session(memo: &str) -> bool {
     memo.starts_with(MEMO_PREFIX) || !matches!(match_memo(memo), MemoMatch::None | MemoMatch::Encrypted)
 }

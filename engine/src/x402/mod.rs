@@ -30,7 +30,7 @@ pub const NETWORK: &str = "hive:mainnet";
 /// The CAIP-2 name of the network: the chain's id cut to 32 characters.
 pub const NETWORK_CAIP2: &str = "hive:beeab0de000000000000000000000000";
 
-/// Says whether a text names our network.
+/// Returns whether a text names our network.
 #[must_use]
 pub fn is_supported_network(network: &str) -> bool {
     network == NETWORK || network == NETWORK_CAIP2

@@ -20,7 +20,7 @@ macro_rules! reasons {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
             }
 
-            /// Returns the word on the wire.
+            /// Returns the wire name.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }

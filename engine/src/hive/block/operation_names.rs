@@ -11,7 +11,7 @@ const MALFORMED: &str = "malformed";
 /// Characters of a name.
 const NAME_MAX: usize = 64;
 
-/// Says whether blocks of hard fork 28 hold operations of this name, which has no suffix.
+/// Returns whether blocks of hard fork 28 hold operations of this name, which has no suffix.
 #[rustfmt::skip]
 fn is_known(name: &str) -> bool {
     matches!(
@@ -31,7 +31,7 @@ fn is_known(name: &str) -> bool {
     )
 }
 
-/// Says whether hard fork 28, or one before it, makes virtual operations of this name, which has no suffix.
+/// Returns whether hard fork 28, or one before it, makes virtual operations of this name, which has no suffix.
 #[rustfmt::skip]
 fn is_known_virtual(name: &str) -> bool {
     matches!(
