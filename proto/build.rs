@@ -1,4 +1,4 @@
-//! Turns the interface's files into Rust, with a compiler of our own language: no protoc needed.
+//! Compiles the protobuf files with a compiler written in Rust; protoc is not needed.
 
 use std::{env, error::Error, fs, path::PathBuf};
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .open_files(&paths)?
         .file_descriptor_set();
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    // Server reflection shows comments; positions without one are left out.
+    // Server reflection shows comments; locations without one are removed.
     let mut described = descriptors.clone();
     for info in described.file.iter_mut().filter_map(|file| file.source_code_info.as_mut()) {
         info.location.retain(|place| place.leading_comments.is_some() || place.trailing_comments.is_some());

@@ -1,24 +1,24 @@
-//! Which token of the gRPC port a method needs: the one table of what the service token does not open.
+//! The access token that each method of the gRPC port requires.
 
 use Requirement::{Operator, OperatorWithoutApiKey, Service};
 
-/// What a token of the port opens.
+/// The scope of an access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TokenScope {
-    /// The calls of merchants, customers and payers, and those of an admin with an admin's API key.
+    /// Calls of merchants, customers and payers, and calls with an admin's API key.
     Service,
-    /// Every call, also those that act as the operator.
+    /// Every call, including those of the operator.
     Operator,
 }
 
-/// What a method requires of the token.
+/// The token that a method requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// Any token of the port: an API key or what the message names decides further.
+    /// Any token; the API key or the message is authorized separately.
     Service,
     /// The operator's token.
     Operator,
-    /// The operator's token, unless an API key comes with the call and decides.
+    /// The operator's token, unless the call has an API key.
     OperatorWithoutApiKey,
 }
 
@@ -100,7 +100,7 @@ pub const REQUIREMENTS: &[(&str, Requirement)] = &[
     ("/hivetill.engine.v1.X402Service/SettlePayment", Service),
 ];
 
-/// Returns whether a token opens a call. A method that is not in the table is the operator's.
+/// Returns whether a token permits a call. A method without a row requires the operator's token.
 #[must_use]
 pub fn permits(scope: TokenScope, path: &str, has_api_key: bool) -> bool {
     if scope == TokenScope::Operator {
@@ -110,7 +110,7 @@ pub fn permits(scope: TokenScope, path: &str, has_api_key: bool) -> bool {
         Some(Service) => true,
         Some(OperatorWithoutApiKey) => has_api_key,
         Some(Operator) => false,
-        // A path that is no method is answered with UNIMPLEMENTED.
+        // Unknown paths are permitted here; the response is UNIMPLEMENTED.
         None => !crate::METHODS.contains(&path),
     }
 }

@@ -1,42 +1,42 @@
-//! Who is asking: what travels beside a message, written by the facade and read by the engine.
+//! Caller metadata of a request, written by the facade and read by the engine.
 
 use std::fmt;
 
 use http::HeaderValue;
 use tonic::Request;
 
-/// The merchant's key, as it came.
+/// The API key.
 pub const API_KEY: &str = "x-api-key";
-/// The caller's name for the request.
+/// The request id.
 pub const REQUEST_ID: &str = "x-request-id";
-/// The key under which a request is done once.
+/// The idempotency key.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// In an answer: the request was done before, and this is what it made.
+/// In a response: the result of an earlier request with the same idempotency key.
 pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
-/// The address of the person or machine behind the caller.
+/// The client's IP address.
 pub const CLIENT_IP: &str = "x-client-ip";
 
-/// Who stands behind one call. Every part may be absent. Cloning copies no text.
+/// The metadata of a caller; every field is optional. Cloning is cheap.
 #[derive(Clone, Default)]
 pub struct Caller {
-    /// The merchant's key, unchecked.
+    /// The API key, unvalidated.
     pub api_key: Option<HeaderValue>,
-    /// The name of the request.
+    /// The request id.
     pub request_id: Option<HeaderValue>,
-    /// Where the request comes from.
+    /// The client's IP address.
     pub client_ip: Option<HeaderValue>,
-    /// The key under which it is done once, unchecked.
+    /// The idempotency key, unvalidated.
     pub idempotency_key: Option<HeaderValue>,
 }
 
 impl Caller {
-    /// Returns the caller who shows an API key; a text that cannot stand in a header is no key.
+    /// Returns a caller with an API key; a key that is not a valid header value is omitted.
     #[must_use]
     pub fn with_key(api_key: &str) -> Self {
         Self { api_key: HeaderValue::from_str(api_key).ok(), ..Self::default() }
     }
 
-    /// Wraps a message for this caller.
+    /// Wraps a message with the metadata of this caller.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         let headers = request.metadata_mut().as_mut();
@@ -57,7 +57,7 @@ impl Caller {
         request
     }
 
-    /// Reads the caller of a request.
+    /// Reads the caller metadata of a request.
     pub fn of<T>(request: &Request<T>) -> Self {
         let headers = request.metadata().as_ref();
         Self {
@@ -69,12 +69,12 @@ impl Caller {
     }
 }
 
-/// Returns the key that came with a request; one that is no text is no key.
+/// Returns the API key of a request; `None` if it is not visible ASCII.
 pub fn api_key<T>(request: &Request<T>) -> Option<&str> {
     request.metadata().as_ref().get(API_KEY).and_then(|key| key.to_str().ok())
 }
 
-/// Hides the key.
+/// Hides the API key.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")

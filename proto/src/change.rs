@@ -1,4 +1,4 @@
-//! Changes of optional texts.
+//! Conversions to changes of optional strings.
 
 use crate::v1::{TextChange, text_change::Change};
 

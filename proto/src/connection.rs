@@ -1,4 +1,4 @@
-//! How the way to an engine elsewhere is: what is wrong with it is logged once, and again when it changes.
+//! Health of the connection to a remote engine: a failure is logged once, and again when it changes.
 
 use std::{
     error::Error,
@@ -12,15 +12,14 @@ use crate::{ApiError, Reason};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What the last call found wrong with the way to the engine.
+/// The last failure of the connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionHealth {
     failure: Mutex<Option<String>>,
 }
 
 impl ConnectionHealth {
-    /// Looks at how a call went. A way that fails is answered with `UNAVAILABLE`, whatever failed: it is never the
-    /// caller's fault, nor a defect of ours.
+    /// Records the result of a call. Connection failures are returned as `UNAVAILABLE`.
     pub(crate) fn record(
         &self,
         outcome: Result<http::Response<Body>, tonic::transport::Error>,
@@ -33,7 +32,7 @@ impl ConnectionHealth {
                 }));
                 Ok(response)
             }
-            // Our own end gave up waiting: the way may be well.
+            // The client timed out: the connection may be healthy.
             Err(error) if causes(&error).any(|cause| cause.is::<TimeoutExpired>()) => Err(error.into()),
             Err(error) => {
                 self.set(Some(describe(&error)));
@@ -55,7 +54,7 @@ impl ConnectionHealth {
     }
 }
 
-/// Returns whether the engine's port did not take our token. A merchant's wrong key has another reason.
+/// Returns whether the engine rejected the access token. An invalid API key has another reason.
 fn is_denied(response: &http::Response<Body>) -> bool {
     let Some(status) = Status::from_header_map(response.headers()) else { return false };
     status.code() == Code::Unauthenticated && ApiError::from(status).reason == Reason::EngineAccessDenied
@@ -65,7 +64,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Writes an error with all its causes, and what to look at.
+/// Formats an error with its causes and a hint.
 fn describe(error: &tonic::transport::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in causes(error) {
@@ -115,7 +114,7 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         let server = tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                // What a TLS server says to bytes that are no hello: an alert, then the end.
+                // The response of a TLS server to anything but a ClientHello: an alert.
                 let _ = stream.read(&mut [0; 64]).await;
                 let _ = stream.write_all(&[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x16]).await;
             }

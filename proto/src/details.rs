@@ -1,4 +1,4 @@
-//! The details of a refused call as `google.rpc.Status`, the form that gRPC's client libraries read.
+//! Error details as `google.rpc.Status`, the format that gRPC client libraries parse.
 
 use bytes::Bytes;
 use prost::Message;
@@ -8,10 +8,10 @@ use tonic_types::pb::{BadRequest, ErrorInfo, RetryInfo, Status, bad_request};
 
 use crate::v1::{ErrorDetails, FieldViolation};
 
-/// The domain of [`ErrorInfo`]: the reasons are this service's own.
+/// The domain of [`ErrorInfo`].
 pub const DOMAIN: &str = "hivetill";
 
-/// The full name of our own message.
+/// The full name of [`ErrorDetails`].
 const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
 
 /// Fields whose protobuf path differs from the snake_case form of their JSON name. The idempotency key is metadata.
@@ -29,7 +29,7 @@ const PROTO_PATHS: [(&str, &str); 10] = [
 ];
 
 /// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
-/// and our own message with the JSON names.
+/// and [`ErrorDetails`] with the JSON names.
 pub(crate) fn encode(code: Code, message: &str, details: &ErrorDetails) -> Bytes {
     let reason = details.reason().as_str_name().trim_start_matches("REASON_").to_owned();
     let next = details.next_cursor.iter().map(|cursor| ("nextCursor".to_owned(), cursor.clone()));
@@ -53,7 +53,7 @@ pub(crate) fn encode(code: Code, message: &str, details: &ErrorDetails) -> Bytes
     status.encode_to_vec().into()
 }
 
-/// Reads our own message out of the details; `None` where a status carries none.
+/// Decodes [`ErrorDetails`] of a status; `None` if there are none.
 pub(crate) fn decode(bytes: &[u8]) -> Option<ErrorDetails> {
     let status = (!bytes.is_empty()).then(|| Status::decode(bytes).ok()).flatten()?;
     let url = type_url(ERROR_DETAILS);
@@ -61,14 +61,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<ErrorDetails> {
     ErrorDetails::decode(own.value.as_slice()).ok()
 }
 
-/// Returns a message with its field by the protobuf path, where it begins with the first wrong field.
+/// Replaces the JSON name of the first invalid field at the start of a message with the protobuf path.
 pub(crate) fn with_proto_path(message: &str, fields: &[FieldViolation]) -> Option<String> {
     let field = &fields.first()?.field;
     let rest = message.strip_prefix(field.as_str()).filter(|rest| rest.starts_with(": "))?;
     Some(proto_path(field) + rest)
 }
 
-/// Returns a message with its field by the JSON name again.
+/// Reverts [`with_proto_path`].
 pub(crate) fn with_json_name(message: &str, fields: &[FieldViolation]) -> Option<String> {
     let field = &fields.first()?.field;
     let rest = message.strip_prefix(&proto_path(field)).filter(|rest| rest.starts_with(": "))?;
@@ -78,14 +78,14 @@ pub(crate) fn with_json_name(message: &str, fields: &[FieldViolation]) -> Option
 /// Returns the path of a field in the request's protobuf message, from its JSON name.
 #[must_use]
 pub fn proto_path(json_name: &str) -> String {
-    // Keys below `metadata` are the caller's own.
+    // Keys of `metadata` are defined by the caller.
     if json_name.starts_with("metadata.") {
         return json_name.to_owned();
     }
     json_name.split('.').map(proto_name).collect::<Vec<_>>().join(".")
 }
 
-/// Returns the name of one member, with its place in a list.
+/// Returns the name of one member with its list index.
 fn proto_name(json_name: &str) -> String {
     let (name, rest) = json_name.find('[').map_or((json_name, ""), |at| json_name.split_at(at));
     if let Some((_, path)) = PROTO_PATHS.iter().find(|(known, _)| *known == name) {
@@ -115,9 +115,9 @@ mod tests {
 
     use super::*;
 
-    /// Calls of every method with good and bad input, and the paths that the bad input is refused with.
+    /// Calls of every method with valid and invalid input, and the field paths of the errors.
     const METHODS: &str = include_str!("../../tests/interop/grpc/methods.json");
-    /// Where a key stands that names no field: among the metadata.
+    /// Names of gRPC metadata, which are not fields.
     const METADATA: [&str; 1] = ["idempotency-key"];
 
     fn messages() -> Vec<(String, DescriptorProto)> {

@@ -1,4 +1,4 @@
-//! The calls that are made most, without their messages being written down where caller and engine share a process.
+//! Fast path for frequent calls: direct function calls without serialization if the engine runs in the same process.
 
 use std::{future::Future, pin::Pin};
 
@@ -6,36 +6,36 @@ use tonic::{Request, Response, Status};
 
 use crate::{Engine, v1};
 
-/// What the engine answers.
+/// The future of a response.
 pub type ResponseFuture<'a, T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send + 'a>>;
 
-/// The engine as a value of this process: the same methods as its generated servers have, called by function.
+/// An engine in the same process, with the methods of its generated servers.
 pub trait InProcessEngine: Send + Sync {
-    /// Opens a payment.
+    /// Creates a payment.
     fn create_payment(
         &self,
         request: Request<v1::CreatePaymentRequest>,
     ) -> ResponseFuture<'_, v1::CreatePaymentResponse>;
-    /// Reads a payment.
+    /// Returns a payment.
     fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> ResponseFuture<'_, v1::GetPaymentResponse>;
-    /// Reads a payment's state alone.
+    /// Returns the status of a payment.
     fn get_payment_status(
         &self,
         request: Request<v1::GetPaymentStatusRequest>,
     ) -> ResponseFuture<'_, v1::GetPaymentStatusResponse>;
-    /// Judges a signed payment.
+    /// Verifies an x402 payment.
     fn verify_payment(
         &self,
         request: Request<v1::VerifyPaymentRequest>,
     ) -> ResponseFuture<'_, v1::VerifyPaymentResponse>;
-    /// Hands a signed payment in.
+    /// Settles an x402 payment.
     fn settle_payment(
         &self,
         request: Request<v1::SettlePaymentRequest>,
     ) -> ResponseFuture<'_, v1::SettlePaymentResponse>;
 }
 
-/// Calls by function where that is possible, and by message elsewhere.
+/// Calls the in-process engine if there is one, otherwise the gRPC client.
 macro_rules! calls {
     ($($method:ident($client:ident, $Request:ident) -> $Response:ident;)+) => {
         impl Engine {
@@ -43,7 +43,7 @@ macro_rules! calls {
                 #[doc = concat!("Makes the call [`InProcessEngine::", stringify!($method), "`], wherever the engine is.")]
                 ///
                 /// # Errors
-                /// The engine's own, and that of the way there.
+                /// The status returned by the engine or by the transport.
                 pub async fn $method(&self, request: Request<v1::$Request>) -> Result<Response<v1::$Response>, Status> {
                     match self.in_process() {
                         Some(engine) => engine.$method(request).await,

@@ -1,7 +1,7 @@
-//! The engine's gRPC interface: its messages, how a call travels, who calls, and the one table of errors.
+//! The engine's gRPC interface: messages, transport, caller metadata and errors.
 //!
-//! The facade knows the engine only through this crate. Whether the engine stands in the same process or behind a
-//! network is the [`transport::Transport`]'s business.
+//! The facade uses the engine only through this crate. [`transport::Transport`] hides whether the engine runs in the
+//! same process or behind a network.
 
 pub mod access;
 pub mod caller;
@@ -34,7 +34,7 @@ pub mod v1 {
     tonic::include_proto!("hivetill.engine.v1");
 }
 
-/// The interface's own description, for reflection: a serialized `FileDescriptorSet`.
+/// The file descriptor set for server reflection, serialized.
 pub const DESCRIPTOR: &[u8] = tonic::include_file_descriptor_set!("engine_descriptor");
 
 include!(concat!(env!("OUT_DIR"), "/names.rs"));

@@ -1,27 +1,27 @@
-//! Responses that carry one record: every call has a response message of its own, many of them around the same record.
+//! Response messages that contain one record: every method has its own response message, many with the same record.
 
 use tonic::{Response, Status};
 
 use crate::v1;
 
-/// A response message around one record.
+/// A response message that contains one record.
 pub trait RecordResponse: Sized {
-    /// What it carries.
+    /// The record type.
     type Record;
 
     /// Wraps a record.
     fn from_record(record: Self::Record) -> Self;
 
-    /// Returns the record; `None` where the sender left it out.
+    /// Returns the record; `None` if it is not set.
     fn into_option(self) -> Option<Self::Record>;
 }
 
-/// A response out of which the record can be taken.
+/// Extracts the record of a response.
 pub trait IntoRecord<T> {
     /// Returns the record.
     ///
     /// # Errors
-    /// `INTERNAL` where the sender left it out.
+    /// `INTERNAL` if it is not set.
     fn into_record(self) -> Result<T, Status>;
 }
 
@@ -31,7 +31,7 @@ impl<R: RecordResponse> IntoRecord<R::Record> for Response<R> {
     }
 }
 
-/// Returns the response around a record.
+/// Returns a response with a record.
 #[must_use]
 pub fn record_response<R: RecordResponse>(record: R::Record) -> Response<R> {
     Response::new(R::from_record(record))

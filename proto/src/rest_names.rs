@@ -1,4 +1,4 @@
-//! The words of the REST interface for values that are enums over gRPC: one table.
+//! Names in the REST interface of values that are enums over gRPC.
 
 use crate::v1::{
     ApiKeyScope, EventType, LedgerNodeCondition, LimitWindow, PaymentStatusReason, ReconciliationOutcome,
@@ -8,16 +8,16 @@ use crate::v1::{
 macro_rules! rest_names {
     ($($kind:ident { $($value:ident = $name:literal),+ $(,)? })+) => {$(
         impl $kind {
-            /// Every value that is set.
+            /// Every value except `Unspecified`.
             pub const ALL: &[Self] = &[$(Self::$value),+];
 
-            /// Finds the value of a word of the REST interface.
+            /// Parses the name in the REST interface.
             #[must_use]
             pub fn from_rest_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().find(|value| value.rest_name() == Some(name)).copied()
             }
 
-            /// Returns the word of the REST interface; none where nothing is set.
+            /// Returns the name in the REST interface; `None` for `Unspecified`.
             #[must_use]
             pub const fn rest_name(self) -> Option<&'static str> {
                 match self {
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of fields whose values are one of a few.
+    /// Names of fields with a closed set of values.
     const CLOSED: [&str; 13] = [
         "action",
         "asset",
@@ -101,7 +101,7 @@ mod tests {
         "type",
         "types",
     ];
-    /// Fields of such names that are text, and why their comment says so.
+    /// Fields with such names that are strings; their comments state the reason.
     const OPEN: [&str; 2] = ["AuditEntry.action", "X402Accepted.asset"];
 
     #[test]

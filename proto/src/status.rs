@@ -1,4 +1,4 @@
-//! The table of errors: reason, gRPC code, HTTP status, REST code, message.
+//! Errors: reason, gRPC code, HTTP status, REST code and message.
 
 use std::{borrow::Cow, error::Error};
 
@@ -30,7 +30,7 @@ pub enum RestCode {
 }
 
 impl RestCode {
-    /// Returns the code as it is written in the body.
+    /// Returns the code in the body.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,16 +59,16 @@ impl RestCode {
     }
 }
 
-/// What one reason means on each wire.
+/// The representation of a reason in gRPC and REST.
 #[derive(Debug)]
 pub struct Row {
     /// The reason.
     pub reason: Reason,
-    /// Its name in the REST body.
+    /// The name in the REST body.
     pub name: &'static str,
-    /// Its gRPC code.
+    /// The gRPC code.
     pub grpc: Code,
-    /// Its HTTP status.
+    /// The HTTP status.
     pub http: u16,
     /// The default message.
     pub message: &'static str,
@@ -326,7 +326,7 @@ pub const TABLE: [Row; 67] = [
     row(Reason::StoreUnavailable, "store_unavailable", Code::Unavailable, 503, "the store is not available"),
     row(Reason::RecordDamaged, "record_damaged", Code::DataLoss, 500, "a stored record is damaged"),
     row(Reason::EngineUnavailable, "engine_unavailable", Code::Unavailable, 503, "the engine cannot be reached"),
-    // A facade with a wrong token is our fault, not its caller's: 503, not 401.
+    // A wrong token of the facade is a configuration error, not an error of its caller: 503, not 401.
     row(
         Reason::EngineAccessDenied,
         "engine_access_denied",
@@ -334,7 +334,7 @@ pub const TABLE: [Row; 67] = [
         503,
         "the engine rejected this caller's credentials",
     ),
-    // Facades make no such call: one that gets this has a fault of its own.
+    // Facades never make such calls.
     row(
         Reason::OperatorTokenRequired,
         "operator_token_required",
@@ -373,18 +373,18 @@ pub const TABLE: [Row; 67] = [
     row(Reason::BadRequest, "bad_request", Code::InvalidArgument, 400, "invalid HTTP request"),
 ];
 
-/// Finds a reason's row.
+/// Returns the row of a reason.
 #[must_use]
 pub fn row_of(reason: Reason) -> &'static Row {
     TABLE.iter().find(|row| row.reason == reason).unwrap_or(&TABLE[0])
 }
 
-/// Bounds of one error: it travels in a response header, and gRPC clients accept 8 KiB of headers by default.
+/// Size limits of an error: it is sent in a header, and gRPC clients accept 8 KiB of headers by default.
 const MAX_FIELDS: usize = 20;
 const MAX_FIELD_BYTES: usize = 1_800;
 const MAX_TEXT_BYTES: usize = 200;
 
-/// A refused call, the same on both sides of the wire.
+/// An error of the interface, equal on client and server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -392,7 +392,7 @@ pub struct ApiError {
     pub reason: Reason,
     /// The message for people.
     pub message: Cow<'static, str>,
-    /// Which fields are wrong.
+    /// The invalid fields.
     pub fields: Vec<FieldViolation>,
     /// Seconds after which a retry may succeed.
     pub retry_after_seconds: Option<u32>,
@@ -401,7 +401,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// Makes an error with its table's message.
+    /// Creates an error with the default message.
     #[must_use]
     pub fn new(reason: Reason) -> Self {
         Self {
@@ -413,19 +413,19 @@ impl ApiError {
         }
     }
 
-    /// Makes an error with a message of its own.
+    /// Creates an error with a message.
     #[must_use]
     pub fn with_message(reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: shorten(message.into()), ..Self::new(reason) }
     }
 
-    /// Makes a validation error of one field.
+    /// Creates a validation error of one field.
     #[must_use]
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Reason::ValidationFailed).and_field(field, message)
     }
 
-    /// Names one more wrong field. The first also becomes part of the message, so that a log line says enough.
+    /// Adds an invalid field. The first also becomes part of the message.
     #[must_use]
     pub fn and_field(mut self, field: impl Into<String>, message: impl Into<String>) -> Self {
         if self.fields.len() < MAX_FIELDS {
@@ -442,21 +442,21 @@ impl ApiError {
         self
     }
 
-    /// Says after how many seconds a repeat may succeed.
+    /// Sets the seconds after which a retry may succeed.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_seconds = Some(seconds);
         self
     }
 
-    /// Says where to go on in place of a refused cursor.
+    /// Sets the cursor to continue with instead of a refused one.
     #[must_use]
     pub fn with_next_cursor(mut self, cursor: impl Into<String>) -> Self {
         self.next_cursor = Some(cursor.into());
         self
     }
 
-    /// Returns the row of its reason.
+    /// Returns the row of the reason.
     #[must_use]
     pub fn row(&self) -> &'static Row {
         row_of(self.reason)
@@ -500,7 +500,7 @@ impl From<ApiError> for Status {
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
         let details = details::decode(status.details());
-        // A call that its connection dropped before it was sent is cancelled, too: the engine has gone.
+        // Calls dropped by the connection before they were sent are cancelled, too: the engine is unavailable.
         let code = match status.code() {
             Code::Cancelled if !is_out_of_time(&status) => Code::Unavailable,
             code => code,
@@ -518,18 +518,18 @@ impl From<Status> for ApiError {
                 retry_after_seconds: details.retry_after_seconds,
                 next_cursor: details.next_cursor,
             },
-            // A newer engine's word that we do not know: its code still says what kind it is.
+            // A reason of a newer engine: the gRPC code determines the kind of error.
             _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_of_bare(code)) },
         }
     }
 }
 
-/// Returns whether our own end gave up waiting.
+/// Returns whether the client timed out.
 fn is_out_of_time(status: &Status) -> bool {
     std::iter::successors(status.source(), |&error| error.source()).any(|error| error.is::<TimeoutExpired>())
 }
 
-/// What a status without details means: it comes from the transport or from tonic itself, not from our engine.
+/// Returns the reason for a status without details, which comes from the transport or from tonic, not from the engine.
 const fn reason_of_bare(code: Code) -> Reason {
     match code {
         Code::InvalidArgument | Code::OutOfRange => Reason::ValidationFailed,
@@ -545,7 +545,7 @@ const fn reason_of_bare(code: Code) -> Reason {
     }
 }
 
-/// A second for what passes by itself, more where a person must look.
+/// Default retry delay: a second for transient errors, longer if an intervention is needed.
 const fn default_retry(reason: Reason) -> Option<u32> {
     match reason {
         Reason::Conflict

@@ -1,21 +1,21 @@
-//! Instants on the wire: `google.protobuf.Timestamp` beside milliseconds since 1970 UTC.
+//! Conversions between `google.protobuf.Timestamp` and milliseconds since the Unix epoch.
 
 pub use prost_types::Timestamp;
 
-/// The first millisecond that a timestamp may not name: the year 10000 begins.
+/// The start of the year 10000, the first invalid millisecond.
 const END_MS: u64 = 253_402_300_800_000;
 
-/// Writes milliseconds since 1970 UTC.
+/// Converts milliseconds since the Unix epoch.
 #[must_use]
 pub fn from_millis(millis: u64) -> Timestamp {
     let millis = millis.min(END_MS - 1);
-    // Less than a second has less than 2^31 nanoseconds.
+    // A second has less than 2^31 nanoseconds.
     let nanos = i32::try_from(millis % 1_000 * 1_000_000).unwrap_or_default();
     Timestamp { seconds: (millis / 1_000).cast_signed(), nanos }
 }
 
-/// Reads milliseconds since 1970 UTC, a finer time rounded down; `None` for a time before 1970 or after 9999, and for
-/// nanoseconds that are no part of a second.
+/// Returns milliseconds since the Unix epoch, rounded down; `None` for times before 1970 or after 9999 and for invalid
+/// nanoseconds.
 #[must_use]
 pub fn to_millis(time: Timestamp) -> Option<u64> {
     let seconds = u64::try_from(time.seconds).ok()?;

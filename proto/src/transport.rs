@@ -1,4 +1,4 @@
-//! How a call travels: a function call in one process, a channel across machines. Callers cannot tell.
+//! Transport of calls: function calls within a process, a gRPC channel otherwise.
 
 use std::{
     convert::Infallible,
@@ -31,20 +31,20 @@ use crate::{
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type ResponseFuture = Pin<Box<dyn Future<Output = Result<http::Response<Body>, BoxError>> + Send>>;
 
-/// The engine as a caller holds it: one transport, a client for each service.
+/// A client of the engine: one transport and a client for each service.
 #[derive(Clone)]
 pub struct Engine {
     transport: Transport,
 }
 
 impl Engine {
-    /// Speaks to an engine over `transport`.
+    /// Creates a client over `transport`.
     #[must_use]
     pub const fn new(transport: Transport) -> Self {
         Self { transport }
     }
 
-    /// Returns the engine itself where it stands in this process and takes calls by function.
+    /// Returns the in-process engine, if there is one.
     pub(crate) fn in_process(&self) -> Option<&dyn InProcessEngine> {
         match &self.transport.0 {
             Kind::Local(local) => local.in_process.as_deref(),
@@ -52,43 +52,43 @@ impl Engine {
         }
     }
 
-    /// Returns the client of the merchants' service.
+    /// Returns the client of the merchant service.
     #[must_use]
     pub fn merchants(&self) -> MerchantServiceClient<Transport> {
         MerchantServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service for proofs of accounts.
+    /// Returns the client of the account proof service.
     #[must_use]
     pub fn account_proofs(&self) -> AccountProofServiceClient<Transport> {
         AccountProofServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the API keys' service.
+    /// Returns the client of the API key service.
     #[must_use]
     pub fn api_keys(&self) -> ApiKeyServiceClient<Transport> {
         ApiKeyServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the audit log's service.
+    /// Returns the client of the audit log service.
     #[must_use]
     pub fn audit_log(&self) -> AuditLogServiceClient<Transport> {
         AuditLogServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service that gives whole lists.
+    /// Returns the client of the export service.
     #[must_use]
     pub fn exports(&self) -> ExportServiceClient<Transport> {
         ExportServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the payments' service.
+    /// Returns the client of the payment service.
     #[must_use]
     pub fn payments(&self) -> PaymentServiceClient<Transport> {
         PaymentServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service for unmatched transfers.
+    /// Returns the client of the unmatched transfer service.
     #[must_use]
     pub fn unmatched_transfers(&self) -> UnmatchedTransferServiceClient<Transport> {
         UnmatchedTransferServiceClient::new(self.transport.clone())
@@ -106,38 +106,39 @@ impl Engine {
         ComplianceServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the billing service. Its overview names every merchant in one message: of twenty thousand it
-    /// is larger than the 4 MB that are read of others.
+    /// Returns the client of the billing service. Its overview contains every merchant in one message, which can exceed
+    /// the default limit of 4 MB.
     #[must_use]
     pub fn billing(&self) -> BillingServiceClient<Transport> {
         BillingServiceClient::new(self.transport.clone()).max_decoding_message_size(64 * 1024 * 1024)
     }
 
-    /// Returns the client of the checkout's service.
+    /// Returns the client of the checkout service.
     #[must_use]
     pub fn checkout(&self) -> CheckoutServiceClient<Transport> {
         CheckoutServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the events' service.
+    /// Returns the client of the event service.
     #[must_use]
     pub fn events(&self) -> EventServiceClient<Transport> {
         EventServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the fees' service.
+    /// Returns the client of the fee service.
     #[must_use]
     pub fn fees(&self) -> FeeServiceClient<Transport> {
         FeeServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service for operators. Engines have it at their own ports; in process only the commands of an operator do.
+    /// Returns the client of the maintenance service. It is available on the engine's port and, in process, to operator
+    /// commands.
     #[must_use]
     pub fn maintenance(&self) -> MaintenanceServiceClient<Transport> {
         MaintenanceServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the webhook endpoints' service.
+    /// Returns the client of the webhook service.
     #[must_use]
     pub fn webhook_endpoints(&self) -> WebhookServiceClient<Transport> {
         WebhookServiceClient::new(self.transport.clone())
@@ -149,14 +150,14 @@ impl Engine {
         X402ServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service that tells how the engine is.
+    /// Returns the client of the system service.
     #[must_use]
     pub fn system(&self) -> SystemServiceClient<Transport> {
         SystemServiceClient::new(self.transport.clone())
     }
 }
 
-/// Carries calls to the engine. Cheap to clone.
+/// The transport of calls to the engine. Cheap to clone.
 #[derive(Clone)]
 pub struct Transport(Kind);
 
@@ -167,16 +168,16 @@ enum Kind {
 }
 
 impl Transport {
-    /// Calls services of this process: no sockets, no tasks, the message is encoded and read back in place.
+    /// Calls services of this process without sockets and tasks; messages are encoded and decoded in place.
     #[must_use]
     pub fn local(services: Local) -> Self {
         Self(Kind::Local(Arc::new(services)))
     }
 
-    /// Calls an engine behind a channel, with the bearer token its port asks for.
+    /// Calls a remote engine over a channel, with its access token.
     ///
     /// # Errors
-    /// When the token cannot stand in a header.
+    /// If the token is not a valid header value.
     pub fn remote(channel: Channel, token: Option<&str>) -> Result<Self, http::header::InvalidHeaderValue> {
         let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose()?;
         let authorization = authorization.map(|mut value| {
@@ -244,14 +245,14 @@ impl Local {
         self
     }
 
-    /// Takes the calls that are made most by function instead of by message.
+    /// Sets the engine for calls without serialization.
     #[must_use]
     pub fn in_process(mut self, engine: impl InProcessEngine + 'static) -> Self {
         self.in_process = Some(Box::new(engine));
         self
     }
 
-    // A handful of names: walking them is quicker than hashing one.
+    // With a few services a linear search is faster than hashing.
     fn call(&self, request: http::Request<Body>) -> ResponseFuture {
         let wanted = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/'));
         let found = wanted.and_then(|(name, _)| self.services.iter().find(|(service, _)| *service == name));
@@ -273,7 +274,7 @@ mod tests {
         fee_service_server::{FeeService, FeeServiceServer},
     };
 
-    /// Answers with the length of the bearer token it was shown.
+    /// Responds with the length of the bearer token.
     struct Probe;
 
     #[tonic::async_trait]

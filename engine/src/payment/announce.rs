@@ -1,4 +1,4 @@
-//! What a session announces: a new status, exceptions that it did not have before, and more money of those it has.
+//! Events of a payment: a new status, new exceptions, and further money of existing exceptions.
 
 use sha2::{Digest, Sha256};
 
@@ -9,16 +9,16 @@ use crate::{
     time::Timestamp,
 };
 
-/// What became true: announced to the merchant under one id, for ever.
+/// An event of a payment, announced to the merchant under one stable id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// The event's id; decided by the session and the sequence, so a crash cannot make two of it.
+    /// The event id, derived from the payment and the sequence, so that a crash cannot duplicate the event.
     pub id: EventId,
-    /// The state left.
+    /// The previous state.
     pub from: State,
-    /// The state reached; the same where only an exception is announced.
+    /// The new state; equal to `from` for exception events.
     pub to: State,
-    /// The payment's sequence with this event.
+    /// The payment's sequence number of the event.
     pub sequence: u32,
     /// When.
     pub at: Timestamp,
@@ -30,28 +30,29 @@ impl Event {
     }
 }
 
-/// What an unusual transfer must be of the amount to be announced where others of its kind came before: a tenth.
+/// Minimum size of further money of a known exception to be announced: the inverse of its fraction of the amount, a
+/// tenth.
 const NOTABLE: u128 = 10;
 
-/// Exceptions that a session has from now on, or that more money came for.
+/// New exceptions of a payment, or further money of existing ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExceptionEvent {
     /// The event.
     pub event: Event,
-    /// The exceptions it is about, in their order.
+    /// The exceptions announced, in order.
     pub new: Vec<Exception>,
 }
 
 impl Transition {
-    /// Announces the exceptions that `before` did not have, and those that notable money came for. They rest on money that
-    /// is final: a fork takes none back.
+    /// Announces the exceptions that `before` did not have, and those with notable further money. Only irreversible
+    /// money counts, so that a fork cannot revoke an announcement.
     pub(super) fn announce_exceptions(&mut self, before: &Payment, now: Timestamp) {
         let (was, is) = (before.totals(), self.payment.totals());
         let known = before.final_exceptions(&was);
         let mut new = self.payment.final_exceptions(&is);
         let seen = before.exceptions();
         if new.iter().any(|exception| *exception != Exception::Manual && !seen.contains(exception)) {
-            // What was decided before was not decided about it.
+            // The previous decision did not cover it.
             self.payment.resolution = None;
         }
         let is_reopened = before.resolution.is_some() && self.payment.resolution.is_none();
@@ -61,7 +62,7 @@ impl Transition {
                 return false;
             };
             let [was, is] = [&was, &is].map(|totals| totals.with(disposition).irreversible_units);
-            // Any number of small transfers makes few events: one for each doubling of their sum, once it is notable.
+            // Limits the events of many small transfers: one for each doubling of their sum, once it is notable.
             let has_doubled = || is * NOTABLE >= amount && is.checked_ilog2() > was.checked_ilog2();
             is > was && (is_reopened || (is - was) * NOTABLE >= amount || has_doubled())
         };
@@ -78,7 +79,7 @@ impl Transition {
 }
 
 impl Payment {
-    /// Returns the exceptions that rest on final money.
+    /// Returns the exceptions caused by irreversible money.
     fn final_exceptions(&self, totals: &Totals) -> Vec<Exception> {
         let mut found = self.exceptions();
         found.retain(|exception| match exception.disposition() {
@@ -92,7 +93,8 @@ impl Payment {
 }
 
 impl Exception {
-    /// Returns what the transfers are that it rests on; none where it is about more than transfers of one kind.
+    /// Returns the disposition of the transfers that cause the exception; `None` if it is not caused by transfers of
+    /// one disposition.
     const fn disposition(self) -> Option<Disposition> {
         match self {
             Self::PaidAgain => Some(Disposition::Surplus),
@@ -106,7 +108,8 @@ impl Exception {
     }
 }
 
-/// An event that is announced anew after a restore keeps its id: nothing but the payment and the sequence make it.
+/// Returns the event id, derived from the payment and the sequence only: an event announced again after a restore keeps
+/// its id.
 fn event_id(payment: PaymentId, sequence: u32) -> EventId {
     let hash = Sha256::new().chain_update(payment.bits().to_be_bytes()).chain_update(sequence.to_be_bytes()).finalize();
     let mut random = [0; 10];

@@ -1,7 +1,7 @@
-//! The state machine: which command moves a session where, and what follows.
+//! The payment state machine: commands, transitions and effects.
 //!
-//! Apply, commit, then act: [`Payment::apply`] touches nothing; it returns the next snapshot, the events to announce
-//! and the effects to run once the snapshot is durable.
+//! Apply, commit, then act: [`Payment::apply`] has no side effects; it returns the next snapshot, the events to
+//! announce and the effects to run once the snapshot is durable.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,212 +17,211 @@ use crate::{
     x402::Reason,
 };
 
-/// An order to a session.
+/// A command to a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A customer or merchant asks to cancel. The first irreversible block later than the cutoff decides the request.
+    /// Request cancellation. The first irreversible block after the cutoff decides the request.
     Cancel {
-        /// Who asks.
+        /// Who requests it.
         by: Canceller,
-        /// The ledger's time from one block to the next; the cutoff is some of them ahead.
+        /// The block interval of the ledger; the cutoff is a number of intervals ahead.
         block_interval: Duration,
     },
-    /// The checkout page opened a wallet, or knows a transaction id.
+    /// The checkout page reported an opened wallet or a transaction id.
     ReportWallet,
-    /// Every block up to `irreversible_time` has been read and can no longer change: ends the session that is due, by its
-    /// cutoff or its expiry.
+    /// Decide cancellation and expiry: every block up to `irreversible_time` has been read and is irreversible.
     Expire {
         /// The time of the newest irreversible block whose transfers are all credited.
         irreversible_time: Timestamp,
     },
-    /// A transfer that names this session stands in a block.
+    /// A transfer for this payment was found in a block.
     Credit {
         /// The transfer.
         transfer: Transfer,
-        /// Whether its block can still change.
+        /// The finality of its block.
         finality: Finality,
-        /// How it came to us.
+        /// How it was received.
         route: Route,
-        /// Whether the memo was more than the plain `pos-<id>`.
+        /// Whether the memo differs from the plain `pos-<id>`.
         memo_normalized: bool,
     },
-    /// A fork removed the block that held this transfer.
+    /// A fork removed the block of this transfer.
     Orphan {
         /// The transfer's transaction.
         tx_id: TxId,
-        /// Its operation.
+        /// The index of the operation.
         op_in_tx: u32,
     },
-    /// A verified signed transaction asks to pay this session.
+    /// Claim the payment for a verified signed transaction.
     Claim(Arc<Claim>),
-    /// The claimed transaction reached the finality its claim asked for.
+    /// The claimed transaction reached the finality that its claim requires.
     Settle {
         /// The claimed transaction.
         tx_id: TxId,
-        /// What is known of its place.
+        /// The finality reached.
         evidence: ClaimFinality,
-        /// The block it is in, unless it is only accepted.
+        /// The block, unless it is only accepted by a node.
         block: Option<CreditBlock>,
     },
-    /// The chain refused the claimed transaction for good, before it was ever accepted.
+    /// The chain definitively rejected the claimed transaction before it was accepted.
     Refuse {
         /// The claimed transaction.
         tx_id: TxId,
-        /// What the payer is told, now and whenever it asks again.
+        /// The reason returned to the payer, now and for repeated requests.
         reason: Reason,
-        /// The same for people.
+        /// The message for people.
         message: String,
     },
-    /// The hold ran out and nobody knows what became of the claimed transaction.
+    /// The outcome of the claimed transaction is unknown after the wait for it.
     MarkUnknown {
         /// The claimed transaction.
         tx_id: TxId,
     },
-    /// An irreversible block has passed the claimed transaction's expiration, and no block holds it.
+    /// The claimed transaction expired: an irreversible block is later than its expiration, and no block contains it.
     MarkExpired {
         /// The claimed transaction.
         tx_id: TxId,
-        /// The time of that block.
+        /// The time of the irreversible block.
         irreversible_time: Timestamp,
     },
-    /// A transfer that was kept aside belongs to this session.
+    /// Assign an unmatched transfer to this payment.
     Assign(Assignment),
-    /// The merchant decided what its exceptions come to.
+    /// Resolve the exceptions by a decision of the merchant.
     Resolve(Resolution),
-    /// The merchant deletes what it attached to the session.
+    /// Delete the metadata.
     DeleteMetadata,
-    /// The merchant deletes the note of its decision.
+    /// Delete the note of the resolution.
     DeleteNote,
-    /// An irreversible transfer from the account that was paid names this session as what it pays back.
+    /// Record an irreversible refund transfer from the account that was paid.
     Refund(Transfer),
 }
 
-/// Why a command changed nothing.
+/// The reason why a command was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The session has left `pending`.
+    /// The payment is no longer pending.
     #[error("payment {id} is {state}, not pending")]
     NotPending {
-        /// The session.
+        /// The payment.
         id: PaymentId,
-        /// Where it stands.
+        /// The state.
         state: State,
     },
-    /// Its time is over, though no irreversible block has said so yet.
+    /// The payment has expired, though no irreversible block confirms it yet.
     #[error("payment {id} has expired")]
     Expired {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
-    /// Money for it has been seen.
+    /// A transfer for it was detected.
     #[error("a payment for {id} is already on its way")]
     Detected {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
     /// A signed transaction for it is in flight.
     #[error("transaction {tx_id} for {id} is in flight")]
     InFlight {
-        /// The session.
+        /// The payment.
         id: PaymentId,
         /// The claimed transaction.
         tx_id: TxId,
     },
-    /// Its cancellation was asked for before; nothing is left to do.
+    /// Cancellation was already requested.
     #[error("the cancellation of payment {id} was requested before")]
     AlreadyCancelled {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
-    /// Its cancellation is requested and not decided: nothing new may be paid.
+    /// Cancellation is pending: new transactions are not accepted.
     #[error("payment {id} is being cancelled")]
     Cancelling {
-        /// The session.
+        /// The payment.
         id: PaymentId,
         /// The last block time at which a transfer still counts.
         cutoff: Timestamp,
     },
-    /// No irreversible block is later than its expiry, or its cutoff.
+    /// No irreversible block is later than its expiry or cutoff.
     #[error("payment {id} ends after {ends_at}")]
     NotDue {
-        /// The session.
+        /// The payment.
         id: PaymentId,
         /// The block time that must have passed.
         ends_at: Timestamp,
     },
-    /// No claim on this transaction is open.
+    /// There is no open claim of this transaction.
     #[error("payment {id} has no open claim on {tx_id}")]
     NoSuchClaim {
-        /// The session.
+        /// The payment.
         id: PaymentId,
         /// The transaction.
         tx_id: TxId,
     },
-    /// Nothing new: the same evidence again.
+    /// The command contains no new information.
     #[error("payment {id} knows this already")]
     Unchanged {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
-    /// The transfer goes to an account that is not this session's.
+    /// The recipient of the transfer is not an account of this payment.
     #[error("the transfer does not go to an account of payment {id}")]
     ForeignTransfer {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
-    /// It waits for money as it should: there is nothing to decide.
+    /// There are no exceptions to resolve.
     #[error("payment {id} has nothing to resolve")]
     NothingToResolve {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
-    /// It can still change: what the merchant attached to it may be needed to fulfil it.
+    /// The payment can still change: its metadata may be needed for fulfilment.
     #[error("payment {id} is {state} and can still change")]
     Open {
-        /// The session.
+        /// The payment.
         id: PaymentId,
-        /// Where it stands.
+        /// The state.
         state: State,
     },
-    /// The session keeps as many refunds as it can.
+    /// The payment has the maximum number of refunds.
     #[error("payment {id} keeps {MAX_REFUNDS} refunds already")]
     TooManyRefunds {
-        /// The session.
+        /// The payment.
         id: PaymentId,
     },
 }
 
-/// What should happen once the snapshot is durable.
+/// An effect to run once the snapshot is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Hand the claimed transaction to the network.
+    /// Broadcast the claimed transaction.
     Broadcast(TxId),
-    /// Tell the merchant.
+    /// Notify the merchant.
     Notify(EventId),
 }
 
-/// A step of a session.
+/// A transition of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
-    /// The session after the step.
+    /// The payment after the transition.
     pub payment: Payment,
-    /// The new status to announce; at most one state is reached by one command.
+    /// The status event; a command causes at most one state change.
     pub event: Option<Event>,
-    /// The new exceptions to announce, after the status.
+    /// The exception event, announced after the status event.
     pub exception: Option<ExceptionEvent>,
-    /// What to do after the commit, in order.
+    /// Effects to run after the commit, in order.
     pub effects: Vec<Effect>,
-    /// Transfers of the session that are new or changed: rows to store with the snapshot. The memo of a changed one may
-    /// be cut.
+    /// New and changed transfers, to be stored as rows with the snapshot. The memo of a changed transfer may be
+    /// truncated.
     pub rows: Vec<Credit>,
 }
 
 impl Payment {
-    /// Applies a command at `now` (the later of the wall clock and the head block's time). The snapshot must list the
-    /// transfers that [`Payment::required_rows`] names, if the session has them.
+    /// Applies a command at `now` (the later of the wall clock and the head block's time). The transfers of
+    /// [`Payment::required_rows`] must be loaded if the payment has them.
     ///
     /// # Errors
-    /// A [`Rejection`] where the command changes nothing.
+    /// A [`Rejection`] if the command changes nothing.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         let mut step = self.step(command, now)?;
         step.announce_exceptions(self, now);
@@ -284,14 +283,15 @@ impl Payment {
         let block = CreditBlock { position: transfer.position, time: transfer.block_time };
         let is_it = |c: &Credit| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.position.op_in_tx;
         let known = self.transfers.iter().position(is_it).filter(|_| !mutant!("transfers-not-deduped"));
-        // A refusal is far more frequent than a step, and costs no snapshot.
+        // Checked before cloning the snapshot: most repeated sightings are rejected.
         let refusal = match known.map(|at| &self.transfers[at]) {
-            // Irreversible is the last word; a reversible sighting again changes something only if the block did.
+            // Irreversible is final; another reversible sighting matters only if the block changed.
             Some(known) if known.finality == Finality::Irreversible => Some(Rejection::Unchanged { id: self.id }),
             Some(known) if known.finality == finality && known.block == Some(block) => {
                 Some(Rejection::Unchanged { id: self.id })
             }
-            // Completed on a node's word alone: its block is noted when it is final. One that a fork took is noted at once.
+            // Completed when a node accepted it: the block is recorded when it is irreversible. After a fork it is
+            // recorded at once.
             Some(known) if known.finality == finality && known.block.is_none() && self.state.is_terminal() => {
                 Some(Rejection::Unchanged { id: self.id })
             }
@@ -306,7 +306,7 @@ impl Payment {
         if finality == Finality::Irreversible && is_unusual(disposition) {
             let decided = |c: &Credit| c.seq <= self.decided_transfers && is_unusual(c.disposition);
             if !known.is_some_and(|at| decided(&self.transfers[at])) {
-                // What was decided before it came was not decided about it.
+                // The previous decision did not cover it.
                 next.resolution = None;
             }
         }
@@ -315,7 +315,7 @@ impl Payment {
                 let known = &mut next.transfers[at];
                 known.finality = finality;
                 known.block = Some(block);
-                // Another block may be on the other side of the deadline.
+                // The block after a fork may be on the other side of the deadline.
                 known.disposition = disposition;
             }
             None => {
@@ -357,7 +357,7 @@ impl Payment {
         self.paid_units() >= self.amount.units
     }
 
-    /// Decides what a transfer does for this session. The order of the rules is their precedence.
+    /// Returns the disposition of a transfer. The order of the rules is their precedence.
     fn judge(&self, transfer: &Transfer) -> Result<Disposition, Rejection> {
         let to_fee_account = matches!(&self.quote.fee_mode, FeeMode::Split { account } if *account == transfer.to);
         if transfer.to != self.pay_to && !to_fee_account {
@@ -372,14 +372,14 @@ impl Payment {
         if to_fee_account {
             return Ok(Disposition::Fee);
         }
-        // What completed the session stays counted, wherever a fork moves it.
+        // The transfer that completed the payment stays counted, whatever block a fork moves it to.
         let completed_it = self.paid_by == Some(transfer.tx_id);
         Ok(match self.state {
             State::Completed if !completed_it => Disposition::Surplus,
             State::Failed => Disposition::AfterFailure,
             State::UserCancelled => Disposition::AfterCancel,
             State::SystemCancelled => Disposition::Late,
-            // A claim was taken in time; when its transaction lands is the chain's affair.
+            // A claim was made in time; the block time of its transaction does not matter.
             _ if transfer.block_time > self.deadline()
                 && !mutant!("late-money-counts")
                 && !completed_it
@@ -387,7 +387,7 @@ impl Payment {
             {
                 Disposition::Late
             }
-            // Judged again when the block is final, and when the request is decided.
+            // Evaluated again when the block is irreversible and when the request is decided.
             _ if self.pending_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
                 && !mutant!("money-after-cutoff-counts") =>
             {
@@ -421,8 +421,8 @@ impl Payment {
         if let Some(request) = self.pending_cancellation().filter(|_| !mutant!("claim-while-cancelling")) {
             return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
         }
-        // A whole payment waits in a reversible block: a second one would only have to be sent back. A transfer that the
-        // scanner found first is a wallet's: whoever shows it now may have read it off the chain.
+        // The full amount is already in a reversible block: a second payment would have to be refunded. A transfer that
+        // the scanner found first is a wallet payment: the caller may have copied it from the chain.
         let is_seen = self.transfers.iter().any(|credit| credit.tx_id == claim.tx_id);
         if self.seen_units() >= self.amount.units || is_seen {
             return Err(Rejection::Detected { id });
@@ -482,7 +482,7 @@ impl Payment {
 
     fn refuse(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
         self.open_claim(tx_id)?;
-        // Once the outcome was unknown, a node's word is not enough: only an irreversible block ends it.
+        // After an unknown outcome a node's rejection is not sufficient: only an irreversible block decides.
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id: self.id, state: self.state });
         }
@@ -524,8 +524,7 @@ impl Payment {
         self.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
     }
 
-    /// Returns whether every transfer of the claimed transaction stands in a block, where that is all the claim asks
-    /// for.
+    /// Returns whether every transfer of the claimed transaction is in a block and the claim requires no more.
     fn claim_is_satisfied(&self, tx_id: TxId) -> bool {
         self.claim.as_ref().is_some_and(|claim| {
             claim.tx_id == tx_id
@@ -541,7 +540,7 @@ impl Payment {
         })
     }
 
-    /// Lets go of the claim once every transfer of it is irreversible: nothing can be undone any more.
+    /// Drops the claim once all of its transfers are irreversible.
     fn drop_decided_claim(&mut self) {
         let decided = self.claim.as_ref().is_some_and(|claim| {
             claim.transfers.iter().all(|transfer| {
@@ -568,12 +567,12 @@ impl Payment {
         Self { version: self.version + 1, updated_at: now, ..self.clone() }
     }
 
-    /// Ends a step that reaches no new state.
+    /// Returns a transition without a state change.
     pub(super) fn in_same_state(self) -> Transition {
         Transition { payment: self, event: None, exception: None, effects: Vec::new(), rows: Vec::new() }
     }
 
-    /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
+    /// Returns a transition to a new state with its event.
     pub(super) fn in_state(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;

@@ -1,8 +1,8 @@
-//! Cancelling a session: the request is durable at once, and block time decides it, as block time decides expiry.
+//! Cancellation: the request is durable at once, and block time decides it, as it decides expiry.
 //!
-//! A transfer that is on its way when somebody cancels is in a block within seconds. The request therefore sets a
-//! cutoff a few blocks ahead. Transfers in blocks up to the cutoff count; the first irreversible block later than the
-//! cutoff decides what becomes of the request.
+//! A transfer in flight when the cancellation is requested is in a block within seconds. The request therefore sets a
+//! cutoff a few blocks ahead. Transfers in blocks up to the cutoff count; the first irreversible block after the cutoff
+//! decides the request.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::{mutant, time::Timestamp};
 
 /// Block intervals from the request to its cutoff.
 const MARGIN_BLOCKS: u32 = 5;
-/// The same where the customer may be signing: the page reported an opened wallet or a transaction id.
+/// The same if the customer may be signing: the page reported an opened wallet or a transaction id.
 const MARGIN_BLOCKS_WITH_WALLET: u32 = 20;
 
-/// Who cancelled a session.
+/// Who requested a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Canceller {
-    /// The one who was to pay.
+    /// The payer.
     Customer,
-    /// The one who was to be paid.
+    /// The payee.
     Merchant,
 }
 
@@ -34,33 +34,33 @@ impl Canceller {
     }
 }
 
-/// A request to cancel a session. A session has at most one, and the first canceller is the one that is kept.
+/// A cancellation request. A payment has at most one; the first is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancellation {
-    /// Who asked for it.
+    /// Who requested it.
     pub by: Canceller,
     /// When.
     pub requested_at: Timestamp,
     /// The last block time at which a transfer still counts.
     pub cutoff: Timestamp,
-    /// When it was dropped because money counted; none while it is undecided or in force.
+    /// When it was dropped because money counted; `None` while it is pending or in effect.
     pub dropped_at: Option<Timestamp>,
 }
 
 impl Payment {
-    /// Returns the request to cancel that is undecided or in force; none once it was dropped.
+    /// Returns the cancellation request that is pending or in effect; `None` once it was dropped.
     #[must_use]
     pub fn active_cancellation(&self) -> Option<&Cancellation> {
         self.cancellation.as_ref().filter(|request| request.dropped_at.is_none())
     }
 
-    /// Returns the request to cancel that waits for the block that decides it.
+    /// Returns the cancellation request that is not decided yet.
     #[must_use]
     pub fn pending_cancellation(&self) -> Option<&Cancellation> {
         self.active_cancellation().filter(|_| self.state == State::Pending)
     }
 
-    /// Returns the time that an irreversible block must have passed to end the session.
+    /// Returns the block time after which an irreversible block ends the payment.
     #[must_use]
     pub fn due_at(&self) -> Timestamp {
         self.pending_cancellation().map_or_else(|| self.deadline(), |request| request.cutoff)
@@ -118,7 +118,8 @@ impl Payment {
         Ok(Self { wallet_opened_at: Some(now), ..self.next(now) }.in_same_state())
     }
 
-    /// Decides the request to cancel: every transfer up to `irreversible_time`, which is later than its cutoff, is stored.
+    /// Decides the cancellation request. Every transfer up to `irreversible_time`, which is later than the cutoff, is
+    /// stored.
     pub(super) fn decide_cancellation(
         &self,
         irreversible_time: Timestamp,
@@ -126,7 +127,8 @@ impl Payment {
     ) -> Result<Transition, Rejection> {
         let mut next = self.next(now);
         if self.irreversible_counted_units() == 0 || mutant!("cancel-decided-despite-money") {
-            // Whatever comes to be final from here on has missed the cutoff, and has missed the deadline no more than that.
+            // Transfers that become irreversible from now on have missed the cutoff, whether or not they also missed
+            // the deadline.
             for credit in &mut next.transfers {
                 let is_open = credit.disposition == Disposition::Counted && credit.finality != Finality::Irreversible;
                 if is_open || credit.disposition == Disposition::Late {
@@ -136,7 +138,8 @@ impl Payment {
             return Ok(next.in_state(self, State::UserCancelled, now));
         }
         next.drop_cancellation(now);
-        // The session goes on as if nobody had asked: what missed only the cutoff counts, in the order of the chain.
+        // The payment continues as if no request had been made: transfers that missed only the cutoff count, in chain
+        // order.
         let mut paid_by = None;
         for at in next.after_cutoff() {
             next.transfers[at].disposition =
@@ -152,7 +155,7 @@ impl Payment {
         })
     }
 
-    /// Ends the request of a session that was paid in time: what came after the cutoff is surplus.
+    /// Drops the request of a payment that was paid in time: transfers after the cutoff are surplus.
     pub(super) fn drop_cancellation_when_paid(&mut self, now: Timestamp) {
         if self.active_cancellation().is_none() {
             return;
@@ -172,7 +175,7 @@ impl Payment {
         }
     }
 
-    /// Returns the transfers that missed the cutoff, in the order of the chain.
+    /// Returns the indexes of the transfers that missed the cutoff, in chain order.
     fn after_cutoff(&self) -> Vec<usize> {
         let missed = |at: &usize| self.transfers[*at].disposition == Disposition::AfterCancel;
         let mut found: Vec<_> = (0..self.transfers.len()).filter(missed).collect();
@@ -180,7 +183,7 @@ impl Payment {
         found
     }
 
-    /// Returns the money for the merchant that counts and is final, smallest units.
+    /// Returns the irreversible money that counts, without fees, smallest units.
     fn irreversible_counted_units(&self) -> u64 {
         let counted = self.totals().with(Disposition::Counted).irreversible_units;
         u64::try_from(counted).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! A payment session: its states, what is kept of it, and how it opens.
+//! Payment sessions: states, stored snapshot and creation.
 
 mod announce;
 mod apply;
@@ -31,16 +31,16 @@ use crate::{
     x402::PayerProof,
 };
 
-/// Where a session stands. The last four never change again.
+/// The state of a payment. The last four are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Waiting for money.
+    /// Waiting for payment.
     Pending,
-    /// A signed transaction was handed to the network and its outcome is not known yet.
+    /// A signed transaction was broadcast and its outcome is not known yet.
     Processing,
     /// Paid.
     Completed,
-    /// The one transaction that was to pay it did not happen.
+    /// The claimed transaction expired without being included in a block.
     Failed,
     /// The customer or the merchant cancelled it.
     UserCancelled,
@@ -85,55 +85,56 @@ impl std::fmt::Display for State {
     }
 }
 
-/// A payment session as it is stored: one snapshot holds everything that is known of it.
+/// The stored snapshot of a payment session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
-    /// Its id; public, for it stands in the memo.
+    /// The id; public, because it is part of the memo.
     pub id: PaymentId,
-    /// Whose it is.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// How often it was written; what a writer must have read to replace it.
+    /// The version, incremented by every write; used for optimistic concurrency control.
     pub version: u64,
-    /// Where it stands.
+    /// The state.
     pub state: State,
-    /// Where it stood before.
+    /// The previous state.
     pub previous_state: Option<State>,
-    /// Counts its announced states; creation is 1. Receivers drop what is older than what they have.
+    /// The sequence number of its last event; 1 at creation. Receivers ignore events with a lower sequence than the
+    /// last received.
     pub sequence: u32,
-    /// The secret half of its checkout address.
+    /// The secret token of its checkout URL.
     pub slug: SlugToken,
-    /// What is asked for.
+    /// The requested amount.
     pub amount: Money,
     /// Fee and price, fixed at creation.
     pub quote: Quote,
-    /// Where the money goes, fixed at creation: a later change of the merchant's account orphans nobody.
+    /// The receiving account, fixed at creation, so that a later change of the merchant's account does not affect it.
     pub pay_to: AccountName,
-    /// What the customer reads.
+    /// The description shown to the customer.
     pub description: String,
-    /// What the merchant attached.
+    /// The merchant's metadata.
     pub metadata: Metadata,
-    /// Where the customer goes after paying.
+    /// The URL for the customer after payment.
     pub redirect_url: Option<String>,
-    /// Where the customer goes after cancelling.
+    /// The URL for the customer after cancellation.
     pub cancel_url: Option<String>,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// The last block time that is on time.
+    /// The last block time that counts as in time, before the grace period.
     pub expires_at: Timestamp,
-    /// How much later than `expires_at` a block may still be.
+    /// The grace period after `expires_at`.
     pub grace: Duration,
     /// When it completed.
     pub completed_at: Option<Timestamp>,
-    /// Whether it is real money: false on a development ledger.
+    /// Whether it uses real money; false on a development ledger.
     pub livemode: bool,
-    /// The transfers it lists, in the order we learnt of them: those of a claim, those that completed it and the newest
-    /// others, at most [`LISTED_TRANSFERS_MAX`] together. Their memos are cut to what is shown.
+    /// The listed transfers in order of detection: those of a claim, those that completed the payment and the newest
+    /// others, at most [`LISTED_TRANSFERS_MAX`]. Their memos are truncated for display.
     pub transfers: Vec<Credit>,
-    /// What the transfers come to that it has and does not list; none where it lists all.
+    /// Totals of the transfers that are not listed; `None` if all are listed.
     pub unlisted: Option<Box<Totals>>,
-    /// The signed transaction it has been claimed for, until the chain has decided its fate for good.
+    /// The claim of a signed transaction, until its outcome is final.
     pub claim: Option<Arc<Claim>>,
     /// The transaction that completed it.
     pub paid_by: Option<TxId>,
@@ -141,30 +142,30 @@ pub struct Payment {
     pub cancellation: Option<Cancellation>,
     /// When its checkout page reported an opened wallet or a transaction id for the first time.
     pub wallet_opened_at: Option<Timestamp>,
-    /// Whether the transaction that completed it has vanished from the chain since.
+    /// Whether the transaction that completed it was removed from the chain.
     pub is_reversed: bool,
-    /// What the merchant decided about its exceptions.
+    /// The merchant's decision about the exceptions.
     pub resolution: Option<Resolution>,
-    /// How many transfers it had when its exceptions were last decided about.
+    /// The number of transfers at the last decision.
     pub decided_transfers: u64,
-    /// What the merchant accepted as it came; it stays accepted when something new has to be decided about.
+    /// The scope of the last acceptance; it remains in effect when new exceptions arise.
     pub accepted: Option<Acceptance>,
-    /// What was sent back to its payers, in the order we learnt of it.
+    /// Refunds in order of detection.
     pub refunds: Vec<Refund>,
-    /// Whether it collects a merchant's fees for the operator: such a session is no sale.
+    /// Whether it pays an invoice of the operator; such a payment is not a sale.
     pub is_invoice: bool,
 }
 
-/// What was fixed at creation about fee and price.
+/// Fee and price, fixed at creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quote {
     /// The service's fee, smallest units of the payment's currency.
     pub fee_units: u64,
-    /// How the fee is taken.
+    /// How the fee is collected.
     pub fee_mode: FeeMode,
-    /// The amount's worth in US cents.
+    /// The value of the amount, US cents.
     pub usd_cents: u64,
-    /// The prices `usd_cents` was made with, and when they were read; none for HBD at its peg.
+    /// The prices used for `usd_cents`; `None` for HBD at its peg.
     pub rate: Option<Rate>,
 }
 
@@ -173,13 +174,13 @@ pub struct Quote {
 pub struct Rate {
     /// The witnesses' price of HIVE.
     pub price: HivePrice,
-    /// The price of HBD on the internal market, where there is one; without it HBD counts as one dollar.
+    /// The price of HBD on the internal market, if known; otherwise HBD counts as one US dollar.
     pub hbd: Option<HbdPrice>,
     /// When they were read from the ledger.
     pub at: Timestamp,
 }
 
-/// How the service's fee is taken.
+/// How the service's fee is collected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeeMode {
     /// Billed monthly; a payment is one transfer (F1).
@@ -191,35 +192,35 @@ pub enum FeeMode {
     },
 }
 
-/// How sure a transfer is.
+/// The finality of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finality {
-    /// It was seen in a block that a fork has since removed.
+    /// A fork removed its block.
     Orphaned,
-    /// It is in a block that can still change, or accepted by a node and on its way into one.
+    /// In a reversible block, or accepted by a node.
     Reversible,
-    /// It is in a block that cannot change.
+    /// In an irreversible block.
     Irreversible,
 }
 
-/// What a transfer does for the session it names.
+/// The disposition of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
-    /// It counts toward the amount.
+    /// Counts toward the amount.
     Counted,
-    /// It came when the session was already paid.
+    /// Received after the payment had completed.
     Surplus,
-    /// Its block is later than the session's expiry.
+    /// The block is later than the deadline.
     Late,
-    /// Its block is later than the cutoff of a request to cancel.
+    /// The block is later than the cutoff of a cancellation request.
     AfterCancel,
-    /// It came after the session failed.
+    /// Received after the payment had failed.
     AfterFailure,
-    /// It is in the other currency.
+    /// In the other currency.
     WrongCurrency,
-    /// The merchant paid itself.
+    /// Sent by the receiving account itself.
     SelfTransfer,
-    /// It is the fee's own transfer to the fee account.
+    /// The transfer of the fee to the fee account.
     Fee,
 }
 
@@ -236,7 +237,7 @@ impl Disposition {
         Self::Fee,
     ];
 
-    /// Returns its word.
+    /// Returns the wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -252,77 +253,77 @@ impl Disposition {
     }
 }
 
-/// How a transfer came to us.
+/// How a transfer was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// The payer's wallet sent it; the scanner found it.
+    /// Sent by the payer's wallet and found by the scanner.
     Wallet,
-    /// An agent handed it to us signed.
+    /// Submitted by an agent as a signed transaction.
     X402,
-    /// The merchant assigned it by hand.
+    /// Assigned manually by the merchant.
     Manual,
 }
 
-/// A transfer attached to a session.
+/// A transfer credited to a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
-    /// Its place in the order we learnt of the payment's transfers, from 1.
+    /// The sequence number among the payment's transfers in order of detection, from 1.
     pub seq: u64,
-    /// The transaction that holds it.
+    /// The transaction that contains it.
     pub tx_id: TxId,
     /// The operation's index in its transaction.
     pub op_in_tx: u32,
-    /// The block it was last seen in; none while it is only accepted by a node.
+    /// The block it was last seen in; `None` while it is only accepted by a node.
     pub block: Option<CreditBlock>,
-    /// Who paid.
+    /// The sender.
     pub from: AccountName,
-    /// Who received.
+    /// The recipient.
     pub to: AccountName,
-    /// How much.
+    /// The amount.
     pub money: Money,
-    /// The memo, as the chain keeps it.
+    /// The memo as stored on the chain.
     pub memo: String,
-    /// How sure it is.
+    /// The finality.
     pub finality: Finality,
-    /// What it does for the session.
+    /// The disposition.
     pub disposition: Disposition,
-    /// How it came.
+    /// How it was received.
     pub route: Route,
-    /// Whether the memo was more than the plain `pos-<id>`.
+    /// Whether the memo differs from the plain `pos-<id>`.
     pub memo_normalized: bool,
 }
 
 /// The block of a credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditBlock {
-    /// Where in the chain.
+    /// The position on the chain.
     pub position: ChainPosition,
-    /// The block's time.
+    /// The block time.
     pub time: Timestamp,
 }
 
-/// A signed transaction that one session, and no other, may be paid by. It is durable before it is broadcast.
+/// The claim of a signed transaction for one payment. It is durable before the transaction is broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The id under the packing its signatures verify for; the true replay key.
+    /// The transaction id for the serialization that its signatures verify for; the replay protection key.
     pub tx_id: TxId,
     /// The payer's nonce, unique among the claims of one payee.
     pub nonce: String,
-    /// The payer's own name for the payment, unique among the claims of one payee.
+    /// The payer's `payment-identifier`, unique among the claims of one payee.
     pub identifier: Option<String>,
-    /// What its payer is recognized by when it shows the payment again.
+    /// Recognizes the payer when it presents the payment again.
     pub proof: PayerProof,
-    /// Who signed.
+    /// The payer.
     pub payer: AccountName,
-    /// The transfers it holds, as verified.
+    /// The verified transfers.
     pub transfers: Vec<ClaimedTransfer>,
     /// The signed transaction as JSON, ready to be broadcast again.
     pub signed_json: String,
-    /// The chain takes it until then.
+    /// The expiration of the transaction.
     pub expiration: Timestamp,
     /// When it was claimed.
     pub claimed_at: Timestamp,
-    /// What completes the session.
+    /// The finality that completes the payment.
     pub finality: ClaimFinality,
 }
 
@@ -331,46 +332,46 @@ pub struct Claim {
 pub struct ClaimedTransfer {
     /// The operation's index in the transaction.
     pub op_in_tx: u32,
-    /// Who receives.
+    /// The recipient.
     pub to: AccountName,
-    /// How much.
+    /// The amount.
     pub money: Money,
     /// The memo.
     pub memo: String,
 }
 
-/// The evidence an x402 payment completes on.
+/// The finality that completes an x402 payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimFinality {
-    /// A node took the transaction.
+    /// Accepted by a node.
     Accepted,
-    /// It is in a block.
+    /// In a block.
     InBlock,
-    /// It is in a block that cannot change.
+    /// In an irreversible block.
     Irreversible,
 }
 
-/// What a merchant asks for, checked.
+/// A validated payment request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// How much.
+    /// The amount.
     pub amount: Money,
-    /// What for.
+    /// The description.
     pub description: String,
-    /// Anything the merchant wants back.
+    /// The metadata.
     pub metadata: Metadata,
-    /// Where to after paying.
+    /// The URL for the customer after payment.
     pub redirect_url: Option<String>,
-    /// Where to after cancelling.
+    /// The URL for the customer after cancellation.
     pub cancel_url: Option<String>,
-    /// How long the session lives; none for the service's default.
+    /// The lifetime; `None` for the default.
     pub lifetime: Option<Duration>,
 }
 
-/// What a merchant asks for, unchecked.
+/// An unvalidated payment request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawDraft {
-    /// Smallest units.
+    /// The amount, smallest units.
     pub amount_units: u64,
     /// The currency.
     pub currency: Currency,
@@ -423,37 +424,37 @@ impl Draft {
     }
 }
 
-/// What the service adds to a draft.
+/// The terms that the service adds to a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// Whose session it will be.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// Where the money goes.
+    /// The receiving account.
     pub pay_to: AccountName,
-    /// The fee.
+    /// The fee percentage.
     pub fee_percent: FeePercent,
-    /// How the fee is taken.
+    /// How the fee is collected.
     pub fee_mode: FeeMode,
-    /// The newest price of HIVE.
+    /// The current prices.
     pub rate: Option<Rate>,
-    /// How long a session lives where the draft does not say.
+    /// The default lifetime.
     pub default_lifetime: Duration,
-    /// How much later than the expiry a block may still be.
+    /// The grace period after the expiry.
     pub grace: Duration,
-    /// Whether it is real money.
+    /// Whether it uses real money.
     pub livemode: bool,
 }
 
-/// A HIVE session needs a price in dollars, and none was ever read.
+/// A payment in HIVE requires a price, and none is known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no price of HIVE is known yet")]
 pub struct NoRate;
 
 impl Payment {
-    /// Opens a session.
+    /// Opens a payment session.
     ///
     /// # Errors
-    /// [`NoRate`] for a HIVE amount before any price was read.
+    /// [`NoRate`] for an amount in HIVE before a price was read.
     pub fn open(draft: Draft, terms: Terms, id: PaymentId, slug: SlugToken, now: Timestamp) -> Result<Self, NoRate> {
         let amount = draft.amount;
         let rate = match amount.currency {
@@ -466,7 +467,7 @@ impl Payment {
             FeeMode::Split { account } if fee_units > 0 && fee_units < amount.units && account != terms.pay_to => {
                 FeeMode::Split { account }
             }
-            // Nothing to split: one transfer says it all.
+            // There is nothing to split.
             _ => FeeMode::Invoice,
         };
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Money that went astray: put in its place by hand, settled by a decision, sent back.
+//! Resolution of exceptions: assignment of unmatched transfers, decisions of the merchant, and refunds.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,34 @@ use crate::{
     time::Timestamp,
 };
 
-/// Refunds one session keeps.
+/// Maximum number of refunds stored per payment.
 pub(super) const MAX_REFUNDS: usize = 500;
-/// Characters of a note.
+/// Maximum characters of a note.
 pub const NOTE_MAX_CHARS: usize = 500;
 
-/// What the merchant decided about an exception. It changes no state.
+/// A merchant's decision about the exceptions of a payment. It does not change the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The decision.
     pub kind: ResolutionKind,
-    /// Who decided: the id of the API key.
+    /// The id of the API key that made the decision.
     pub by: String,
     /// When.
     pub at: Timestamp,
-    /// Why, in the merchant's words.
+    /// The merchant's note.
     pub note: String,
-    /// The transaction that belongs to the decision, such as a refund.
+    /// The related transaction, such as a refund.
     pub tx_id: Option<TxId>,
 }
 
-/// What can be decided about an exception.
+/// The kind of decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResolutionKind {
-    /// The money is taken as it came; nothing is owed back.
+    /// The money is accepted as received; no refund is due.
     Accepted,
-    /// The money was sent back.
+    /// The money was refunded.
     Refunded,
-    /// Nothing is done about it.
+    /// No action is taken.
     Ignored,
 }
 
@@ -59,18 +59,18 @@ impl ResolutionKind {
     }
 }
 
-/// How far a decision to accept money reaches.
+/// The scope of a decision to accept money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acceptance {
-    /// The transfers the payment had: nothing of them is owed.
+    /// The number of transfers covered: no refund is due for them.
     pub transfers: u64,
-    /// The refunds it had: they were for what was owed before.
+    /// The number of refunds before the decision: they do not reduce later refunds due.
     pub refunds: u64,
-    /// Whether the payment had ended: only then what counted could be owed, and be accepted.
+    /// Whether the payment was in a final state: only then the decision covers counted transfers.
     pub had_ended: bool,
 }
 
-/// A transfer back to a payer, as the chain holds it.
+/// A refund transfer on the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refund {
     /// The transaction.
@@ -85,38 +85,38 @@ pub struct Refund {
     pub at: Timestamp,
 }
 
-/// A transfer that was kept aside and is put to the session it belongs to.
+/// The assignment of an unmatched transfer to a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The transfer; its block cannot change any more.
+    /// The irreversible transfer.
     pub transfer: Transfer,
-    /// [`Route::Manual`] where a person decided, [`Route::Wallet`] where its memo names the session.
+    /// [`Route::Manual`] if a person decided, [`Route::Wallet`] if its memo names the payment.
     pub route: Route,
     /// Whether the memo was more than the plain `pos-<id>`.
     pub memo_normalized: bool,
-    /// Who decided.
+    /// Who assigned it.
     pub by: String,
 }
 
-/// Money a merchant has and should not keep.
+/// A refund due to a payer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefundDue {
-    /// Who paid it.
+    /// The payer.
     pub to: AccountName,
-    /// How much of it.
+    /// The amount due.
     pub money: Money,
 }
 
-/// A refund that waits for the merchant's signature.
+/// A prepared refund, to be signed by the merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefundPlan {
-    /// The account that was paid.
+    /// The sender: the account that was paid.
     pub from: AccountName,
-    /// Who gets it.
+    /// The recipient.
     pub to: AccountName,
     /// How much.
     pub money: Money,
-    /// The memo by which the chain's reader finds the session.
+    /// The memo that identifies the payment.
     pub memo: String,
 }
 
@@ -127,7 +127,7 @@ impl RefundPlan {
         hive::uri::transfer(Some(&self.from), &self.to, self.money, &self.memo)
     }
 
-    /// Returns the `hive://` address that opens a wallet with the operation filled in.
+    /// Returns the `hive://` URI of the operation for a wallet.
     #[must_use]
     pub fn uri(&self) -> String {
         hive::uri::sign_op(&self.operation(), &hive::uri::Params::default())
@@ -144,14 +144,14 @@ impl Payment {
             kind if kind == ResolutionKind::Accepted || mutant!("every-decision-accepts") => {
                 Some(Acceptance { transfers, refunds: self.refunds.len() as u64, had_ended: self.state.is_terminal() })
             }
-            // Who decides otherwise about the same takes the acceptance back.
+            // Another decision about the same transfers revokes the acceptance.
             _ => self.accepted.filter(|accepted| accepted.transfers < transfers),
         };
         let resolution = Some(resolution.clone());
         Ok(Self { resolution, decided_transfers: transfers, accepted, ..self.next(now) }.in_same_state())
     }
 
-    /// Deletes the metadata. Amounts, states and transactions stay: they are the books.
+    /// Deletes the metadata. Amounts, states and transactions are kept for accounting.
     pub(super) fn delete_metadata(&self, now: Timestamp) -> Result<Transition, Rejection> {
         let id = self.id;
         if !self.state.is_terminal() {
@@ -163,7 +163,7 @@ impl Payment {
         Ok(Self { metadata: Metadata::new(), ..self.next(now) }.in_same_state())
     }
 
-    /// Deletes the note of the decision about its exceptions; the decision stays.
+    /// Deletes the note of the resolution; the decision is kept.
     pub(super) fn delete_note(&self, now: Timestamp) -> Result<Transition, Rejection> {
         match &self.resolution {
             Some(resolution) if !resolution.note.is_empty() => {
@@ -174,7 +174,7 @@ impl Payment {
         }
     }
 
-    /// Returns whether a transfer that names this session in a refund's memo is kept as one.
+    /// Returns whether a transfer with a refund memo for this payment is recorded as a refund.
     #[must_use]
     pub fn accepts_refund(&self, transfer: &Transfer) -> bool {
         (transfer.from == self.pay_to || mutant!("anybody-refunds"))
@@ -183,7 +183,7 @@ impl Payment {
     }
 
     pub(super) fn add_refund(&self, transfer: &Transfer, now: Timestamp) -> Result<Transition, Rejection> {
-        // Only the account that was paid can pay back; to itself is nowhere.
+        // Only the account that was paid can refund, and not to itself.
         if (transfer.from != self.pay_to && !mutant!("anybody-refunds")) || transfer.to == self.pay_to {
             return Err(Rejection::ForeignTransfer { id: self.id });
         }
@@ -205,15 +205,15 @@ impl Payment {
         Ok(next.in_same_state())
     }
 
-    /// Returns what was sent back, smallest units of the payment's currency.
+    /// Returns the total of refunds in the payment's currency, smallest units.
     #[must_use]
     pub fn refunded_units(&self) -> u64 {
         let own = self.refunds.iter().filter(|refund| refund.money.currency == self.amount.currency);
         own.fold(0, |sum, refund| sum.saturating_add(refund.money.units))
     }
 
-    /// Returns what is owed back, by payer and currency, where the snapshot lists every transfer; see [`RefundCalculator`] for any
-    /// payment.
+    /// Returns the refunds due by payer and currency, if the snapshot lists every transfer; see [`RefundCalculator`]
+    /// for the general case.
     #[must_use]
     pub fn refunds_due(&self) -> Vec<RefundDue> {
         let mut refunds = RefundCalculator::of(self);
@@ -221,10 +221,10 @@ impl Payment {
         refunds.finish(self)
     }
 
-    /// Fills in a refund: what is asked for, and for the rest the largest sum that is owed back.
+    /// Prepares a refund: the requested values, completed with the largest refund due.
     ///
     /// # Errors
-    /// The field that must be said because nothing tells it, or that cannot be.
+    /// The field that is required or invalid.
     pub fn refund_plan(
         &self,
         owed: &[RefundDue],
@@ -235,7 +235,7 @@ impl Payment {
             to.as_ref().is_none_or(|to| line.to == *to)
                 && money.is_none_or(|money| line.money.currency == money.currency)
         };
-        // Dust of third parties is owed, too: the largest sum is the likeliest to be meant.
+        // Refunds may also be due to third parties that sent dust: prefer the largest.
         let size = |line: &&RefundDue| (line.money.currency == self.amount.currency, line.money.units);
         let line = owed.iter().rev().filter(fits).max_by_key(size);
         let last_payer = || self.transfers.iter().rev().map(|credit| credit.from).find(|p| *p != self.pay_to);
@@ -253,21 +253,22 @@ impl Payment {
     }
 }
 
-/// Adds up what is owed back for a payment: money that is final, was not asked for or bought nothing, and was neither
-/// accepted nor sent back. Nothing in its currency is owed for a completed payment before its price is final; after a
-/// reversal the price never will be.
+/// Calculates the refunds due for a payment: irreversible money that does not count toward the amount, or counts for a
+/// payment that did not complete, minus acceptances and refunds. For a completed payment, no refund in its currency is
+/// due before the counted money is irreversible, except after a reversal.
 #[derive(Debug)]
 pub struct RefundCalculator {
     by_payer: BTreeMap<(AccountName, Currency), u64>,
-    /// What counted and is owed all the same: where it bought nothing, and from the end where it was too much.
+    /// Counted money to refund: all of it if the payment did not complete, otherwise the overpayment, from the newest
+    /// transfer on.
     excess: u64,
-    /// The currency of a price that can still leave the chain: what is final of it may be all that the merchant has.
+    /// The currency in which no refund is due because counted money is still reversible.
     unsettled: Option<Currency>,
     accepted: Option<Acceptance>,
 }
 
 impl RefundCalculator {
-    /// Begins with no transfers.
+    /// Creates a calculator without transfers.
     #[must_use]
     pub fn of(payment: &Payment) -> Self {
         let excess = match payment.state {
@@ -284,7 +285,7 @@ impl RefundCalculator {
         Self { by_payer: BTreeMap::new(), excess, unsettled, accepted }
     }
 
-    /// Adds a transfer of the payment. Every transfer must be added once, the newest first.
+    /// Adds a transfer of the payment. Every transfer must be added exactly once, newest first.
     pub fn add(&mut self, credit: &Credit) {
         if credit.finality != Finality::Irreversible || self.unsettled == Some(credit.money.currency) {
             return;
@@ -311,15 +312,16 @@ impl RefundCalculator {
         }
     }
 
-    /// Returns what is still owed, by payer and currency.
+    /// Returns the refunds due by payer and currency.
     #[must_use]
     pub fn finish(self, payment: &Payment) -> Vec<RefundDue> {
         let mut owed = self.by_payer;
-        // Refunds of before an acceptance were for what was owed then.
+        // Refunds before an acceptance do not reduce later refunds due.
         let earlier = self.accepted.map_or(0, |accepted| usize::try_from(accepted.refunds).unwrap_or(usize::MAX));
         for refund in payment.refunds.iter().skip(earlier).filter(|_| !mutant!("refund-not-deducted")) {
             let mut left = refund.money.units;
-            // First what that account is owed; a refund to another account of the payer's settles the rest.
+            // First reduces the amount due to the recipient; the rest reduces the other amounts due, as the payer may
+            // use several accounts.
             let own = (refund.to, refund.money.currency);
             if let Some(sum) = owed.get_mut(&own) {
                 let settled = left.min(*sum);

@@ -1,4 +1,4 @@
-//! The tables of the interface as tests: every row, by its own words.
+//! Tests of the state machine, one for each row of the specification's tables.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -121,7 +121,7 @@ fn block_at(seconds: u64) -> Option<CreditBlock> {
     Some(CreditBlock { position: transfer(0, 1, seconds).position, time: at(seconds) })
 }
 
-/// A session under test, with what the steps so far gave, and the rows of its transfers as a store would keep them.
+/// A payment under test with its events so far and the rows of its transfers as stored.
 struct Case {
     payment: Payment,
     events: Vec<Event>,
@@ -133,7 +133,7 @@ impl Case {
         Self { payment, events: Vec::new(), rows: BTreeMap::new() }
     }
 
-    /// Applies a command that must change something.
+    /// Applies a command that must be accepted.
     fn then(mut self, command: Command, seconds: u64) -> Self {
         let mut known = self.loaded(&command);
         let mut step = known.apply(&command, at(seconds)).unwrap();
@@ -161,7 +161,7 @@ impl Case {
         self.holds_its_rows()
     }
 
-    /// Returns the session with the rows that a command concerns, as a store gives them.
+    /// Returns the payment with the rows that a command requires, as loaded from a store.
     fn loaded(&self, command: &Command) -> Payment {
         let mut payment = self.payment.clone();
         for key in payment.required_rows(command) {
@@ -172,7 +172,7 @@ impl Case {
         payment
     }
 
-    /// Asserts that the snapshot lists few transfers, in order and as their rows are, and sums up all.
+    /// Asserts that listed transfers are limited, ordered and equal to their rows, and that totals are correct.
     fn holds_its_rows(self) -> Self {
         let payment = &self.payment;
         assert!(payment.transfers.len() <= LISTED_TRANSFERS_MAX);
@@ -186,7 +186,7 @@ impl Case {
         self
     }
 
-    /// Applies a command that must be refused.
+    /// Applies a command that must be rejected.
     fn refused(self, command: Command, seconds: u64, why: Rejection) -> Self {
         assert_eq!(self.loaded(&command).apply(&command, at(seconds)), Err(why));
         self

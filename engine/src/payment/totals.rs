@@ -1,18 +1,18 @@
-//! Transfers beyond those that a payment's snapshot lists: their totals, and which of them a command needs.
+//! Totals of transfers that a payment's snapshot does not list, and the rows that a command requires.
 //!
-//! Anybody can send money with a public memo, so a payment may have any number of transfers. Each is a row in the store.
-//! The snapshot lists at most [`LISTED_TRANSFERS_MAX`] of them and keeps the totals of the others. A command that
-//! concerns a transfer that is not listed needs its row: [`Payment::required_rows`] names it, [`Payment::load`] adds it.
+//! Anybody can send transfers with a public memo, so that a payment may have any number of them. Each is a row in the
+//! store. The snapshot lists at most [`LISTED_TRANSFERS_MAX`] and keeps totals of the others. A command for an unlisted
+//! transfer requires its row: [`Payment::required_rows`] returns its key, [`Payment::load`] adds it.
 
 use super::{Command, Credit, Disposition, Finality, Payment, Route, State};
 use crate::{ledger::TxId, mutant};
 
-/// Transfers that a snapshot lists at most.
+/// Maximum transfers listed in a snapshot.
 pub const LISTED_TRANSFERS_MAX: usize = 20;
-/// Characters of a memo that are shown; the rows of the store keep the whole of it.
+/// Maximum characters of a displayed memo; the stored rows contain the whole memo.
 pub const SHOWN_MEMO_MAX_CHARS: usize = 256;
 
-/// Cuts a memo to what is shown of it. A memo that was cut ends with an ellipsis.
+/// Truncates a memo for display. A truncated memo ends with an ellipsis.
 #[must_use]
 pub fn shown_memo(memo: String) -> String {
     if memo.len() <= SHOWN_MEMO_MAX_CHARS || memo.chars().nth(SHOWN_MEMO_MAX_CHARS).is_none() {
@@ -21,39 +21,39 @@ pub fn shown_memo(memo: String) -> String {
     memo.chars().take(SHOWN_MEMO_MAX_CHARS - 1).chain(['…']).collect()
 }
 
-/// What some transfers of a payment come to.
+/// Totals of transfers of a payment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// How many there are.
+    /// The number of transfers.
     pub transfers: u64,
-    /// How many are in a block that can still change, or on their way into one.
+    /// The number of reversible transfers.
     pub reversible: u64,
-    /// How many were assigned by hand.
+    /// The number of manually assigned transfers.
     pub manual: u64,
-    /// What those of each disposition come to, in the order of [`Disposition::ALL`].
+    /// Totals by disposition, in the order of [`Disposition::ALL`].
     pub by_disposition: [DispositionTotals; Disposition::ALL.len()],
 }
 
-/// What the transfers of one disposition come to; those that a fork removed are left out.
+/// Totals of the transfers of one disposition, without orphaned ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DispositionTotals {
-    /// How many there are.
+    /// The number of transfers.
     pub transfers: u64,
-    /// Their money, smallest units.
+    /// The sum, smallest units.
     pub seen_units: u128,
-    /// The part of it that is irreversible, smallest units.
+    /// The irreversible part of the sum, smallest units.
     pub irreversible_units: u128,
 }
 
 impl Totals {
-    /// Returns what some transfers come to.
+    /// Returns the totals of transfers.
     pub fn of<'c>(credits: impl IntoIterator<Item = &'c Credit>) -> Self {
         let mut totals = Self::default();
         credits.into_iter().for_each(|credit| totals.add(credit));
         totals
     }
 
-    /// Returns what those of a disposition come to.
+    /// Returns the totals of a disposition.
     #[must_use]
     pub const fn with(&self, disposition: Disposition) -> &DispositionTotals {
         &self.by_disposition[disposition as usize]
@@ -67,7 +67,7 @@ impl Totals {
         self.by_disposition[credit.disposition as usize].add(credit);
     }
 
-    /// Takes a transfer out again.
+    /// Subtracts a transfer.
     fn remove(&mut self, credit: &Credit) {
         const EXACT: &str = "totals hold every transfer they are of";
         let less = |count: &mut u64, is_one: bool| *count = count.checked_sub(u64::from(is_one)).expect(EXACT);
@@ -99,7 +99,7 @@ impl DispositionTotals {
 }
 
 impl Credit {
-    /// Returns whether the decision about a request to cancel may judge it anew.
+    /// Returns whether the decision about a cancellation request may change its disposition.
     #[must_use]
     pub fn awaits_cancellation(&self) -> bool {
         match self.disposition {
@@ -110,20 +110,20 @@ impl Credit {
     }
 }
 
-/// Returns a transfer's money, and the part of it that is irreversible: all or nothing.
+/// Returns the amount of a transfer and its irreversible part, smallest units.
 fn units(credit: &Credit) -> (u128, u128) {
     let seen = u128::from(credit.money.units);
     (seen, if credit.finality == Finality::Irreversible { seen } else { 0 })
 }
 
 impl Payment {
-    /// Returns how many transfers the payment has, listed or not.
+    /// Returns the number of transfers, listed or not.
     #[must_use]
     pub fn transfer_count(&self) -> u64 {
         self.transfers.len() as u64 + self.unlisted.as_ref().map_or(0, |unlisted| unlisted.transfers)
     }
 
-    /// Returns what all transfers of the payment come to, listed or not.
+    /// Returns the totals of all transfers, listed or not.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let mut totals = self.unlisted.as_deref().cloned().unwrap_or_default();
@@ -131,8 +131,8 @@ impl Payment {
         totals
     }
 
-    /// Returns the transfers that a command concerns and the snapshot does not list: where the payment has such a
-    /// transfer, its row must be [loaded](Self::load) before the command is applied.
+    /// Returns the keys of unlisted transfers that a command concerns. Their rows, if the payment has them, must be
+    /// [loaded](Self::load) before the command is applied.
     #[must_use]
     pub fn required_rows(&self, command: &Command) -> Vec<(TxId, u32)> {
         if self.unlisted.is_none() {
@@ -143,16 +143,16 @@ impl Payment {
             Command::Assign(assignment) => vec![(assignment.transfer.tx_id, assignment.transfer.position.op_in_tx)],
             Command::Orphan { tx_id, op_in_tx } => vec![(*tx_id, *op_in_tx)],
             Command::Claim(claim) => claim.transfers.iter().map(|transfer| (claim.tx_id, transfer.op_in_tx)).collect(),
-            // What is claimed is listed.
+            // Claimed transfers are always listed.
             _ => Vec::new(),
         };
         wanted.retain(|(tx_id, op_in_tx)| self.listed(*tx_id, *op_in_tx).is_none());
         wanted
     }
 
-    /// Returns whether a step from this to `next` decided a request to cancel and left out transfers that the decision
-    /// is about, because they are not listed: each that [waits for it](Credit::awaits_cancellation) must be
-    /// [loaded](Self::load) and the step taken again.
+    /// Returns whether the transition from this to `next` decided a cancellation request without unlisted transfers
+    /// that the decision concerns: each row that [awaits it](Credit::awaits_cancellation) must be [loaded](Self::load)
+    /// and the command applied again.
     #[must_use]
     pub fn needs_unlisted_rows(&self, next: &Self) -> bool {
         let Some(unlisted) = &self.unlisted else { return false };
@@ -161,8 +161,8 @@ impl Payment {
         self.pending_cancellation().is_some() && is_decided && (missed != [0, 0] || unlisted.reversible > 0)
     }
 
-    /// Lists a transfer that the totals of the unlisted ones hold, in the order of the others. The next step decides
-    /// whether it stays listed.
+    /// Moves a transfer from the unlisted totals to the list, in order. The next transition decides whether it stays
+    /// listed.
     pub fn load(&mut self, row: Credit) {
         debug_assert!(self.listed(row.tx_id, row.op_in_tx).is_none(), "it is listed");
         let unlisted = self.unlisted.as_mut().expect("a transfer that is not listed is in the totals");
@@ -180,9 +180,9 @@ impl Payment {
         self.transfers.iter().find(|credit| credit.tx_id == tx_id && credit.op_in_tx == op_in_tx)
     }
 
-    /// Returns the transfers of `next`, a step after this, that are new or changed.
+    /// Returns the transfers of `next` that are new or changed.
     pub(super) fn changed_rows(&self, next: &Self) -> Vec<Credit> {
-        // A step changes transfers in place and appends new ones.
+        // A transition changes transfers in place and appends new ones.
         let before = self.transfers.iter().map(Some).chain(std::iter::repeat(None));
         next.transfers
             .iter()
@@ -192,8 +192,8 @@ impl Payment {
             .collect()
     }
 
-    /// Keeps few transfers listed: those of the claimed transaction, then those that completed the payment, then what
-    /// agents paid, then the newest.
+    /// Limits the listed transfers. Priority: those of the claimed transaction, those that completed the payment, x402
+    /// transfers, the newest.
     pub(super) fn trim_listed(&mut self) {
         for credit in &mut self.transfers {
             credit.memo = shown_memo(std::mem::take(&mut credit.memo));
@@ -208,7 +208,7 @@ impl Payment {
                     u8::from(credit.route == Route::X402)
                 }
             };
-            // Of equals the first is taken: the oldest.
+            // `min_by_key` returns the first of equals: the oldest.
             let least = self.transfers.iter().enumerate().min_by_key(|(_, credit)| rank(credit));
             let Some(at) = least.map(|(at, _)| at) else { return };
             let credit = self.transfers.remove(at);

@@ -1,30 +1,30 @@
-//! What can be read off a session: sums, exceptions, deadlines. Nothing here is stored twice.
+//! Values derived from a payment: sums, exceptions and deadlines.
 
 use super::{Disposition, DispositionTotals, FeeMode, Finality, Payment, State};
 use crate::{mutant, time::Timestamp};
 
-/// Something about a session that a merchant should know.
+/// An exception of a payment that the merchant should review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exception {
-    /// Some money came, not enough.
+    /// Less than the amount was received.
     Underpaid,
-    /// More came than was asked for.
+    /// More than the amount was received.
     Overpaid,
-    /// Another payment came after the one that completed it.
+    /// Further transfers after the payment completed.
     PaidAgain,
-    /// Money came in a block after the expiry.
+    /// Transfers after the deadline.
     PaidLate,
-    /// Money came after a cancellation.
+    /// Transfers after a cancellation.
     PaidAfterCancel,
-    /// Money came after the session failed.
+    /// Transfers after the payment failed.
     PaidAfterFailure,
-    /// Money came in the other currency.
+    /// Transfers in the other currency.
     WrongCurrency,
-    /// The merchant's own account paid.
+    /// Transfers from the receiving account itself.
     SelfTransfer,
-    /// The merchant assigned a transfer by hand.
+    /// A transfer was assigned manually.
     Manual,
-    /// The transaction that completed it vanished from the chain.
+    /// The transaction that completed the payment was removed from the chain.
     SettlementReversed,
 }
 
@@ -62,13 +62,13 @@ impl Exception {
 }
 
 impl Payment {
-    /// Returns what the merchant keeps after the fee, smallest units.
+    /// Returns the amount without the fee, smallest units.
     #[must_use]
     pub const fn net_units(&self) -> u64 {
         self.amount.units - self.quote.fee_units
     }
 
-    /// Returns the slug of the checkout address.
+    /// Returns the slug of the checkout URL.
     #[must_use]
     pub fn slug_text(&self) -> String {
         self.slug.slug(&self.description)
@@ -80,14 +80,13 @@ impl Payment {
         self.counted_units(|totals| totals.irreversible_units)
     }
 
-    /// Returns the money that counts as received: irreversible, or, where a session completed on less, what it completed
-    /// on.
+    /// Returns the money received, smallest units: irreversible money or, for a completed payment, all that counts.
     #[must_use]
     pub fn received_units(&self) -> u64 {
         if self.state == State::Completed { self.seen_units() } else { self.paid_units() }
     }
 
-    /// Returns the money that counts or may come to count, reversible sightings included.
+    /// Returns the money that counts, including reversible transfers, smallest units.
     #[must_use]
     pub fn seen_units(&self) -> u64 {
         self.counted_units(|totals| totals.seen_units)
@@ -95,24 +94,24 @@ impl Payment {
 
     fn counted_units(&self, sum_of: impl Fn(&DispositionTotals) -> u128) -> u64 {
         let sum = |disposition| saturate(sum_of(&self.totals_with(disposition)));
-        // A collected fee is part of the price; beyond the quoted fee it is the operator's windfall, not the payer's.
+        // A collected fee counts up to the quoted fee.
         sum(Disposition::Counted).saturating_add(sum(Disposition::Fee).min(self.quote.fee_units))
     }
 
-    /// Returns what the transfers of a disposition come to, listed or not.
+    /// Returns the totals of a disposition, listed or not.
     fn totals_with(&self, disposition: Disposition) -> DispositionTotals {
         let mut totals = self.unlisted.as_ref().map_or_else(Default::default, |unlisted| *unlisted.with(disposition));
         self.transfers.iter().filter(|credit| credit.disposition == disposition).for_each(|credit| totals.add(credit));
         totals
     }
 
-    /// Returns what is still missing, smallest units; 0 for a session that takes no more.
+    /// Returns the outstanding amount, smallest units; 0 for a completed payment.
     #[must_use]
     pub fn remaining_units(&self) -> u64 {
         if self.state == State::Completed { 0 } else { self.amount.units.saturating_sub(self.paid_units()) }
     }
 
-    /// Returns what came beyond the amount, in one transfer or in several, smallest units.
+    /// Returns the money received beyond the amount, smallest units.
     #[must_use]
     pub fn overpaid_units(&self) -> u64 {
         let above =
@@ -123,19 +122,19 @@ impl Payment {
         above.saturating_add(self.units_with(&[Disposition::Surplus]))
     }
 
-    /// Returns what came too late to count, smallest units.
+    /// Returns the money received too late to count, smallest units.
     #[must_use]
     pub fn late_units(&self) -> u64 {
         self.units_with(&[Disposition::Late, Disposition::AfterCancel, Disposition::AfterFailure])
     }
 
-    /// Returns the fee that arrived at the fee account, smallest units.
+    /// Returns the fee collected by the fee account, smallest units.
     #[must_use]
     pub fn fee_collected_units(&self) -> u64 {
         self.units_with(&[Disposition::Fee])
     }
 
-    /// Returns whether the fee was to be collected with the payment, and part of it was not.
+    /// Returns whether part of a split fee was not collected.
     #[must_use]
     pub fn fee_is_missing(&self) -> bool {
         self.state == State::Completed
@@ -148,7 +147,7 @@ impl Payment {
         sums.fold(0, u64::saturating_add)
     }
 
-    /// Returns what is unusual about the session, in a fixed order.
+    /// Returns the exceptions in a fixed order.
     #[must_use]
     pub fn exceptions(&self) -> Vec<Exception> {
         let has = |disposition| self.totals_with(disposition).transfers > 0;
@@ -172,28 +171,27 @@ impl Payment {
         Exception::ALL.into_iter().filter(|exception| holds(*exception)).collect()
     }
 
-    /// Returns whether a merchant should look at the session: something is unusual, and nothing is decided about it.
+    /// Returns whether the merchant should review the payment: it has exceptions without a decision.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         self.resolution.is_none() && !self.exceptions().is_empty()
     }
 
-    /// Returns when it completed and its worth in US cents: what it adds to its merchant's volume. A session that collects
-    /// fees for the operator adds nothing.
+    /// Returns the completion time and the value in US cents, the contribution to the merchant's volume; `None` for
+    /// payments of invoices.
     #[must_use]
     pub fn completed_volume(&self) -> Option<(Timestamp, u64)> {
         let at = self.completed_at.filter(|_| self.state == State::Completed && !self.is_invoice)?;
         Some((at, self.quote.usd_cents))
     }
 
-    /// Returns the last instant that is on time.
+    /// Returns the last block time that counts as in time.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         self.expires_at + self.grace
     }
 
-    /// Returns whether the ledger still has to decide something of it: an open claim, or a transfer in a block that can
-    /// still change.
+    /// Returns whether a claim or a transfer is not final yet.
     #[must_use]
     pub fn awaits_finality(&self) -> bool {
         self.claim.is_some()
@@ -201,15 +199,15 @@ impl Payment {
             || self.transfers.iter().any(|credit| credit.finality == Finality::Reversible)
     }
 
-    /// Returns whether time is over though the ledger has not confirmed it yet. `now` is the later of the wall clock
-    /// and the head block's time.
+    /// Returns whether the payment is past its deadline, though the ledger has not confirmed it yet. `now` is the later
+    /// of the wall clock and the head block's time.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.state == State::Pending && now > self.deadline()
     }
 }
 
-/// Returns a sum as the interface shows it: more than it can hold is the most it can.
+/// Converts a sum to `u64`, saturating.
 fn saturate(units: u128) -> u64 {
     u64::try_from(units).unwrap_or(u64::MAX)
 }

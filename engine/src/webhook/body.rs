@@ -1,4 +1,4 @@
-//! The body of a webhook: written once, stored, signed and sent as those bytes for ever.
+//! Webhook bodies: serialized once, then stored, signed and sent as these bytes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     webhook::EventType,
 };
 
-/// Writes the body of `payment.status_changed`.
+/// Returns the body of `payment.status_changed`.
 #[must_use]
 pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
     let id = payment.id.to_string();
@@ -43,7 +43,7 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
     bytes_of(&body)
 }
 
-/// Writes the body of `payment.exception`.
+/// Returns the body of `payment.exception`.
 #[must_use]
 pub fn exception(payment: &Payment, ExceptionEvent { event, new }: &ExceptionEvent) -> Vec<u8> {
     let id = payment.id.to_string();
@@ -71,35 +71,35 @@ pub fn exception(payment: &Payment, ExceptionEvent { event, new }: &ExceptionEve
     })
 }
 
-/// What was settled for a resource of a merchant's server.
+/// An x402 payment settled for a resource of a merchant's server.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SettledSale<'a> {
     /// The transaction.
     pub tx_id: String,
-    /// Whose sale it is.
+    /// The merchant.
     pub merchant_id: String,
-    /// Who paid.
+    /// The payer.
     pub payer: &'a str,
-    /// The account that was paid.
+    /// The payee.
     pub pay_to: &'a str,
-    /// How much, smallest units.
+    /// The amount, smallest units.
     pub value: String,
-    /// How much, for people.
+    /// The amount as on the ledger.
     pub formatted: String,
-    /// Of which currency.
+    /// The currency.
     pub currency: &'static str,
-    /// What for, in its server's words.
+    /// The resource, as its server describes it.
     pub resource: &'a str,
-    /// The block, where a node's word was not enough.
+    /// The block, unless acceptance by a node was sufficient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_num: Option<u32>,
-    /// Whether it is real money.
+    /// Whether it uses real money.
     pub livemode: bool,
 }
 
-/// Returns the id of a sale's event: a sale has one for each merchant, decided by its transaction and when that was
-/// claimed. Announced anew after a restore it has the same.
+/// Returns the event id of a sale for a merchant, derived from the transaction and its claim time, so that an event
+/// announced again after a restore keeps its id.
 #[must_use]
 pub fn sale_event_id(tx_id: TxId, merchant: MerchantId, claimed_at: Timestamp) -> EventId {
     let hash = Sha256::new().chain_update(tx_id.0).chain_update(merchant.bits().to_be_bytes()).finalize();
@@ -108,7 +108,7 @@ pub fn sale_event_id(tx_id: TxId, merchant: MerchantId, claimed_at: Timestamp) -
     EventId::new(claimed_at, random)
 }
 
-/// Writes the body of `x402.settled`.
+/// Returns the body of `x402.settled`.
 #[must_use]
 pub fn settled(id: EventId, sale: &SettledSale<'_>, at: Timestamp) -> Vec<u8> {
     let at = at.to_string();
@@ -116,27 +116,27 @@ pub fn settled(id: EventId, sale: &SettledSale<'_>, at: Timestamp) -> Vec<u8> {
     bytes_of(&Body { r#type: kind, id: id.to_string(), created_at: &at, timestamp: &at, data: sale })
 }
 
-/// What happens to a merchant's proven account.
+/// A change of a merchant's verified account.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountChange {
-    /// Whose.
+    /// The merchant.
     pub merchant_id: String,
     /// `requested`, `cancelled` or `completed`.
     pub change: &'static str,
-    /// The account that is paid now.
+    /// The current account.
     pub hive_account: String,
-    /// The account that a requested change leads to, or that a cancelled one would have led to.
+    /// The new account of a requested or cancelled change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_account: Option<String>,
     /// The earliest time a requested change takes effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective_at: Option<String>,
-    /// Whether real money is paid there.
+    /// Whether it uses real money.
     pub livemode: bool,
 }
 
-/// Writes the body of `merchant.account_change`.
+/// Returns the body of `merchant.account_change`.
 #[must_use]
 pub fn account_change(id: EventId, change: &AccountChange, at: Timestamp) -> Vec<u8> {
     let at = at.to_string();
@@ -153,8 +153,8 @@ fn metadata(payment: &Payment) -> BTreeMap<&str, Value<'_>> {
     kept.map(|(key, value)| (key.as_str(), Value(value))).collect()
 }
 
-/// Writes the body of a test event: of any type, for a payment that does not exist (`test_…`), never live. `status` is
-/// what an event of a payment says.
+/// Returns the body of a test event: of any type, for a payment that does not exist (`test_…`), never live. `status` is
+/// the status of payment events.
 #[must_use]
 pub fn test_event(
     id: EventId,
@@ -220,7 +220,7 @@ pub fn test_event(
 }
 
 fn bytes_of<T: Serialize>(body: &Body<'_, T>) -> Vec<u8> {
-    // Room for one without metadata.
+    // The capacity of a body without metadata.
     let mut bytes = Vec::with_capacity(640);
     serde_json::to_writer(&mut bytes, body).expect("texts and numbers always serialize");
     bytes

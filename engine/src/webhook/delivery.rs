@@ -1,4 +1,4 @@
-//! The life of one delivery: attempts, outcomes, and the time of the next.
+//! Webhook deliveries: attempts, outcomes and the retry schedule.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long after the one before it each attempt is made: 10 attempts over 75 h 35 m 5 s (Standard Webhooks).
+/// Delays before each attempt: 10 attempts over 75 h 35 m 5 s (Standard Webhooks).
 pub const SCHEDULE: [Duration; 10] = [
     Duration::ZERO,
     Duration::from_secs(5),
@@ -24,17 +24,17 @@ pub const SCHEDULE: [Duration; 10] = [
     Duration::from_secs(24 * 3_600),
 ];
 
-/// The least wait after a receiver said it is overloaded, or did not answer in time.
+/// Minimum delay after a timeout or a 429 response.
 const OVERLOAD_WAIT: Duration = Duration::from_secs(60);
 
-/// Why an event is sent.
+/// The trigger of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// It happened; it is repeated by the schedule.
+    /// The event occurred; retried on the schedule.
     Auto,
-    /// Its merchant asked for it once more; it is sent once.
+    /// Redelivery requested by the merchant; sent once.
     Manual,
-    /// Its merchant tries its endpoint out; it is sent once.
+    /// Test requested by the merchant; sent once.
     Test,
 }
 
@@ -53,16 +53,16 @@ impl Trigger {
     }
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// It waits in the outbox for its next attempt.
+    /// In the outbox, waiting for the next attempt.
     Pending,
-    /// It is kept and not sent: its merchant has no endpoint, or one that is disabled. It can be replayed.
+    /// Stored and not sent, because the merchant has no enabled endpoint. Can be replayed.
     Held,
-    /// The receiver has it.
+    /// Delivered.
     Delivered,
-    /// The schedule is exhausted. It can be replayed.
+    /// The schedule is exhausted. Can be replayed.
     Failed,
 }
 
@@ -82,25 +82,25 @@ impl DeliveryState {
     }
 }
 
-/// A delivery as the log keeps it.
+/// The record of a delivery in the delivery log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryRecord {
-    /// The delivery; where it does not wait, `due_at` is when it was last due.
+    /// The delivery; unless it is pending, `due_at` is the time it was last due.
     pub delivery: Delivery,
     /// Where it stands.
     pub state: DeliveryState,
-    /// How the last attempt ended, and when.
+    /// The outcome and the end of the last attempt.
     pub last: Option<(Outcome, Timestamp)>,
 }
 
 impl DeliveryRecord {
-    /// Returns a delivery that waits for its first attempt.
+    /// Returns the record of a new delivery.
     #[must_use]
     pub const fn new(delivery: Delivery) -> Self {
         Self { delivery, state: DeliveryState::Pending, last: None }
     }
 
-    /// Returns it after an attempt.
+    /// Returns the record after an attempt.
     #[must_use]
     pub fn after(&self, attempt: &Attempt) -> Self {
         let mut next = self.clone();
@@ -120,15 +120,14 @@ impl DeliveryRecord {
         next
     }
 
-    /// Returns whether it may be replayed: it was to be sent, and was not taken.
+    /// Returns whether it can be replayed: triggered automatically, not pending and not delivered.
     #[must_use]
     pub fn is_replayable(&self) -> bool {
         let is_taken = self.state == DeliveryState::Delivered && !mutant!("replay-takes-the-taken");
         self.delivery.trigger == Trigger::Auto && self.state != DeliveryState::Pending && !is_taken
     }
 
-    /// Returns whether it still waits where it stood when `seen` was read: nobody has attempted, held or given it up
-    /// since.
+    /// Returns whether it is pending and unchanged since `seen` was read.
     #[must_use]
     pub fn is_unattempted_since(&self, seen: &Delivery) -> bool {
         self.state == DeliveryState::Pending
@@ -136,25 +135,25 @@ impl DeliveryRecord {
             && self.delivery.due_at == seen.due_at
     }
 
-    /// Returns whether it may be replayed and nobody has attempted it since `seen` was read.
+    /// Returns whether it can be replayed and has not been attempted since `seen` was read.
     #[must_use]
     pub fn is_replayable_since(&self, seen: &Delivery) -> bool {
         self.is_replayable() && self.delivery.attempts == seen.attempts
     }
 
-    /// Returns it held until it is replayed: its merchant has no endpoint, or one that is disabled.
+    /// Returns the record in state `Held`.
     #[must_use]
     pub fn held(self) -> Self {
         Self { state: DeliveryState::Held, ..self }
     }
 
-    /// Returns it given up: its event is no longer kept.
+    /// Returns the record in state `Failed`, because its event is no longer stored.
     #[must_use]
     pub fn given_up(self) -> Self {
         Self { state: DeliveryState::Failed, ..self }
     }
 
-    /// Returns it at the beginning of a new schedule.
+    /// Returns the record at the start of a new schedule.
     #[must_use]
     pub fn replayed(&self, due_at: Timestamp) -> Self {
         let from = if mutant!("replay-continues") { self.delivery.schedule_from } else { self.delivery.attempts };
@@ -163,62 +162,62 @@ impl DeliveryRecord {
     }
 }
 
-/// An event on its way to its merchant's endpoint. It stays in the outbox until it is delivered or given up.
+/// A delivery of an event to a merchant's endpoint. It stays in the outbox until it is delivered or has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// This delivery.
+    /// The id of the delivery.
     pub id: DeliveryId,
-    /// The event it carries; the same on every attempt.
+    /// The event; the same for every attempt.
     pub event: EventId,
-    /// The event's place in its merchant's list.
+    /// The sequence number of the event in the merchant's event list.
     pub event_seq: u64,
-    /// Whose endpoint it goes to.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// The payment it tells of.
+    /// The payment of the event.
     pub payment: PaymentId,
-    /// Why it is sent.
+    /// The trigger.
     pub trigger: Trigger,
     /// Attempts made so far.
     pub attempts: u32,
-    /// Attempts that were made before its schedule began anew.
+    /// The number of attempts before the current schedule started.
     pub schedule_from: u32,
     /// When the next attempt is due.
     pub due_at: Timestamp,
 }
 
-/// How one attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver answered 2xx.
+    /// A 2xx response.
     Accepted {
         /// The HTTP status.
         status: u16,
     },
-    /// The receiver answered anything else; redirects are never followed.
+    /// Any other response; redirects are not followed.
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What `Retry-After` asked for.
+        /// The `Retry-After` of the response.
         retry_after: Option<Duration>,
     },
-    /// No complete answer in time.
+    /// No complete response in time.
     Timeout,
-    /// Nobody listens there.
+    /// The connection was refused.
     ConnectionRefused,
-    /// The connection broke before a complete answer.
+    /// The connection was closed before a complete response.
     ConnectionReset,
-    /// No connection for another reason, such as no route.
+    /// No connection for another reason, such as no route to the host.
     Connect,
     /// The TLS handshake failed.
     Tls,
-    /// The name did not resolve.
+    /// DNS resolution failed.
     Dns,
-    /// The address is one we do not dial.
+    /// The IP address is blocked.
     Blocked,
 }
 
 impl Outcome {
-    /// Returns whether the receiver took the event.
+    /// Returns whether the event was delivered.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Accepted { .. })
@@ -240,7 +239,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the HTTP status, where there was an answer.
+    /// Returns the HTTP status of the response, if any.
     #[must_use]
     pub const fn status(self) -> Option<u16> {
         match self {
@@ -250,71 +249,71 @@ impl Outcome {
     }
 }
 
-/// One attempt, as the delivery log keeps it.
+/// The record of an attempt in the delivery log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// The delivery it belongs to.
+    /// The delivery.
     pub delivery: DeliveryId,
-    /// The event it carried.
+    /// The event.
     pub event: EventId,
-    /// Whose endpoint it went to.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// 1 for the first.
+    /// The number of the attempt, from 1.
     pub number: u32,
-    /// Why it was made.
+    /// The trigger.
     pub trigger: Trigger,
-    /// Where it went: host and path, without a query.
+    /// Host and path of the endpoint, without the query.
     pub endpoint: String,
     /// When it was due.
     pub scheduled_at: Timestamp,
-    /// When the request was sent, by the wall clock that signed it.
+    /// When the request was sent, by the wall clock used for the signature.
     pub started_at: Timestamp,
-    /// When it ended, by the engine's own time, on which the schedule runs.
+    /// When it ended, by the engine's clock used for the schedule.
     pub ended_at: Timestamp,
-    /// How long it took.
+    /// The duration, milliseconds.
     pub duration_ms: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The headers that were sent; signatures are left out. Empty once they are older than the retention.
+    /// The request headers without signatures. Empty after the retention period.
     pub request_headers: Vec<(String, String)>,
-    /// The start of the answer's body, at most 1 KiB.
+    /// The start of the response body, at most 1 KiB. Empty after the retention period.
     pub response_snippet: String,
-    /// When the next attempt is due, if there is one.
+    /// When the next attempt is due, if any.
     pub next_attempt_at: Option<Timestamp>,
     /// SHA-256 of the body that was sent.
     pub body_sha256: [u8; 32],
 }
 
 impl Attempt {
-    /// Returns what is kept of it once its event is older than the retention: neither headers nor the response's body.
+    /// Returns the attempt without headers and response body, as kept after the retention period.
     #[must_use]
     pub fn pruned(self) -> Self {
         Self { response_snippet: String::new(), request_headers: Vec::new(), ..self }
     }
 }
 
-/// Returns the SHA-256 of a body, by which the delivery log says what was sent.
+/// Returns the SHA-256 of a body for the delivery log.
 #[must_use]
 pub fn body_digest(body: &[u8]) -> [u8; 32] {
     Sha256::digest(body).into()
 }
 
-/// What follows an attempt.
+/// The decision after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// The receiver has it.
+    /// Delivered.
     Delivered,
-    /// Try again then.
+    /// Retry at this time.
     RetryAt(Timestamp),
     /// The schedule is exhausted.
     GiveUp,
-    /// The receiver said it is gone for good (410): stop sending to this endpoint.
+    /// The receiver responded 410 Gone: disable the endpoint.
     DisableEndpoint,
 }
 
 impl Delivery {
-    /// Decides what follows an attempt that ended at `now`. `random` spreads retries by ±20 %, so that receivers that
-    /// failed together are not called together.
+    /// Returns the decision after an attempt that ended at `now`. `random` adds a jitter of ±20 %, so that deliveries
+    /// that failed together are not retried together.
     #[must_use]
     pub fn after(&self, outcome: Outcome, now: Timestamp, random: u16) -> RetryDecision {
         let retry_after = match outcome {
@@ -343,7 +342,7 @@ impl Delivery {
     }
 }
 
-/// Scales by 0.8 to 1.2.
+/// Scales a delay by 0.8 to 1.2.
 fn jittered(base: Duration, random: u16) -> Duration {
     base * (800 + u32::from(random) % 401) / 1_000
 }

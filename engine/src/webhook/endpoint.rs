@@ -1,45 +1,46 @@
-//! A merchant's endpoint as its attempts show it: well, failing, given up, and how carefully it is to be called.
+//! Health of a merchant's webhook endpoint: failures, circuit breaker and automatic disabling.
 
 use std::time::Duration;
 
 use super::{Attempt, Delivery, Outcome, Trigger};
 use crate::{mutant, time::Timestamp};
 
-/// Transport failures in a row after which one attempt at a time is enough to see whether the endpoint is back.
+/// Consecutive transport failures after which the circuit breaker opens: only one attempt runs at a time.
 const BREAKER_OPENS_AFTER: u32 = 10;
-/// Every attempt must have failed for so long,
+/// Minimum duration of consecutive failures before an endpoint is disabled.
 const DISABLE_AFTER: Duration = Duration::from_secs(120 * 3_600);
-/// in so many attempts,
+/// Minimum number of failed attempts before an endpoint is disabled.
 const DISABLE_MIN_ATTEMPTS: u32 = 20;
-/// for events that happened so far apart: a single event that cannot be taken disables nothing.
+/// Minimum time between the failed events before an endpoint is disabled, so that a single undeliverable event is not
+/// sufficient.
 const DISABLE_MIN_SPREAD: Duration = Duration::from_secs(12 * 3_600);
-/// When a merchant is warned.
+/// Duration of failures after which the merchant is warned.
 const WARN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 const WARN_AGAIN_AFTER: Duration = Duration::from_secs(72 * 3_600);
 
-/// What is known of a merchant's endpoint.
+/// The health of a merchant's endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointHealth {
-    /// Why nothing is sent there any more, and since when.
+    /// The reason and the time it was disabled.
     pub disabled: Option<(DisableReason, Timestamp)>,
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
-    /// Scheduled attempts that failed since the last success.
+    /// The number of failed scheduled attempts since the last success.
     pub failed_attempts: u32,
-    /// When the earliest and the latest event happened whose attempts failed since the last success.
+    /// The times of the earliest and the latest event with failed attempts since the last success.
     pub failed_events: Option<(Timestamp, Timestamp)>,
-    /// Attempts in a row without an HTTP answer.
+    /// Consecutive attempts without an HTTP response.
     pub transport_failures: u32,
-    /// When an event was last taken.
+    /// When an event was last delivered.
     pub last_success_at: Option<Timestamp>,
     /// When an attempt last failed.
     pub last_failure_at: Option<Timestamp>,
 }
 
-/// Why nothing is sent to an endpoint any more.
+/// The reason why an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisableReason {
-    /// It answered 410: gone for good.
+    /// It responded 410 Gone.
     Gone,
     /// Every attempt failed for five days.
     Failing,
@@ -56,7 +57,7 @@ impl DisableReason {
     }
 }
 
-/// What a merchant is warned of before an endpoint is disabled.
+/// A warning before an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
     /// It has been failing for a day.
@@ -77,14 +78,14 @@ impl Warning {
 }
 
 impl EndpointHealth {
-    /// Returns what is known after an attempt of a delivery.
+    /// Returns the health after an attempt of a delivery.
     #[must_use]
     pub fn after(&self, delivery: &Delivery, attempt: &Attempt) -> Self {
         let at = attempt.ended_at;
         let mut next = self.clone();
         next.transport_failures = match attempt.outcome {
             Outcome::Accepted { .. } => 0,
-            // An answer ends the row, but only a success closes the breaker.
+            // Any response resets the count, but only a success closes an open breaker.
             Outcome::Refused { .. } if !self.is_breaker_open() => 0,
             Outcome::Refused { .. } => self.transport_failures,
             _ => self.transport_failures.saturating_add(1),
@@ -95,7 +96,7 @@ impl EndpointHealth {
             return next;
         }
         next.last_failure_at = Some(at);
-        // What a merchant tries out says nothing of what is sent by itself.
+        // Failures of tests and redeliveries do not count.
         if delivery.trigger == Trigger::Auto {
             let event_at = delivery.event.created_at();
             let since = *next.failing_since.get_or_insert(at);
@@ -120,19 +121,19 @@ impl EndpointHealth {
         next
     }
 
-    /// Returns whether scheduled events are sent there.
+    /// Returns whether scheduled deliveries are sent to the endpoint.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.disabled.is_none()
     }
 
-    /// Returns whether one attempt at a time is enough for now.
+    /// Returns whether the circuit breaker is open: only one attempt may run at a time.
     #[must_use]
     pub const fn is_breaker_open(&self) -> bool {
         self.transport_failures >= BREAKER_OPENS_AFTER
     }
 
-    /// Returns what the merchant should be warned of at `now`.
+    /// Returns the warning for the merchant at `now`.
     #[must_use]
     pub fn warning(&self, now: Timestamp) -> Option<Warning> {
         match now.since(self.failing_since?) {
@@ -188,7 +189,7 @@ mod tests {
     const FAILED: Outcome = Outcome::Refused { status: 500, retry_after: None };
     const TAKEN: Outcome = Outcome::Accepted { status: 204 };
 
-    /// An endpoint that fails every hour from 0 to `hours`, each time with an event of the hour the closure says.
+    /// An endpoint that fails every hour from 0 to `hours`; `event_hour` returns the hour of each event.
     fn failing(hours: u64, event_hour: impl Fn(u64) -> u64) -> EndpointHealth {
         (0..=hours).fold(EndpointHealth::default(), |endpoint, hour| {
             endpoint.after(&delivery(Trigger::Auto, event_hour(hour)), &attempt(FAILED, hour))

@@ -1,17 +1,17 @@
-//! What events tell of, and which of them a merchant's endpoint is sent.
+//! Event types and subscriptions of webhook endpoints.
 
 use crate::fields::Violation;
 
-/// What an event tells of.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventType {
-    /// A payment reached another status. Every endpoint is sent it.
+    /// The status of a payment changed. Every endpoint is subscribed to it.
     StatusChanged,
-    /// A payment has exceptions that it did not have before.
+    /// A payment has new exceptions.
     Exception,
-    /// A payment was settled by x402 for a resource of the merchant's server.
+    /// An x402 payment was settled for a resource of the merchant's server.
     X402Settled,
-    /// A change of a proven account was requested, cancelled, or took effect.
+    /// A change of a verified account was requested, was cancelled, or took effect.
     AccountChange,
 }
 
@@ -36,7 +36,7 @@ impl EventType {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Returns whether it tells of a payment.
+    /// Returns whether it is an event of a payment.
     #[must_use]
     pub const fn is_payment_event(self) -> bool {
         matches!(self, Self::StatusChanged | Self::Exception)
@@ -47,7 +47,7 @@ impl EventType {
     }
 }
 
-/// The events that a merchant's endpoint is sent. The list of events holds all of them.
+/// The event types that an endpoint is subscribed to. The event list contains all types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscriptions(u32);
 
@@ -58,10 +58,10 @@ impl Default for Subscriptions {
 }
 
 impl Subscriptions {
-    /// Checks a list of words.
+    /// Validates a list of event types.
     ///
     /// # Errors
-    /// An unknown word; a list without the one event that every endpoint is sent.
+    /// An unknown type, or a list without the mandatory type.
     pub fn check(words: &[String]) -> Result<Self, Violation> {
         let mut bits = 0;
         for word in words {
@@ -74,13 +74,13 @@ impl Subscriptions {
         })
     }
 
-    /// Returns whether the endpoint is sent such an event.
+    /// Returns whether the endpoint is subscribed to `kind`.
     #[must_use]
     pub const fn has(self, kind: EventType) -> bool {
         self.0 & kind.bit() != 0
     }
 
-    /// Returns the types, in their order.
+    /// Returns the types in order.
     pub fn types(self) -> impl Iterator<Item = EventType> {
         EventType::ALL.into_iter().filter(move |kind| self.has(*kind))
     }
@@ -91,7 +91,7 @@ impl Subscriptions {
         self.0
     }
 
-    /// Reads the stored form; none where it has a bit that stands for nothing, or lacks the first.
+    /// Decodes the stored form; `None` for unknown bits and without the mandatory type.
     #[must_use]
     pub fn from_bits(bits: u32) -> Option<Self> {
         let known = EventType::ALL.into_iter().fold(0, |all, kind| all | kind.bit());

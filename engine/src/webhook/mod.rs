@@ -1,4 +1,4 @@
-//! Webhooks: what is said, how it is signed, and when it is said again.
+//! Webhooks: bodies, signatures, deliveries and endpoint health.
 
 mod body;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Webhook secrets and the two signature families, which share one secret.
+//! Webhook secrets and the two signature schemes, which share one secret.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use crate::{ids::EventId, mutant, time::Timestamp};
 pub struct Secret(String);
 
 impl Secret {
-    /// What every secret begins with.
+    /// The prefix of every secret.
     pub const PREFIX: &str = "whsec_";
 
-    /// Writes a secret from 32 random bytes.
+    /// Creates a secret from 32 random bytes.
     #[must_use]
     pub fn from_random(random: [u8; 32]) -> Self {
         Self(format!("{}{}", Self::PREFIX, BASE64_STANDARD.encode(random)))
     }
 
-    /// Takes a secret as it was stored or shown; `None` where it is not one.
+    /// Parses a secret; `None` if it is not valid.
     #[must_use]
     pub fn from_text(text: String) -> Option<Self> {
         let encoded = text.strip_prefix(Self::PREFIX)?;
@@ -30,13 +30,14 @@ impl Secret {
         Some(Self(text))
     }
 
-    /// Returns the text, to be shown once to its owner or stored.
+    /// Returns the secret, to be shown once to its owner or stored.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Signs by the older rule: the key is the whole text of the secret, the message `"{ms}.{body}"`, the result hex.
+    /// Signs with the legacy scheme: the key is the whole secret including its prefix, the message is `"{ms}.{body}"`,
+    /// the result is hex.
     fn legacy(&self, millis: u64, body: &[u8]) -> String {
         if mutant!("signed-without-time") {
             return hex::encode(hmac(self.0.as_bytes(), &[body]));
@@ -44,7 +45,7 @@ impl Secret {
         hex::encode(hmac(self.0.as_bytes(), &[millis.to_string().as_bytes(), b".", body]))
     }
 
-    /// Signs by Standard Webhooks 1.0: the key is what the base64 says, the message `"{id}.{s}.{body}"`.
+    /// Signs with Standard Webhooks 1.0: the key is the decoded base64, the message is `"{id}.{s}.{body}"`.
     fn standard(&self, id: &str, seconds: u64, body: &[u8]) -> String {
         let key = BASE64_STANDARD.decode(&self.0[Self::PREFIX.len()..]).expect("a secret is base64 by construction");
         let signature = hmac(&key, &[id.as_bytes(), b".", seconds.to_string().as_bytes(), b".", body]);
@@ -67,44 +68,45 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// How many replaced secrets may sign at once.
+/// Maximum number of previous secrets that are valid at once.
 pub const MAX_PREVIOUS: usize = 3;
 
-/// The secret in force, and those before it while the grace of each lasts.
+/// The current secret, and previous ones during their grace periods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secrets {
-    /// Signs every webhook.
+    /// The current secret; signs every webhook.
     pub current: Secret,
-    /// Sign beside it, each until its own time; the last replaced one first, at most [`MAX_PREVIOUS`].
+    /// Previous secrets with the ends of their grace periods, newest first, at most [`MAX_PREVIOUS`].
     pub previous: Vec<(Secret, Timestamp)>,
 }
 
-/// As many replaced secrets sign as may.
+/// The maximum number of previous secrets is still valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{MAX_PREVIOUS} replaced secrets are still valid; rotate with a grace again after {possible_at}")]
 pub struct TooManySecrets {
-    /// When the first of them ends.
+    /// When the first of them expires.
     pub possible_at: Timestamp,
 }
 
 impl Secrets {
-    /// Returns one secret without a predecessor.
+    /// Returns a single secret without previous ones.
     #[must_use]
     pub const fn only(current: Secret) -> Self {
         Self { current, previous: Vec::new() }
     }
 
-    /// Returns the replaced secrets that are valid at `now`.
+    /// Returns the previous secrets that are valid at `now`.
     pub fn valid_previous(&self, now: Timestamp) -> impl Iterator<Item = &Secret> {
         let valid = self.previous.iter().filter(move |(_, until)| now < *until || mutant!("grace-never-ends"));
         valid.map(|(secret, _)| secret)
     }
 
-    /// Replaces the secret; the replaced one keeps signing until `previous_valid_until`, if given, and those before it
-    /// until their own times.
+    /// Replaces the secret. The replaced one remains valid until `previous_valid_until`, if given, and earlier ones
+    /// until the ends of their grace periods.
     ///
     /// # Errors
-    /// [`TooManySecrets`] where one more would sign than may. A replacement at once is always possible.
+    /// [`TooManySecrets`] if [`MAX_PREVIOUS`] earlier secrets are still valid. A replacement without a grace period is
+    /// always possible.
     pub fn rotated(
         &self,
         current: Secret,
@@ -122,8 +124,8 @@ impl Secrets {
         Ok(Self { current, previous: replaced.into_iter().chain(earlier).collect() })
     }
 
-    /// Signs a body for an attempt at `now`. Every attempt is signed anew: receivers refuse timestamps older than
-    /// five minutes.
+    /// Signs a body for an attempt at `now`. Every attempt is signed with its own timestamp: receivers reject
+    /// timestamps older than five minutes.
     #[must_use]
     pub fn sign(&self, event: EventId, body: &[u8], now: Timestamp) -> Headers {
         let id = event.to_string();
@@ -145,15 +147,15 @@ impl Secrets {
     }
 }
 
-/// What goes into the headers of one attempt.
+/// The signature headers of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
     /// `{prefix}-Timestamp`: the attempt's time in milliseconds.
     pub timestamp_ms: u64,
     /// `{prefix}-Signature`: hex.
     pub legacy: String,
-    /// `{prefix}-Signature-Previous`, `…-Previous-2` and `…-Previous-3`: hex, during the grace of rotations only. The
-    /// older header cannot carry a list.
+    /// `{prefix}-Signature-Previous`, `…-Previous-2` and `…-Previous-3`: hex, during grace periods only. The legacy
+    /// header cannot contain a list.
     pub legacy_previous: Vec<String>,
     /// `webhook-id`.
     pub standard_id: String,
@@ -201,7 +203,7 @@ mod tests {
     fn every_replaced_secret_signs_until_its_own_time_and_the_fourth_waits() {
         let (at, made) = (Timestamp::from_seconds, |n: u8| Secret::from_random([n; 32]));
         let mut secrets = Secrets::only(made(0));
-        // The second ends before the first and the third.
+        // The second expires before the first and the third.
         for (n, until) in [(1, 1_000), (2, 500), (3, 2_000)] {
             secrets = secrets.rotated(made(n), Some(at(until)), at(10)).expect("room for three");
         }
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!(fourth, Err(TooManySecrets { possible_at: at(500) }));
         let later = secrets.rotated(made(4), Some(at(9_000)), at(500)).expect("one has ended");
         assert_eq!(later.previous, [(made(3), at(9_000)), (made(2), at(2_000)), (made(0), at(1_000))]);
-        // At once is always possible, and ends the replaced one alone.
+        // A replacement without a grace period is always possible, and invalidates only the replaced secret.
         let at_once = secrets.rotated(made(4), None, at(499)).expect("no more sign than before");
         assert_eq!(at_once.previous, secrets.previous);
     }

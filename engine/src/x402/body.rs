@@ -1,4 +1,4 @@
-//! The body of a verify or settle request: what is paid for, and the payment. Read as strictly as a header.
+//! Bodies of verify and settle requests of the x402 facilitator.
 
 use super::{PaymentPayload, Reason, Refused, Requirements};
 use crate::{
@@ -6,46 +6,46 @@ use crate::{
     ids::PaymentId,
 };
 
-/// What a caller asks to verify or to settle.
+/// A request to verify or settle a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FacilitatorRequest {
-    /// What is paid for.
+    /// The target of the payment.
     pub target: PaymentTarget,
     /// The payment.
     pub payload: PaymentPayload,
 }
 
-/// What a payment is for.
+/// The target of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentTarget {
-    /// A session of ours.
+    /// A payment session of this engine.
     Session(PaymentId),
-    /// Requirements that the caller brings along.
+    /// Payment requirements of the caller.
     Requirements(Requirements),
 }
 
-/// A body that asks for nothing: no verdict can be given on it.
+/// An invalid request body, on which no verdict is possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// Not JSON, or JSON that readers could understand in two ways.
+    /// Not JSON, or ambiguous JSON.
     #[error("the body {0}")]
     NotJson(DecodeError),
-    /// JSON, and no object.
+    /// JSON, but not an object.
     #[error("the body must be a JSON object")]
     NotAnObject,
-    /// Nothing says what is paid for.
+    /// Neither `sessionId` nor `paymentRequirements`.
     #[error("one of sessionId and paymentRequirements must be given")]
     NoTarget,
-    /// Two things say what is paid for.
+    /// Both `sessionId` and `paymentRequirements`.
     #[error("only one of sessionId and paymentRequirements may be given")]
     TwoTargets,
-    /// There is no payment.
+    /// No `paymentPayload`.
     #[error("paymentPayload is missing")]
     NoPayload,
 }
 
 impl BodyError {
-    /// Returns the member it is about, `body` for the whole.
+    /// Returns the member concerned, or `body` for the whole body.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ impl BodyError {
 }
 
 impl FacilitatorRequest {
-    /// Reads a body. Unknown members are passed over, `null` counts as absent, a top-level `x402Version` is not read.
+    /// Parses a body. Unknown members and a top-level `x402Version` are ignored; `null` counts as absent.
     ///
     /// # Errors
-    /// [`BodyError`] where no verdict can be given; inside, a [`Refused`] that is one.
+    /// [`BodyError`] if no verdict is possible; the inner [`Refused`] is a verdict.
     pub fn parse(body: &[u8]) -> Result<Result<Self, Refused>, BodyError> {
         let json = Json::parse_with_fractions(body).map_err(BodyError::NotJson)?;
         if !matches!(json, Json::Map(_)) {
@@ -83,14 +83,14 @@ impl FacilitatorRequest {
         let read = PaymentPayload::read(payload)?;
         let target = match wanted {
             Ok(session) => PaymentTarget::Session(read_session(session)?),
-            // Version 2 repeats the resource beside the payment: there it is the payer's word, and is not read.
+            // Version 2 repeats the resource beside the payment; that copy is controlled by the payer and ignored.
             Err(requirements) => PaymentTarget::Requirements(Requirements::read(requirements)?),
         };
         Ok(Self { target, payload: read })
     }
 }
 
-/// What is no id of ours names no session.
+/// An invalid id is an unknown session.
 fn read_session(json: &Json) -> Result<PaymentId, Refused> {
     let id = json.text().ok().and_then(|text| text.parse().ok());
     id.ok_or_else(|| Refused::new(Reason::SessionNotFound, "there is no such session"))

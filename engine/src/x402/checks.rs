@@ -1,4 +1,4 @@
-//! The checks of a payment, each under its name, in order of precedence: cheap and local ones first.
+//! Checks of an x402 payment in order of precedence: cheap and local checks first.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,37 +19,37 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long before its expiration the chain must still have: the next block has to come in time.
+/// Minimum time until the expiration: the next block must be in time.
 const LEAST_TIME_LEFT: Duration = Duration::from_secs(3);
-/// Signatures that are looked at: as many as one authority has members. Each costs a recovery.
+/// Maximum signatures of a transaction: the maximum number of members of an authority. Each requires a key recovery.
 pub(super) const MAX_SIGNATURES: usize = 40;
-/// What an unbound memo starts with, before the payload's nonce.
+/// The prefix of memos with the payload's nonce.
 const NONCE_MEMO: &str = "x402:";
 
-/// Which memos bind a transfer to what it pays for.
+/// The memos that are accepted for a payment target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoRule {
     /// `pos-<this session>`, or `x402:<nonce>`.
     Session(PaymentId),
-    /// Anything that names no session; an `x402:` memo must hold the nonce.
+    /// Any memo without a session id; an `x402:` memo must contain the nonce.
     Requirements,
 }
 
-/// What a transaction must be to pay.
+/// The expected transfers of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// Who is paid.
+    /// The payee.
     pub pay_to: AccountName,
-    /// How much they get.
+    /// The amount for the payee.
     pub net: Money,
-    /// The fee's own transfer, where one is asked for.
+    /// The fee account and the fee in smallest units, if the fee is split.
     pub fee: Option<(AccountName, u64)>,
-    /// What the memo must say.
+    /// The rule for the memo.
     pub memo: MemoRule,
 }
 
 impl Expected {
-    /// Returns what pays a session.
+    /// Returns the expected transfers of a session.
     #[must_use]
     pub fn of_session(payment: &Payment) -> Self {
         let (net, fee) = match &payment.quote.fee_mode {
@@ -68,19 +68,19 @@ impl Expected {
 /// A transaction that passed the local checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedPayment {
-    /// Who pays.
+    /// The payer.
     pub payer: AccountName,
     /// The transfers, in order.
     pub transfers: Vec<ClaimedTransfer>,
 }
 
 impl Expected {
-    /// Runs the checks that need nobody else: operations, sender, recipients, currency, amount, memo, expiration.
-    /// A refusal names no payer: nothing is verified yet.
-    /// `now` is the head block's time, or ours where that is later.
+    /// Runs the local checks: operations, sender, recipients, currency, amount, memo, expiration. A refusal does not
+    /// name the payer, because no signature is verified yet. `now` is the later of the head block's time and the wall
+    /// clock.
     ///
     /// # Errors
-    /// [`Refused`] by the first check that fails.
+    /// [`Refused`] of the first check that fails.
     pub fn check(
         &self,
         transaction: &Transaction,
@@ -137,7 +137,7 @@ impl Expected {
         Ok(())
     }
 
-    /// Matches the transfers as a set: one for each receiver, in any order.
+    /// Matches the transfers as a set: one for each recipient, in any order.
     fn check_recipients<'a>(
         &self,
         transfers: &[&'a Transfer],
@@ -209,7 +209,7 @@ impl Expected {
         Err(Refused::new(Reason::MemoMismatch, wanted))
     }
 
-    /// The fee's memo names this session and no other; free text around it is allowed.
+    /// The memo of the fee must contain the id of this session and no other; additional text is allowed.
     fn check_fee_memo(&self, fee: &Transfer) -> Result<(), Refused> {
         let MemoRule::Session(session) = self.memo else { return Ok(()) };
         if mutant!("fee-memo-not-checked") {
@@ -225,14 +225,14 @@ impl Expected {
     }
 }
 
-/// Returns whether the memo binds the transfer to the session by name. An unbound one could be anybody's.
+/// Returns whether the memo contains the session id. Without it the transfer could pay any session.
 #[must_use]
 pub fn is_bound(expected: &Expected, checked: &CheckedPayment) -> bool {
     let MemoRule::Session(session) = expected.memo else { return false };
     checked.transfers.iter().any(|transfer| transfer.to == expected.pay_to && transfer.memo == memo_of(session))
 }
 
-/// Returns whether a memo names a session of ours, or could be read so. An encrypted one cannot: nobody reads it.
+/// Returns whether a memo contains, or could be matched to, a session id. Encrypted memos are never matched.
 fn names_a_session(memo: &str) -> bool {
     memo.starts_with(MEMO_PREFIX) || !matches!(match_memo(memo), MemoMatch::None | MemoMatch::Encrypted)
 }
@@ -251,8 +251,8 @@ fn check_sender(transfers: &[&Transfer]) -> Result<AccountName, Refused> {
     }
 }
 
-/// What no chain takes is refused before anything is claimed for it: a memo that is too long, or one that hived would
-/// read differently than it was signed.
+/// Rejects transactions that no node would accept before they are claimed: a memo that is too long, or that hived would
+/// parse differently from what was signed.
 fn check_broadcastable(transaction: &Transaction) -> Result<(), Refused> {
     transaction.validate().map_err(|error| Refused::new(Reason::Operations, error))?;
     if transaction.survives_json() {
@@ -285,8 +285,8 @@ fn operations() -> Refused {
     Refused::new(Reason::Operations, "a transfer of HIVE or HBD is asked for")
 }
 
-/// Checks the signatures against the payer's authority: on the legacy digest first, because wallets sign that one, and
-/// on the other only if that does not do.
+/// Verifies the signatures against the payer's authority: for the legacy digest first, because wallets sign it, then
+/// for the HF26 digest.
 ///
 /// # Errors
 /// [`Denied::unknown`] accounts to fetch, inside `Err(Ok(_))`; a [`Refused`] inside `Err(Err(_))`.
@@ -306,7 +306,7 @@ pub fn authorize(
         check(&required, accounts, &keys)?;
         Ok(Authorized { pack, tx_id: transaction.id(pack), keys })
     };
-    // Where no signature is needed both packings hold, and then the chain takes the one it tries first.
+    // Without signatures both serializations are valid, and the chain uses the one it tries first.
     let order = if transaction.signatures.is_empty() { [Pack::Hf26, Pack::Legacy] } else { [Pack::Legacy, Pack::Hf26] };
     let first = match attempt(order[0]) {
         Ok(authorized) => return Ok(authorized),
@@ -328,7 +328,7 @@ pub fn authorize(
     }
 }
 
-/// Checks that the payer has what it pays. Only the chain's word is final.
+/// Checks the payer's balance. Only the chain decides definitively.
 ///
 /// # Errors
 /// [`Reason::InsufficientFunds`].
@@ -346,7 +346,7 @@ pub fn check_balance(checked: &CheckedPayment, balances: &[Money]) -> Result<(),
     Ok(())
 }
 
-/// The two ids one transaction can have; only the one its signatures hold for is real.
+/// Returns the two possible ids of a transaction; the id is the one whose serialization its signatures verify for.
 #[must_use]
 pub fn candidate_ids(transaction: &Transaction) -> [TxId; 2] {
     [transaction.id(Pack::Legacy), transaction.id(Pack::Hf26)]

@@ -1,6 +1,6 @@
-//! Payment over HTTP 402: what is asked for, what a payer hands in, and the checks in their order.
+//! Payments over HTTP 402 (x402): requirements, payloads and checks.
 //!
-//! All of it is decided by its arguments; fetching authorities, claiming and broadcasting happen above.
+//! Pure functions; callers fetch authorities, claim and broadcast.
 
 mod body;
 mod checks;
@@ -23,14 +23,14 @@ pub use payload::{
 pub use proof::PayerProof;
 pub use reason::{Reason, Refused};
 
-/// The one scheme: an exact amount.
+/// The supported scheme: an exact amount.
 pub const SCHEME: &str = "exact";
-/// The network as it is always written.
+/// The name of the network in responses.
 pub const NETWORK: &str = "hive:mainnet";
-/// The CAIP-2 name of the network: the chain's id cut to 32 characters.
+/// The CAIP-2 name of the network: the chain id truncated to 32 characters.
 pub const NETWORK_CAIP2: &str = "hive:beeab0de000000000000000000000000";
 
-/// Returns whether a text names our network.
+/// Returns whether `network` is a name of the supported network.
 #[must_use]
 pub fn is_supported_network(network: &str) -> bool {
     network == NETWORK || network == NETWORK_CAIP2

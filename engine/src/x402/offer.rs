@@ -1,4 +1,4 @@
-//! What a 402 asks for: the same session, in the words of both versions.
+//! Payment requirements of 402 responses, in both versions.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 use super::{NETWORK, SCHEME};
 use crate::{account::AccountName, ids::PaymentId, ledger::memo_of, money::Money, time::Timestamp};
 
-/// Seconds a payer may take at most, as the requirements tell it.
+/// Maximum `maxTimeoutSeconds` of requirements.
 const MAX_TIMEOUT_SECONDS: u64 = 300;
-/// Bytes of the description inside headers, so that they fit a proxy's 4 kB.
+/// Maximum bytes of the description, so that headers fit a proxy's buffer of 4 kB.
 const MAX_DESCRIPTION_BYTES: usize = 256;
 
-/// The extensions of version 2: a payer may name its payment (`payment-identifier`, with the schema of its
-/// specification), so that a retry is known for one.
+/// The extensions of version 2: `payment-identifier` with the schema of its specification, which identifies retries of
+/// a payment.
 const EXTENSIONS: &str = concat!(
     r#"{"payment-identifier":{"info":{"required":false},"schema":{"#,
     r#""$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"#,
@@ -21,37 +21,37 @@ const EXTENSIONS: &str = concat!(
     r#""required":["required"]}}}"#,
 );
 
-/// A session as it is offered to an agent.
+/// A payment session as offered to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The session.
     pub session: PaymentId,
-    /// What it costs in all.
+    /// The total amount.
     pub amount: Money,
-    /// Who is paid.
+    /// The payee.
     pub pay_to: AccountName,
-    /// The fee's own transfer, where it is collected with the payment.
+    /// The fee transfer, if the fee is split.
     pub fee: Option<OfferFee>,
-    /// The path of its checkout address: `/for/{slug}`.
+    /// The path of the checkout URL: `/for/{slug}`.
     pub path: String,
-    /// Where the service is reached, without a slash at its end.
+    /// The base URL of the service, without a trailing slash.
     pub base_url: String,
-    /// What is paid for.
+    /// The description.
     pub description: String,
-    /// When the session ends.
+    /// When the session expires.
     pub expires_at: Timestamp,
 }
 
-/// The fee's own transfer.
+/// The fee transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferFee {
-    /// Who collects it.
+    /// The fee account.
     pub account: AccountName,
-    /// How much of the whole, smallest units.
+    /// The part of the amount, smallest units.
     pub units: u64,
 }
 
-/// Writes the body (and `x-payment` header) of version 1.
+/// Returns the body (and `x-payment` header) of version 1.
 #[must_use]
 pub fn body_v1(offer: &Offer, error: &str, now: Timestamp) -> String {
     let accept = AcceptV1 {
@@ -71,7 +71,7 @@ pub fn body_v1(offer: &Offer, error: &str, now: Timestamp) -> String {
     json(&BodyV1 { x402_version: 1, error, accepts: [accept] })
 }
 
-/// Writes the `PAYMENT-REQUIRED` header of version 2.
+/// Returns the `PAYMENT-REQUIRED` header of version 2.
 #[must_use]
 pub fn requirements_v2(offer: &Offer, error: &str, now: Timestamp) -> String {
     let accept = AcceptV2 {
@@ -105,7 +105,7 @@ impl Offer {
         &self.description[..end]
     }
 
-    /// Nothing here may change while the session lives: servers compare it whole.
+    /// Must not change during the lifetime of the session, because servers compare it as a whole.
     fn extra(&self) -> Extra {
         let fee = self.fee.as_ref();
         let part = |units| Money::new(units, self.amount.currency).to_string();

@@ -1,4 +1,4 @@
-//! What a payer hands in: read strictly, whichever version it is written in.
+//! Payment payloads and requirements: strict parsing of both versions.
 
 use base64::{
     Engine, alphabet,
@@ -15,14 +15,14 @@ use crate::{
     time::Timestamp,
 };
 
-/// Bytes of a payment header at most.
+/// Maximum bytes of a payment header.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// Characters of a resource.
+/// Maximum characters of a resource.
 const MAX_RESOURCE_CHARS: usize = 2_048;
-/// Bytes of a nonce.
+/// Maximum bytes of a nonce.
 const MAX_NONCE_BYTES: usize = 256;
 
-/// The version a payload is written in. It decides how strict the amount is.
+/// The x402 version of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Transfers of at least the amount.
@@ -32,7 +32,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the number on the wire.
+    /// Returns the version number.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -42,7 +42,7 @@ impl Version {
     }
 }
 
-/// A payment header that is not even JSON.
+/// A payment header that does not contain JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// Longer than [`MAX_HEADER_BYTES`].
@@ -53,7 +53,7 @@ pub enum HeaderError {
     Malformed,
 }
 
-/// A payment as its payer hands it in.
+/// A payment payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentPayload {
     /// The version.
@@ -62,38 +62,37 @@ pub struct PaymentPayload {
     pub transaction: Transaction,
     /// The payer's nonce, 1 to 256 bytes.
     pub nonce: String,
-    /// The payer's own name for the payment (extension `payment-identifier`), where it follows the rules of one.
+    /// The `payment-identifier` of the payer, if it is valid.
     pub identifier: Option<String>,
-    /// What the payer says it accepted (version 2).
+    /// The requirements that the payer accepted (version 2).
     pub accepted: Option<AcceptedRequirements>,
 }
 
-/// The requirements a version 2 payer says it accepted.
+/// The requirements that a version 2 payer accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedRequirements {
-    /// As the payer wrote it: digits of the smallest unit, or `0.050 HBD`.
+    /// The amount: digits in the smallest unit, or `0.050 HBD`.
     pub amount: String,
     /// The currency's code.
     pub asset: String,
-    /// Who is to be paid.
+    /// The payee.
     pub pay_to: String,
 }
 
-/// Requirements that a caller brings along, instead of a session of ours.
+/// Payment requirements of another server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirements {
-    /// How much.
+    /// The amount.
     pub amount: Money,
-    /// To whom.
+    /// The payee.
     pub pay_to: AccountName,
-    /// What for, in the words of the server that asks; opaque to us. The payer has no say in it.
+    /// The resource as named by its server; opaque and not controlled by the payer.
     pub resource: String,
-    /// Until when, where they say so.
+    /// When the requirements expire, if ever.
     pub valid_before: Option<Timestamp>,
 }
 
-/// Reads a header's base64 as people write it: the standard alphabet or the URL-safe one, with or without padding,
-/// nothing else.
+/// Decodes base64 of a header: standard or URL-safe alphabet, with or without padding.
 #[must_use]
 pub fn decode_header(text: &str) -> Option<Vec<u8>> {
     const CONFIG: GeneralPurposeConfig =
@@ -103,23 +102,23 @@ pub fn decode_header(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
 }
 
-/// Writes a header's JSON as base64, in the one alphabet every client reads.
+/// Encodes JSON for a header as base64 with the standard alphabet.
 #[must_use]
 pub fn encode_header(json: &str) -> String {
     BASE64_STANDARD.encode(json)
 }
 
 impl PaymentPayload {
-    /// Reads the value of an `x-payment` or `PAYMENT-SIGNATURE` header.
+    /// Parses the value of an `x-payment` or `PAYMENT-SIGNATURE` header.
     ///
     /// # Errors
-    /// [`HeaderError`] where it is not JSON in base64; a [`Refused`] inside where the JSON is no payment.
+    /// [`HeaderError`] if it is not JSON in base64; the inner [`Refused`] if the JSON is not a payment.
     pub fn decode_header(value: &str) -> Result<Result<Self, Refused>, HeaderError> {
         if value.len() > MAX_HEADER_BYTES {
             return Err(HeaderError::TooLong);
         }
         let bytes = decode_header(value).ok_or(HeaderError::Malformed)?;
-        // Not JSON at all is the transport's fault; JSON that is no payment is the payer's.
+        // Anything but JSON is an HTTP error; JSON that is not a payment is a verdict.
         let json = Json::parse_with_fractions(&bytes).map_err(|_| HeaderError::Malformed)?;
         if !matches!(json, Json::Map(_)) {
             return Err(HeaderError::Malformed);
@@ -127,10 +126,10 @@ impl PaymentPayload {
         Ok(Self::read(&json))
     }
 
-    /// Reads the JSON of a payload.
+    /// Parses the JSON of a payload.
     ///
     /// # Errors
-    /// [`Refused`] says what about it is no payment.
+    /// [`Refused`] if it is not a valid payment.
     pub fn parse(json: &[u8]) -> Result<Self, Refused> {
         Self::read(&Json::parse_with_fractions(json).map_err(invalid_payload)?)
     }
@@ -151,7 +150,7 @@ impl PaymentPayload {
             Version::V1 => None,
             Version::V2 => Some(json.member("accepted").map_err(invalid_payload)?),
         };
-        // Version 2 writes scheme and network once, in what was accepted.
+        // Version 2 has scheme and network in `accepted` only.
         let says = accepted.unwrap_or(json);
         let text = |json: &Json, key: &'static str| {
             json.member(key)
@@ -164,7 +163,7 @@ impl PaymentPayload {
         let accepted = accepted
             .map(|accepted| {
                 let amount = accepted.member("amount").and_then(amount_text).map_err(invalid_payload)?;
-                // An amount such as `0.050 HBD` names its asset itself.
+                // An amount such as `0.050 HBD` includes the asset.
                 let asset = match (accepted.get("asset"), Money::parse_ledger(&amount)) {
                     (Ok(None | Some(Json::Null)), Ok(money)) => money.currency.code().to_owned(),
                     _ => text(accepted, "asset")?,
@@ -180,7 +179,7 @@ impl PaymentPayload {
         let transaction = payload.member("signedTransaction").map_err(invalid_payload)?;
         let transaction = Transaction::read(transaction).map_err(|error| {
             let reason = match error.fault {
-                // An operation that we cannot even read is no transfer.
+                // An unknown operation is not a transfer.
                 Fault::UnknownOperation { .. } => Reason::Operations,
                 _ => Reason::InvalidPayload,
             };
@@ -192,10 +191,11 @@ impl PaymentPayload {
 }
 
 impl Requirements {
-    /// Reads the JSON of requirements, of either version.
+    /// Parses the JSON of requirements of either version.
     ///
     /// # Errors
-    /// [`Refused`] with [`Reason::InvalidPaymentRequirements`], or what scheme and network are wrong for.
+    /// [`Refused`] with [`Reason::InvalidPaymentRequirements`], [`Reason::UnsupportedScheme`] or
+    /// [`Reason::InvalidNetwork`].
     pub fn parse(json: &[u8]) -> Result<Self, Refused> {
         Self::read(&Json::parse_with_fractions(json).map_err(|error| invalid_requirements(error.to_string()))?)
     }
@@ -239,10 +239,10 @@ impl Requirements {
         Ok(Self { amount, pay_to, resource, valid_before })
     }
 
-    /// Takes the name of a resource as it is: merchants read it in lists, events and exports.
+    /// Validates the name of a resource, which is displayed in lists, events and exports.
     ///
     /// # Errors
-    /// [`Reason::InvalidPaymentRequirements`] where it is long, or has characters that hide or reorder others.
+    /// [`Reason::InvalidPaymentRequirements`] if it is too long, or has invisible characters or direction controls.
     pub fn resource(given: &str) -> Result<String, Refused> {
         let chars = given.chars().count();
         if chars > MAX_RESOURCE_CHARS {
@@ -255,7 +255,7 @@ impl Requirements {
         Ok(given.to_owned())
     }
 
-    /// Checks what a version 2 payer says it accepted against what is required.
+    /// Checks the requirements that a version 2 payer accepted against these.
     ///
     /// # Errors
     /// [`Reason::AcceptedRequirementsMismatch`].
@@ -271,7 +271,7 @@ impl Requirements {
     }
 }
 
-/// Returns an amount as text; a whole number stands for its digits.
+/// Returns an amount as a string; integers are converted to digits.
 fn amount_text(json: &Json) -> Result<String, DecodeError> {
     match json {
         Json::Int(_) => json.whole::<u64>("digits, or text such as `1.000 HBD`").map(|units| units.to_string()),
@@ -279,7 +279,7 @@ fn amount_text(json: &Json) -> Result<String, DecodeError> {
     }
 }
 
-/// Reads `1.000 HBD`, or digits of the asset's smallest unit: both versions are written both ways.
+/// Parses `1.000 HBD`, or digits in the asset's smallest unit; clients of both versions use both formats.
 fn read_amount(text: &str, asset: Option<&str>) -> Option<Money> {
     match Money::parse_ledger(text) {
         Ok(money) => {
@@ -294,7 +294,7 @@ fn read_units(digits: &str, asset: &str) -> Option<Money> {
     Money::parse(digits, Currency::parse(asset)?).ok()
 }
 
-/// A name that breaks the extension's rules is none; the extension is never needed.
+/// Returns the `payment-identifier`; an invalid one is ignored, because the extension is optional.
 fn identifier_of(payload: &Json) -> Option<&str> {
     let extension = payload.get("extensions").ok()??.get("payment-identifier").ok()??;
     let id = extension.get("info").ok()??.get("id").ok()??.text().ok()?;
@@ -327,7 +327,7 @@ fn invalid_payload(error: impl std::fmt::Display) -> Refused {
 }
 
 impl DecodeError {
-    /// Names a member, unless its absence was already named.
+    /// Adds the member to the error, unless the error already names it.
     fn inside_once(self, key: &'static str) -> Self {
         if self.field == key { self } else { self.inside(key) }
     }

@@ -1,32 +1,32 @@
-//! What proves that somebody who shows a claimed payment again is its payer.
+//! Proof that a caller who presents a claimed payment again is its payer.
 
 use std::collections::BTreeSet;
 
 use super::{PaymentPayload, checks::MAX_SIGNATURES};
 use crate::hive::{Authorized, ChainId, Pack, PublicKey, Transaction};
 
-/// What is stored of the signatures of a claimed transaction. The chain publishes a transaction; only the keys that
-/// signed it can sign it again, and only its payer knows the nonce beside it.
+/// The stored proof of a claimed transaction. The transaction is public on the chain; only its signing keys can produce
+/// the signatures, and only the payer knows the nonce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayerProof {
-    /// The packing that was signed.
+    /// The serialization that was signed.
     pub pack: Pack,
-    /// The digest that was signed, over every byte of the transaction and the chain's id.
+    /// The signed digest of the transaction and the chain id.
     pub digest: [u8; 32],
-    /// The keys that signed.
+    /// The signing keys.
     pub keys: BTreeSet<PublicKey>,
 }
 
 impl PayerProof {
-    /// Returns the proof of a transaction whose signatures were verified.
+    /// Returns the proof of a verified transaction.
     #[must_use]
     pub fn of(transaction: &Transaction, chain: ChainId, authorized: &Authorized) -> Self {
         let Authorized { pack, keys, .. } = authorized;
         Self { pack: *pack, digest: transaction.digest(chain, *pack), keys: keys.clone() }
     }
 
-    /// Returns whether a payload holds the same transaction, signed by the same keys, beside the same nonce. Compares
-    /// parsed values: other encodings of the same payment are the same payment.
+    /// Returns whether a payload contains the same transaction, signed by the same keys, with the same nonce. Compares
+    /// parsed values, so that the encoding does not matter.
     #[must_use]
     pub fn matches(&self, nonce: &str, payload: &PaymentPayload, chain: ChainId) -> bool {
         let transaction = &payload.transaction;

@@ -1,20 +1,20 @@
-//! Why an x402 payment is refused: one closed list of words.
+//! Reasons for refusing an x402 payment: a closed list.
 
 use crate::{account::AccountName, ledger::TxId};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
-        /// Why a payment is refused. The words are the interface's and never change.
+        /// The reason why a payment is refused. The names are part of the interface and never change.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason {
             $($(#[$doc])* $name,)*
         }
 
         impl Reason {
-            /// Every reason, in the order of the list.
+            /// Every reason, in order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Reads a word of the list.
+            /// Parses the wire name.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
@@ -30,9 +30,9 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The payer has less than it wants to pay.
+    /// The payer's balance is insufficient.
     InsufficientFunds = "insufficient_funds",
-    /// Another network than ours.
+    /// Not the supported network.
     InvalidNetwork = "invalid_network",
     /// Not a payment payload.
     InvalidPayload = "invalid_payload",
@@ -40,86 +40,86 @@ reasons! {
     InvalidPaymentRequirements = "invalid_payment_requirements",
     /// The scheme of payload and requirements differ.
     InvalidScheme = "invalid_scheme",
-    /// A scheme we do not take.
+    /// Not a supported scheme.
     UnsupportedScheme = "unsupported_scheme",
     /// A version that is neither 1 nor 2.
     InvalidX402Version = "invalid_x402_version",
-    /// The chain refused the transaction.
+    /// The chain rejected the transaction.
     InvalidTransactionState = "invalid_transaction_state",
-    /// We could not verify: our fault, or a ledger node's; never the payer's.
+    /// Verification failed because of an error of the service or of a ledger node.
     UnexpectedVerifyError = "unexpected_verify_error",
-    /// We could not settle: our fault, or a ledger node's; never the payer's.
+    /// Settlement failed because of an error of the service or of a ledger node.
     UnexpectedSettleError = "unexpected_settle_error",
-    /// The transaction, or its nonce, pays for something already.
+    /// The transaction or its nonce was already used.
     DuplicateSettlement = "duplicate_settlement",
-    /// It is on its way and nobody knows yet; ask again with the same payload.
+    /// The outcome is not known yet; retry with the same payload.
     SettlementPending = "settlement_pending",
-    /// The transaction or the requirements are past their time.
+    /// The transaction or the requirements have expired.
     PaymentExpired = "payment_expired",
-    /// What the payer accepted is not what was required.
+    /// The accepted requirements differ from the required ones.
     AcceptedRequirementsMismatch = "accepted_requirements_mismatch",
     /// No such session.
     SessionNotFound = "session_not_found",
-    /// The session takes no payment any more.
+    /// The session is no longer pending.
     SessionNotPending = "session_not_pending",
-    /// The session's time is over.
+    /// The session has expired.
     SessionExpired = "session_expired",
     /// The session's cancellation is requested and not decided yet.
     SessionCancelling = "session_cancelling",
-    /// The merchant does not take x402.
+    /// The merchant does not accept x402 payments.
     X402Disabled = "x402_disabled",
-    /// The merchant is switched off.
+    /// The merchant is inactive.
     MerchantInactive = "merchant_inactive",
     /// Too many requests.
     RateLimited = "rate_limited",
-    /// Not exactly the transfers that are asked for.
+    /// Not exactly the required transfers.
     Operations = "invalid_exact_hive_payload_operations",
-    /// A transfer goes elsewhere.
+    /// A transfer to another recipient.
     RecipientMismatch = "invalid_exact_hive_payload_recipient_mismatch",
     /// The transfers have different senders.
     SenderMismatch = "invalid_exact_hive_payload_sender_mismatch",
-    /// The receiver pays itself.
+    /// The payee pays itself.
     SelfPayment = "invalid_exact_hive_payload_self_payment",
     /// Another currency.
     AssetMismatch = "invalid_exact_hive_payload_asset_mismatch",
-    /// Not the exact amount, where it must be exact.
+    /// Not the exact amount (version 2).
     AmountMismatch = "invalid_exact_hive_payload_amount_mismatch",
     /// Less than the amount.
     Amount = "invalid_exact_hive_payload_amount",
-    /// A memo that is not this session's.
+    /// The memo does not match.
     MemoMismatch = "invalid_exact_hive_payload_memo_mismatch",
-    /// It could be broadcast for longer than we are ready to wait.
+    /// The expiration is too far in the future.
     ExpirationTooFar = "invalid_exact_hive_payload_expiration_too_far",
-    /// A signature that does not hold.
+    /// An invalid signature.
     Signature = "invalid_exact_hive_payload_signature",
-    /// The keys that signed may not move the payer's money.
+    /// The signatures do not satisfy the payer's active authority.
     Authority = "invalid_exact_hive_payload_authority",
     /// The payer's account does not exist.
     AccountNotFound = "invalid_exact_hive_payload_account_not_found",
 }
 
-/// A refusal, with what is known of the payment.
+/// The refusal of a payment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", reason.as_str())]
 pub struct Refused {
-    /// The word.
+    /// The reason.
     pub reason: Reason,
-    /// A sentence for people.
+    /// The message for people.
     pub message: String,
     /// The payer, once its signatures are verified.
     pub payer: Option<AccountName>,
-    /// The caller's own transaction, where it is in flight or was settled for the same thing before.
+    /// The caller's own transaction, if it is in flight or was already settled for the same target.
     pub tx_id: Option<TxId>,
 }
 
 impl Refused {
-    /// Returns a refusal of which no more is known.
+    /// Returns a refusal without payer and transaction.
     #[must_use]
     pub fn new(reason: Reason, message: impl std::fmt::Display) -> Self {
         Self { reason, message: message.to_string(), payer: None, tx_id: None }
     }
 
-    /// Adds the payer, whose signatures are verified.
+    /// Adds the payer, after its signatures were verified.
     #[must_use]
     pub fn by(mut self, payer: &AccountName) -> Self {
         self.payer = Some(*payer).filter(|_| !crate::mutant!("payer-not-named"));

@@ -1,4 +1,4 @@
-//! The table of errors is closed and whole, and an error comes out of a gRPC status as it went in.
+//! Tests of the table of errors and of conversions to and from a gRPC status.
 
 use proptest::prelude::*;
 

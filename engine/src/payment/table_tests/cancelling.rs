@@ -1,4 +1,4 @@
-//! Cancelling: block time decides, whatever the order in which request, sightings and blocks become known.
+//! Tests of cancellation: block time decides, whatever the order of request, sightings and blocks.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn what_missed_only_the_cutoff_of_a_dropped_request_counts() {
     assert_eq!((case.payment.paid_by, case.events.len()), (Some(tx(2)), 1));
 }
 
-/// So many transfers that most of them are not listed.
+/// A number of transfers of which most are not listed.
 const FLOOD: u8 = 30;
 
 #[test]
@@ -198,7 +198,7 @@ impl Sent {
     }
 }
 
-/// What the rules say: state, what completed it, and what each transfer is, in the order they were sent.
+/// The expected state, completing transaction and dispositions, in sending order.
 type Outcome = (State, Option<TxId>, Vec<Disposition>);
 
 fn expected(sent: &[Sent], deadline: u64, cutoff: Option<u64>) -> Outcome {
@@ -226,7 +226,7 @@ fn expected(sent: &[Sent], deadline: u64, cutoff: Option<u64>) -> Outcome {
     (state, paid_by, dispositions)
 }
 
-/// When somebody asks, and how much grace the session has.
+/// The time of the request and the grace period.
 struct Setup {
     asked: u64,
     grace: u64,
@@ -248,7 +248,7 @@ impl Setup {
         self.deadline().min(self.asked + 15)
     }
 
-    /// Block times around everything that matters.
+    /// Block times around cutoff and deadline.
     fn times(&self) -> Vec<u64> {
         let (cutoff, deadline) = (self.cutoff(), self.deadline());
         let mut times = vec![cutoff - 3, cutoff, cutoff + 1, deadline, deadline + 1, deadline + 30];
@@ -257,7 +257,7 @@ impl Setup {
         times
     }
 
-    /// Plays the transfers with the request at every place among the steps.
+    /// Runs the steps with the request at every position among them.
     fn play(&self, sent: &[Sent], expires_at_each_block: bool, orphaned: bool) {
         let number = |at: usize| u8::try_from(at).unwrap();
         let mut steps = Vec::new();

@@ -1,4 +1,4 @@
-//! What people really send: in parts, too much, twice, late, in the wrong currency; a row of the case table each.
+//! Tests of partial, excess, repeated, late and wrong-currency transfers.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Sessions with more transfers than their snapshot lists: third parties send what they like, and nothing is lost.
+//! Tests of payments with more transfers than their snapshot lists.
 
 use super::*;
 
-/// A transfer of a third party, one of very many.
+/// One of many small transfers of a third party.
 fn dust(n: u32, money: Money, seconds: u64) -> Transfer {
     let mut tx_id = [0xdd; 20];
     tx_id[..4].copy_from_slice(&n.to_be_bytes());
@@ -25,7 +25,7 @@ fn hbd(units: u64) -> Money {
     Money::new(units, Hbd)
 }
 
-/// Returns what is owed, read from the rows as a store gives them.
+/// Returns the refunds due, calculated from the stored rows.
 fn owed(case: &Case) -> Vec<(String, String)> {
     let mut rows: Vec<_> = case.rows.values().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.seq));
@@ -56,7 +56,7 @@ fn a_transfer_that_is_not_listed_is_decided_by_its_row() {
     let late = |n| credit(dust(n, hbd(1), OPENED + 9), Finality::Irreversible);
     let case = dusted(Case::of(open()), 0..100, hbd(1), Finality::Reversible);
     assert_eq!((case.payment.seen_units(), case.payment.paid_units(), case.payment.awaits_finality()), (100, 0, true));
-    // The same sighting again is nothing new, listed or not.
+    // A repeated sighting is rejected, listed or not.
     let again = credit(dust(3, hbd(1), OPENED + 9), Finality::Reversible);
     let case = case.refused(again, OPENED + 15, Rejection::Unchanged { id: ID });
     let case = case.then(late(3), OPENED + 60).refused(late(3), OPENED + 61, Rejection::Unchanged { id: ID });
@@ -78,7 +78,7 @@ fn a_transfer_that_is_not_listed_is_removed_by_a_fork_and_comes_back_in_another_
     let case = case.then(orphan(), OPENED + 15);
     assert_eq!(case.payment.seen_units(), 0);
     let case = case.refused(orphan(), OPENED + 16, Rejection::Unchanged { id: ID });
-    // Back on time it pays; back after the deadline it is late.
+    // In a block before the deadline it counts; after the deadline it is late.
     let back = || transfer(1, 1_000, OPENED + 30);
     let on_time = case.then(credit(back(), Finality::Reversible), OPENED + 33);
     assert_eq!(on_time.payment.seen_units(), 1_000);

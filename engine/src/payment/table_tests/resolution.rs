@@ -1,4 +1,4 @@
-//! What people decide: money put in its place, exceptions settled, refunds filled in and found.
+//! Tests of assignments, resolutions and refunds.
 
 use super::*;
 use crate::{fields::MetadataValue, ledger::refund_memo_of};
@@ -103,7 +103,7 @@ fn a_resolution_ends_the_attention_and_changes_no_state() {
         assert!(case.payment.needs_attention(), "it was not decided about money that came later");
     }
     Case::of(open()).refused(resolve(ResolutionKind::Ignored), OPENED + 1, Rejection::NothingToResolve { id: ID });
-    // A plain sale may be taken back, too.
+    // A completed payment without exceptions may be refunded, too.
     Case::of(open())
         .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
         .then(resolve(ResolutionKind::Refunded), OPENED + 60)
@@ -117,17 +117,17 @@ fn what_was_accepted_is_not_owed_again_when_more_comes() {
     let case = case.then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
     assert!(case.payment.needs_attention() && case.payment.resolution.is_none());
     assert_eq!(owed(&case), lines(&[("alice", "0.005 HBD")]));
-    // A refund of before the acceptance was for what was owed then.
+    // A refund before the acceptance does not reduce later refunds due.
     let case = late()
         .then(refund(9, "alice", Money::new(400, Hbd)), EXPIRES + 40)
         .then(resolve(ResolutionKind::Accepted), EXPIRES + 60)
         .then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
     assert_eq!(owed(&case), lines(&[("alice", "0.005 HBD")]));
-    // Who decides otherwise about the same takes the acceptance back.
+    // Another decision about the same transfers revokes the acceptance.
     let case = late().then(resolve(ResolutionKind::Accepted), EXPIRES + 60);
     let case = case.then(resolve(ResolutionKind::Ignored), EXPIRES + 61);
     assert_eq!(owed(&case), lines(&[("alice", "1.000 HBD")]));
-    // What counted and was accepted before the end is owed all the same if it bought nothing.
+    // Counted money accepted before the payment ended is refundable if the payment does not complete.
     let wrong = Transfer { money: Money::new(1, Hive), ..transfer(1, 1, OPENED + 9) };
     let case = Case::of(open())
         .then(credit(wrong, Finality::Irreversible), OPENED + 12)
@@ -149,11 +149,11 @@ fn more_money_of_a_known_kind_is_announced_where_it_is_notable() {
     assert_eq!(events(&more), 4, "less than a tenth, and the sum has not doubled");
     let more = more.then(paid(4, 100, EXPIRES + 60), EXPIRES + 63);
     assert_eq!(events(&more), 5, "a tenth of the amount");
-    // After a decision anything is new.
+    // After a decision, any further money is announced.
     let decided = more.then(resolve(ResolutionKind::Ignored), EXPIRES + 70);
     let again = decided.then(paid(5, 1, EXPIRES + 80), EXPIRES + 83);
     assert_eq!(events(&again), 6);
-    // Any number of small transfers makes an event for each doubling.
+    // Many small transfers cause one event for each doubling of their sum.
     let flood = (6..206).fold(again, |case, n| case.then(paid(n, 1, EXPIRES + 90), EXPIRES + 93));
     assert_eq!(events(&flood), 6);
 }
@@ -163,7 +163,7 @@ fn a_decision_ends_with_what_is_final_and_not_with_what_a_fork_can_take() {
     let case = late().then(resolve(ResolutionKind::Ignored), EXPIRES + 60);
     let case = case.then(credit(transfer(2, 500, EXPIRES + 90), Finality::Reversible), EXPIRES + 93);
     assert!(!case.payment.needs_attention());
-    // What was seen when it was decided was decided about.
+    // A transfer seen before the decision is covered by it.
     let decided = case.then(resolve(ResolutionKind::Ignored), EXPIRES + 94);
     let decided = decided.then(paid(2, 500, EXPIRES + 90), EXPIRES + 150);
     assert!(!decided.payment.needs_attention());

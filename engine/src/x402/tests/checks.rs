@@ -1,4 +1,4 @@
-//! The local checks: each one's word, and which comes first when several fail.
+//! Tests of the local checks and their precedence.
 
 use std::time::Duration;
 
@@ -212,7 +212,7 @@ fn the_fees_memo_names_this_session_in_any_words() {
     for bad in ["", "a fee", "#fee", &format!("fee-{other}"), &format!("fee-{id} fee-{other}")] {
         assert_eq!(with(bad), Err(Reason::MemoMismatch), "{bad}");
     }
-    // A character that hived would read differently changes the digest: refused before anything is claimed for it.
+    // hived would parse this character differently, which changes the digest.
     assert_eq!(with(&format!("fee-{id}\u{1}")), Err(Reason::MemoMismatch));
 }
 
@@ -246,7 +246,7 @@ fn attack_09_it_ends_neither_too_soon_nor_too_late() {
     assert_eq!(at(NOW + HOUR + seconds(1)), Err(Reason::ExpirationTooFar));
 }
 
-/// Each stage breaks one thing more, the later check first: the earliest check must always be the one that speaks.
+/// Each stage adds the violation of an earlier check: the earliest failing check must be reported.
 #[test]
 fn the_first_check_that_fails_is_the_one_that_is_told() {
     let mut broken = transaction(vec![pay(hbd(10_343)), fee(157)]);

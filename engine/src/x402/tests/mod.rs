@@ -1,4 +1,4 @@
-//! What x402 promises: the texts that are offered, the texts that are read, the checks and their order.
+//! Tests of x402: offers, payloads, requirements, checks and signatures.
 
 mod checks;
 mod offers;
@@ -17,7 +17,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// The head's time of every test.
+/// The time of the head block.
 const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
 const NONCE: &str = "00112233445566778899aabbccddeeff";
 
@@ -41,7 +41,7 @@ fn transfer(from: &str, to: &str, amount: Asset, memo: &str) -> Operation {
     Operation::Transfer(Transfer { from: from.into(), to: to.into(), amount, memo: memo.into() })
 }
 
-/// Returns a transaction that lives for another minute, unsigned.
+/// Returns an unsigned transaction that expires in a minute.
 fn transaction(operations: Vec<Operation>) -> Transaction {
     Transaction {
         ref_block_num: 1,
@@ -52,7 +52,7 @@ fn transaction(operations: Vec<Operation>) -> Transaction {
     }
 }
 
-/// Returns the payment of 10.500 HBD that alice makes, signed.
+/// Returns a signed payment of 10.500 HBD from alice.
 fn paid() -> Transaction {
     let memo = format!("pos-{}", session());
     let mut transaction = transaction(vec![transfer("alice", "blue.mugs", hbd(10_500), &memo)]);

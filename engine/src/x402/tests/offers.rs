@@ -1,4 +1,4 @@
-//! The bytes of what is offered: servers and clients compare them.
+//! Tests of the exact bytes of offers, which servers and clients compare.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn version_2_is_these_bytes() {
     }
 }
 
-/// Says what `extra` is, as text: order and bytes count.
+/// Returns the bytes of `extra`.
 fn extra_of(json: &str) -> String {
     let (_, extra) = json.split_once(r#""extra":"#).expect("an extra");
     extra[..=extra.find('}').expect("its end")].to_owned()
@@ -85,7 +85,7 @@ fn the_time_to_pay_is_what_the_session_has_left_between_a_second_and_five_minute
 
 #[test]
 fn a_long_description_is_cut_between_two_characters_at_256_bytes() {
-    // An emoji has 4 bytes: it fits whole, or it goes whole.
+    // An emoji has 4 bytes and must not be split.
     for (before, wanted_bytes) in [(251, 255), (252, 256), (253, 253), (255, 255), (256, 256), (300, 256)] {
         let description = format!("{}\u{1f41d}", "a".repeat(before));
         let kept = &description[..wanted_bytes];

@@ -1,4 +1,4 @@
-//! What a payer hands in: every way to write it right, and the ways to write it wrong.
+//! Tests of valid and invalid payloads.
 
 use base64::{Engine, engine::general_purpose as base64s};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn v2() -> Value {
     json!({ "x402Version": 2, "accepted": accepted, "payload": payload, "resource": { "url": "https://x" } })
 }
 
-/// Changes what a JSON pointer points at.
+/// Replaces the value at a JSON pointer.
 fn with(mut json: Value, at: &str, value: Value) -> Value {
     *json.pointer_mut(at).unwrap_or_else(|| panic!("no {at}")) = value;
     json
@@ -62,7 +62,7 @@ fn both_versions_and_both_forms_of_transactions_are_read() {
 
 #[test]
 fn base64_is_read_in_both_alphabets_with_or_without_padding_and_in_nothing_else() {
-    // Characters that make the alphabets differ, and every length of padding.
+    // Characters on which the alphabets differ, and every length of padding.
     for tail in ["", "?", "??", "???>>>", "\u{fb}\u{ff}\u{fb}\u{ff}"] {
         let json = with(v1(), "/payload/nonce", format!("{NONCE}{tail}").into()).to_string();
         for engine in [&base64s::STANDARD, &base64s::STANDARD_NO_PAD, &base64s::URL_SAFE, &base64s::URL_SAFE_NO_PAD] {
@@ -95,7 +95,7 @@ fn base64_is_read_in_both_alphabets_with_or_without_padding_and_in_nothing_else(
     ] {
         assert_eq!(PaymentPayload::decode_header(&bad), Err(HeaderError::Malformed), "{bad:?}");
     }
-    // Bits after the end that no encoder writes.
+    // Non-zero trailing bits.
     assert_eq!(PaymentPayload::decode_header("e31="), Err(HeaderError::Malformed));
 }
 
@@ -237,7 +237,7 @@ proptest! {
             bytes[at] = byte;
         }
         if let Ok(read) = PaymentPayload::parse(&bytes) {
-            // What is broadcast is what was read, and nothing besides.
+            // The broadcast transaction equals the parsed one.
             let again = Transaction::parse(read.transaction.to_condenser_json().as_bytes());
             prop_assert_eq!(again, Ok(read.transaction));
         }

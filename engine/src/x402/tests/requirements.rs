@@ -1,4 +1,4 @@
-//! Requirements that a caller brings along, in the words of both versions.
+//! Tests of requirements in both versions.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Who signed: both digests, several keys, delegated authority, and what never counts.
+//! Tests of signatures: both digests, several keys and delegated authorities.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
 
 type Accounts = BTreeMap<AccountName, Authority>;
 
-/// Everybody has one key, but `firm` asks for two of alice, bob and carol.
+/// Each account has one key; `firm` requires two of alice, bob and carol.
 fn accounts() -> Accounts {
     let mut accounts: Accounts =
         ["alice", "bob", "carol"].into_iter().map(|each| (name(each), Authority::of_key(key(each).public()))).collect();
@@ -35,7 +35,7 @@ fn signed(pack: Pack, chain: ChainId, signers: &[&str]) -> Transaction {
     transaction
 }
 
-/// Returns the packing that was signed, or the word of the refusal.
+/// Returns the serialization that was signed, or the reason of the refusal.
 fn judge(transaction: &Transaction, payer: &str, accounts: &Accounts) -> Result<Pack, Reason> {
     match authorize(transaction, &name(payer), ChainId::MAINNET, accounts) {
         Ok(authorized) => {
@@ -98,7 +98,7 @@ fn delegates_that_are_not_known_yet_are_asked_for() {
 fn attack_7_a_signature_written_differently_changes_no_id() {
     let transaction = paid();
     let mut other = transaction.clone();
-    // The four added for "compressed" means nothing on this chain.
+    // The 4 added for compressed keys has no meaning on this chain.
     other.signatures[0].0[0] -= 4;
     assert_ne!(transaction.signatures, other.signatures);
     assert_eq!(candidate_ids(&transaction), candidate_ids(&other));
