@@ -1,4 +1,4 @@
-//! How fast the codec is: key recovery beside bare `k256`, and parsing and matching blocks of 60 transactions.
+//! Benchmarks of the codec: key recovery compared with bare `k256`, and parsing and matching blocks of 60 transactions.
 //!
 //! `cargo bench -p engine --bench codec`
 
@@ -28,7 +28,8 @@ fn main() {
     blocks();
 }
 
-/// Takes the median of five rounds of `work`, each side by side with `other` so that both see the same machine.
+/// Returns the median of five rounds of `work`, each interleaved with `other` so that both run under the same
+/// conditions.
 fn medians(mut work: impl FnMut(), mut other: impl FnMut()) -> (Duration, Duration) {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -75,7 +76,7 @@ fn recovery() {
     println!("ratio to bare k256: {} %", ours.as_nanos() * 100 / bare.as_nanos().max(1));
 }
 
-/// A whole signed transfer, from JSON to both ids, both digests and the keys of both packings, beside its recoveries.
+/// A signed transfer from JSON to ids, digests and keys of both serializations, compared with its key recoveries.
 fn transactions() {
     let key = PrivateKey::from_bytes(&[7; 32]).expect("a key");
     let texts: Vec<String> = (0..SIGNATURES).map(|each| signed(each, &key).to_condenser_json()).collect();
@@ -159,7 +160,8 @@ fn blocks() {
     }
 }
 
-/// A block as a node answers it: one transfer in six pays a session, one in six pays somebody else, the rest is talk.
+/// A block in a node's response: one operation in six pays a session, one in six is another transfer, the rest are
+/// other operations.
 fn block_text(number: u32, form: Form) -> String {
     let key = PrivateKey::from_bytes(&[7; 32]).expect("a key");
     let mut transactions = Vec::new();

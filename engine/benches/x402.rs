@@ -1,4 +1,5 @@
-//! What it costs to judge a payment header: decoding, local checks and the signature, beside one bare `k256` recovery.
+//! Benchmarks of a payment header: decoding, local checks and signature verification, compared with one bare `k256`
+//! recovery.
 //!
 //! `cargo bench -p engine --bench x402`
 
@@ -26,7 +27,7 @@ const ROUNDS: usize = 7;
 const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A payment and what it pays for.
+/// A payment and its target.
 struct Case {
     header: String,
     expected: Expected,

@@ -1,5 +1,5 @@
-//! The codec against 1,000 real blocks of the main chain. They are read in place, beside the repository, and are not
-//! part of it: where they are absent these tests are ignored and say so.
+//! Tests of the codec with 1,000 blocks of the main chain. The blocks are not part of the repository; without them
+//! these tests are skipped with a message.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use engine::{
 use libtest_mimic::{Arguments, Trial};
 use serde_json::Value;
 
-/// The test's own name and what it does with the text of the blocks.
+/// A test: its name and a function of the block data.
 type Case = (&'static str, fn(&str));
 
 const CASES: [Case; 4] = [
@@ -59,7 +59,7 @@ fn every_block_reads_and_builds_on_the_one_before(text: &str) {
     assert_eq!((transfer.from.as_str(), transfer.to.as_str()), ("openledger", "register"));
     assert_eq!(Ok(transfer.money), Money::parse_ledger("10.000 HIVE"));
 
-    // The same block by itself, as the other two calls answer it.
+    // The same block in the responses of the other two methods.
     let json: Value = serde_json::from_str(text).unwrap();
     let at = usize::try_from(transfer.position.block_num - 1_000_000).unwrap();
     let one = &json["blocks"][at];
@@ -115,7 +115,7 @@ fn transactions_we_serialize_have_the_ids_of_the_chain(text: &str) {
             roots += 1;
         }
     });
-    // Mining ended with hard fork 17; nothing else of these blocks is passed over.
+    // Mining ended with hard fork 17; every other operation of these blocks is decoded.
     assert_eq!(passed_over, BTreeMap::from([("pow".to_owned(), 49)]));
     assert_eq!((serialized, roots), (33, 951));
 }
@@ -136,7 +136,7 @@ fn signatures_recover_under_the_first_chain_id(text: &str) {
         }
     });
     assert_eq!(signatures, 33);
-    // A right digest gives an account's key again and again; a wrong one would give another each time.
+    // A correct digest recovers the same key for an account every time; a wrong one recovers a different key each time.
     assert!(keys.values().any(|times| *times > 1), "{keys:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The codec against every case of the vectors in `vectors/`: no file is read without counting its cases.
+//! Tests of the codec with every case of `vectors/`; each test asserts the number of cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use engine::{
 };
 use serde_json::Value;
 
-/// Runs `judge` over each case of a file, and says which case failed and how many there were.
+/// Runs `judge` on each case of a file and reports failed cases and their number.
 fn each_case(file: &str, cases: usize, judge: impl Fn(&Value) -> Result<(), String>) {
     let path = format!("{}/tests/vectors/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("the vectors are part of the repository");
@@ -92,7 +92,7 @@ fn bad_transactions_are_refused_where_a_strict_gateway_refuses_them() {
         let judged = match text(&case["form"]) {
             "condenser" | "hf26" => judge_json(case),
             "serialized_unsigned_hex" => judge_bytes(Transaction::from_bytes(&unhex(&case["serialized_hex"]))),
-            // These were judged by unpack and validate at once, and both are called decode there.
+            // These vectors combine deserialization and validation as `decode`.
             "serialized_signed_hex_hf26" => {
                 judge_bytes(Transaction::from_signed_bytes(&unhex(&case["serialized_hex"])))
                     .map_err(|layer| if layer == Layer::Validate { Layer::Decode } else { layer })
@@ -102,8 +102,8 @@ fn bad_transactions_are_refused_where_a_strict_gateway_refuses_them() {
         let expected = text(&case["expected"]["layer"]);
         let ours = judged.map_or_else(Layer::as_str, |()| "ok");
         same("verdict", ours == "ok", text(&case["expected"]["verdict"]) == "accept")?;
-        // A signature of another text recovers to a key that nobody knows: as good as one by a stranger. Only what
-        // recovers to no key at all, or twice to the same, is the signature layer's own.
+        // A signature of another message recovers to an unknown key, which is an authority error. Only signatures
+        // without a recoverable key, or duplicate keys, are signature errors.
         let recovers = case["hived"]["recovered_legacy"].is_array();
         let own = ["sig_high_s_quirk", "sig_duplicate_exact"].contains(&text(&case["id"]));
         if expected == "signature" && ours == "authority" && recovers && !own {
@@ -117,7 +117,7 @@ fn judge_bytes(read: Result<Transaction, DecodeError>) -> Result<(), Layer> {
     read.map_err(|e| e.layer())?.validate().map_err(|_| Layer::Validate)
 }
 
-/// A gateway's judgement, in the order of the layers; what kind of operation it is comes before who signed.
+/// The validation of the gateway in the order of the layers; the kind of operation is checked before the signatures.
 fn judge_json(case: &Value) -> Result<(), Layer> {
     let transaction =
         case.get("raw_json").map_or_else(|| parse(&case["tx"]), |raw| Transaction::parse(text(raw).as_bytes()));
@@ -147,7 +147,7 @@ fn judge_json(case: &Value) -> Result<(), Layer> {
     if pays { Ok(()) } else { Err(Layer::Policy) }
 }
 
-/// Where hived's own recovery is part of the case, ours must find the same keys, or none.
+/// If a case includes hived's recovered keys, ours must be equal.
 fn compare_recovery(case: &Value, transaction: &Transaction, chain: ChainId) {
     for (pack, member) in [(Pack::Legacy, "recovered_legacy"), (Pack::Hf26, "recovered_hf26")] {
         let theirs = &case["hived"][member];
@@ -190,7 +190,7 @@ fn authority_is_resolved_as_hived_resolves_it() {
         same("keys", transaction.recover(ChainId::MAINNET, Pack::Legacy), Ok(keys))?;
         let authorized = transaction.authorize(ChainId::MAINNET, &accounts);
         same("authorized", authorized.is_ok(), case["expected"]["authorized"].as_bool().unwrap())?;
-        // The same question with active authorities only, as the gateway asks it.
+        // The same check with active authorities only, as in the gateway.
         let active: BTreeMap<AccountName, Authority> =
             accounts.into_iter().map(|(name, roles)| (name, roles.active)).collect();
         same("by active alone", transaction.authorize(ChainId::MAINNET, &active), authorized)

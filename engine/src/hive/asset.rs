@@ -1,4 +1,4 @@
-//! Amounts as the chain writes them: signed 64-bit units of one of three assets.
+//! Amounts on the chain: signed 64-bit units of one of three assets.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{
     money::{Currency, Money},
 };
 
-/// The assets there are.
+/// The assets of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Symbol {
     /// HIVE, 3 decimals; STEEM in legacy bytes.
@@ -34,7 +34,7 @@ impl Symbol {
         }
     }
 
-    /// Returns how many decimals its amounts are written with.
+    /// Returns the number of decimals.
     #[must_use]
     pub const fn precision(self) -> usize {
         match self {
@@ -43,7 +43,7 @@ impl Symbol {
         }
     }
 
-    /// Returns its number among all assets, as text with a check digit.
+    /// Returns the numeric asset identifier (NAI) with its check digit.
     #[must_use]
     pub const fn nai(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Symbol {
     }
 }
 
-/// An amount of one asset, in its smallest unit. May be zero or negative: whether that is allowed, the operation says.
+/// An amount of one asset, in its smallest unit. May be zero or negative; each operation validates its own amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Asset {
     /// Smallest units.
@@ -94,8 +94,8 @@ impl Asset {
 
     /// Parses `1.000 HBD`.
     ///
-    /// hived adds the fraction after a minus sign (`-1.500` is -0.500 there), so only whole negative amounts have one
-    /// meaning, and only those are read.
+    /// hived adds the fraction after a minus sign (it parses `-1.500` as -0.500), so that only negative amounts without
+    /// a fraction are unambiguous and accepted.
     ///
     /// # Errors
     /// Anything but the canonical form; STEEM and SBD as [`Fault::ObsoleteSymbol`].
@@ -134,12 +134,12 @@ impl From<Money> for Asset {
             Currency::Hive => Symbol::Hive,
             Currency::Hbd => Symbol::Hbd,
         };
-        // The supply of either asset is far below 2^63; more than that can only be refused by the chain.
+        // The supply of each asset is far below 2^63; the chain rejects larger amounts.
         Self { units: i64::try_from(money.units).unwrap_or(i64::MAX), symbol }
     }
 }
 
-/// Writes the condenser form, `1.000 HBD`.
+/// Formats as in the condenser API, `1.000 HBD`.
 impl fmt::Display for Asset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places = self.symbol.precision();
@@ -158,7 +158,7 @@ impl Field for Asset {
         }
     }
 
-    /// Reads either form of symbol, by its first 4 bytes, as hived does.
+    /// Decodes either form of symbol, distinguished by its first 4 bytes, as hived does.
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let units = i64::from_le_bytes(reader.array()?);
         let head: [u8; 4] = reader.array()?;

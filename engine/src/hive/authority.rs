@@ -1,4 +1,4 @@
-//! Authority: whether a set of keys speaks for an account, by hived's rules and limits.
+//! Authorities: whether a set of keys satisfies an account's authority, by hived's rules and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::account::AccountName;
 
-/// Delegates of delegates count, their delegates do not (`HIVE_MAX_SIG_CHECK_DEPTH`).
+/// Maximum recursion depth of account authorities (`HIVE_MAX_SIG_CHECK_DEPTH`).
 const MAX_DEPTH: usize = 2;
-/// Members of one authority that are looked at (`HIVE_MAX_AUTHORITY_MEMBERSHIP`).
+/// Maximum members evaluated per authority (`HIVE_MAX_AUTHORITY_MEMBERSHIP`).
 const MAX_MEMBERSHIP: usize = 40;
-/// Accounts looked at for one transaction (`HIVE_MAX_SIG_CHECK_ACCOUNTS`).
+/// Maximum accounts evaluated per transaction (`HIVE_MAX_SIG_CHECK_ACCOUNTS`).
 const MAX_ACCOUNTS: usize = 125;
 
-/// Which of an account's authorities. Since hard fork 28 none stands in for another.
+/// The role of an authority. Since hard fork 28 no role implies another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Changes the account's keys.
@@ -28,15 +28,15 @@ pub enum Role {
     Posting,
 }
 
-/// Who must sign, and with which authority.
+/// The required authorities: role and account.
 pub(super) type Required = BTreeSet<(Role, AccountName)>;
 
-/// Keys and accounts whose weights must reach a threshold. A threshold of 0 is open: nobody needs to sign.
+/// An authority: keys and accounts whose weights must reach a threshold. With a threshold of 0 no signature is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Authority {
-    /// The weight to reach.
+    /// The weight threshold.
     pub weight_threshold: u32,
-    /// Accounts whose own authority counts, with their weights.
+    /// Delegated accounts with their weights.
     pub account_auths: BTreeMap<AccountName, u16>,
     /// Keys, with their weights.
     pub key_auths: BTreeMap<PublicKey, u16>,
@@ -52,12 +52,12 @@ impl Authority {
     /// Parses `{"weight_threshold":1,"account_auths":[["bob",1]],"key_auths":[["STM…",1]]}`.
     ///
     /// # Errors
-    /// [`DecodeError`] names the member.
+    /// [`DecodeError`] with the path of the member.
     pub fn parse(json: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&Json::parse(json)?, Form::Hf26)
     }
 
-    /// Returns the JSON that [`Authority::parse`] reads.
+    /// Returns the JSON that [`Authority::parse`] accepts.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::new();
@@ -77,13 +77,13 @@ pub struct AccountAuthorities {
     pub posting: Authority,
 }
 
-/// Where authorities are looked up: an account that is not there is unknown.
+/// A source of authorities.
 pub trait Authorities {
     /// Returns an account's authority, if the account is known.
     fn authority(&self, role: Role, account: &AccountName) -> Option<&Authority>;
 }
 
-/// Active authorities: what a transfer needs. Other roles are never found.
+/// Active authorities only, which transfers require; other roles are unknown.
 impl Authorities for BTreeMap<AccountName, Authority> {
     fn authority(&self, role: Role, account: &AccountName) -> Option<&Authority> {
         if role == Role::Active { self.get(account) } else { None }
@@ -100,23 +100,23 @@ impl Authorities for BTreeMap<AccountName, AccountAuthorities> {
     }
 }
 
-/// The keys do not speak for an account.
+/// The keys do not satisfy an authority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("missing the {role:?} authority of {account}")]
 pub struct Denied {
-    /// Which authority is missing.
+    /// The role of the missing authority.
     pub role: Role,
-    /// Whose.
+    /// The account.
     pub account: AccountName,
-    /// Accounts that were looked for and not found. Fetch those that exist and ask again; while one remains unknown
-    /// the answer stays no, as on the chain.
+    /// Accounts whose authorities are unknown. Callers fetch those that exist and check again; an unknown account is
+    /// denied, as on the chain.
     pub unknown: BTreeSet<AccountName>,
 }
 
-/// Returns whether the keys speak for every required account (hived: `sign_state.hpp`, hard fork 28).
+/// Checks whether the keys satisfy every required authority (hived: `sign_state.hpp`, hard fork 28).
 ///
 /// # Errors
-/// [`Denied`] names the first account whose authority is missing.
+/// [`Denied`] with the first missing authority.
 pub fn check(
     required: &BTreeSet<(Role, AccountName)>,
     accounts: &impl Authorities,
@@ -127,7 +127,7 @@ pub fn check(
         let mut check = Check { role, accounts, keys, approved: BTreeSet::new(), looked_at: 0, unknown: &mut unknown };
         for (_, account) in required.iter().filter(|(wanted, _)| *wanted == role) {
             check.looked_at += 1;
-            // Unknown accounts make hived throw, whatever else the keys would have reached.
+            // hived throws on unknown accounts, even if the threshold is reached otherwise.
             if !check.account(account, 0) || !check.unknown.is_empty() {
                 return Err(Denied { role, account: *account, unknown });
             }
@@ -263,7 +263,7 @@ impl Field for Authority {
     }
 }
 
-/// Adds a member once: hived keeps these sorted and unique.
+/// Adds a member once: hived stores members sorted and unique.
 fn add<K: Ord>(members: &mut BTreeMap<K, u16>, member: K, weight: u16) -> Result<(), DecodeError> {
     match members.insert(member, weight) {
         None => Ok(()),
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn at_most_125_accounts_are_looked_at_for_one_transaction() {
-        // alice, then 4 groups of 30: 1 + 4 * 31 = 125 accounts; the last of them is looked at, one more is not.
+        // alice, then 4 groups of 30: 1 + 4 * 31 = 125 accounts; the last of them is evaluated, one more is not.
         let accounts_with = |last: usize| {
             let mut accounts = BTreeMap::new();
             accounts.insert(name("alice"), delegates((0..4).map(|group| format!("group{group}"))));

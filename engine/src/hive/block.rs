@@ -1,7 +1,7 @@
-//! Blocks as nodes answer them, in either form, reduced to the money that changes hands in them.
+//! Parsing of blocks from node responses in both JSON formats, reduced to transfers of money.
 //!
-//! A block is mostly operations that pay nobody: they are passed over without being kept. A transfer that cannot be
-//! read is an error of the whole block, because a payment passed over is money lost.
+//! Other operations are skipped without allocation. A transfer that cannot be parsed is an error of the whole block,
+//! because skipping it would lose a payment.
 
 mod operation_names;
 mod transfers;
@@ -18,50 +18,50 @@ use crate::{
     time::Timestamp,
 };
 
-/// Why a node's answer is not a block.
+/// The reason why a response of a node could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     /// Not JSON of the expected shape.
     #[error("the answer is not of the expected shape (line {line}, column {column})")]
     Shape {
-        /// Line of the first wrong character, from 1.
+        /// The line of the error, from 1.
         line: usize,
-        /// Its column.
+        /// The column of the error.
         column: usize,
     },
-    /// A block id that is none.
+    /// An invalid block id.
     #[error("`{field}` is not a block id")]
     BlockId {
-        /// Which member.
+        /// The member.
         field: &'static str,
     },
-    /// A time that is none.
+    /// An invalid time.
     #[error("`timestamp` is not a time of the ledger")]
     Time,
-    /// Ids and transactions do not match.
+    /// The numbers of ids and transactions differ.
     #[error("block {block} has {transactions} transactions and {ids} ids")]
     Ids {
-        /// The block's number.
+        /// The block number.
         block: u32,
-        /// How many transactions.
+        /// The number of transactions.
         transactions: usize,
-        /// How many ids.
+        /// The number of ids.
         ids: usize,
     },
-    /// A transaction id that is none.
+    /// An invalid transaction id.
     #[error("transaction {tx_in_block} of block {block} has an id that is none")]
     TxId {
-        /// The block's number.
+        /// The block number.
         block: u32,
-        /// The transaction's place.
+        /// The index of the transaction.
         tx_in_block: u32,
     },
-    /// A transfer that cannot be read.
+    /// An invalid transfer.
     #[error("the transfer at {position:?} has a `{field}` that cannot be read")]
     Transfer {
-        /// Where it stands.
+        /// The position on the chain.
         position: ChainPosition,
-        /// Which member.
+        /// The member.
         field: &'static str,
     },
 }
@@ -72,10 +72,10 @@ impl From<serde_json::Error> for BlockError {
     }
 }
 
-/// Reads the result of `block_api.get_block`: `{"block":{…}}`, or `{}` for a block that is not there.
+/// Parses the result of `block_api.get_block`: `{"block":{…}}`, or `{}` for an unknown block.
 ///
 /// # Errors
-/// [`BlockError`].
+/// [`BlockError`] if the response cannot be parsed.
 pub fn parse_block(result: &str) -> Result<Option<Block>, BlockError> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -85,10 +85,10 @@ pub fn parse_block(result: &str) -> Result<Option<Block>, BlockError> {
     serde_json::from_str::<Answer<'_>>(result)?.block.map(BlockJson::read).transpose()
 }
 
-/// Reads the result of `block_api.get_block_range`: `{"blocks":[…]}`, shorter than asked for at the head.
+/// Parses the result of `block_api.get_block_range`: `{"blocks":[…]}`, with fewer blocks than requested at the head.
 ///
 /// # Errors
-/// [`BlockError`].
+/// [`BlockError`] if the response cannot be parsed.
 pub fn parse_block_range(result: &str) -> Result<Vec<Block>, BlockError> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -98,23 +98,23 @@ pub fn parse_block_range(result: &str) -> Result<Vec<Block>, BlockError> {
     serde_json::from_str::<Answer<'_>>(result)?.blocks.into_iter().map(BlockJson::read).collect()
 }
 
-/// Reads the result of `condenser_api.get_block`: the block, or `null` for one that is not there.
+/// Parses the result of `condenser_api.get_block`: the block, or `null` for an unknown block.
 ///
 /// # Errors
-/// [`BlockError`].
+/// [`BlockError`] if the response cannot be parsed.
 pub fn parse_condenser_block(result: &str) -> Result<Option<Block>, BlockError> {
     serde_json::from_str::<Option<BlockJson<'_>>>(result)?.map(BlockJson::read).transpose()
 }
 
-/// Reads the result of `account_history_api.get_ops_in_block` asked for virtual operations only: the payments of
-/// recurrent transfers and those out of savings, which no block holds, and the kinds that are unknown. None where nothing happened at all: every block
-/// pays its producer, so that the node has no such block, or not as an irreversible one.
+/// Parses the result of `account_history_api.get_ops_in_block` for virtual operations: payments of recurrent transfers
+/// and withdrawals from savings, which are not part of blocks, and unknown operations. `None` if there are no
+/// operations: every block has a producer reward, so that the node does not have the block as an irreversible one.
 ///
-/// Each stands at transaction [`u32::MAX`] of its block, at its place among the block's virtual operations. One that
-/// belongs to no transaction gets an id of its block's number and zeros.
+/// The position of each is transaction [`u32::MAX`] of its block and its index among the block's virtual operations.
+/// Without a transaction, its transaction id is the block number and zeros.
 ///
 /// # Errors
-/// [`BlockError`].
+/// [`BlockError`] if the response cannot be parsed.
 pub fn parse_virtual_operations(result: &str) -> Result<Option<VirtualOperations>, BlockError> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -162,19 +162,19 @@ pub fn parse_virtual_operations(result: &str) -> Result<Option<VirtualOperations
 /// An entry of an account's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// Its number in the account's history, from 0 without gaps.
+    /// The index in the account's history, from 0 without gaps.
     pub number: u64,
     /// The time of its block.
     pub time: Timestamp,
-    /// The transfers that it is: none for what pays nobody, two for an escrow that releases both currencies.
+    /// The transfers of the operation: none, one, or two for an escrow release in both currencies.
     pub transfers: Vec<Transfer>,
 }
 
-/// Reads the result of `account_history_api.get_account_history`: transfers and releases from escrow, which blocks hold;
-/// virtual operations are none of them.
+/// Parses the result of `account_history_api.get_account_history`: transfers and escrow releases of blocks, without
+/// virtual operations.
 ///
 /// # Errors
-/// [`BlockError`].
+/// [`BlockError`] if the response cannot be parsed.
 pub fn parse_account_history(result: &str) -> Result<Vec<HistoryEntry>, BlockError> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -222,10 +222,10 @@ fn without_transaction(block: u32) -> TxId {
     id
 }
 
-/// Reads the result of `get_dynamic_global_properties` of either API.
+/// Parses the result of `get_dynamic_global_properties` of either API.
 ///
 /// # Errors
-/// [`BlockError`].
+/// [`BlockError`] if the response cannot be parsed.
 pub fn parse_head(result: &str) -> Result<Head, BlockError> {
     #[derive(Deserialize)]
     struct Properties<'a> {
@@ -263,7 +263,7 @@ struct TransactionJson<'a> {
     operations: Operations<'a>,
 }
 
-/// A string, borrowed where it has no escapes; serde's own `Cow` in a list would always copy.
+/// A string, borrowed if it has no escapes; serde always copies a `Cow` in a list.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,4 +1,4 @@
-//! Why a transaction is refused, layer by layer.
+//! Errors of transactions by validation layer.
 
 use crate::{
     account::NameError,
@@ -6,22 +6,22 @@ use crate::{
     time::Timestamp,
 };
 
-/// The layers a transaction passes, in the order they are judged.
+/// The validation layers of a transaction, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// Is it a transaction at all, written in the one canonical way?
+    /// Decoding of the canonical encoding.
     Decode,
-    /// Could any chain state accept it?
+    /// Validation independent of the chain state.
     Validate,
-    /// Is it something this gateway reads?
+    /// Operations that this gateway supports.
     Policy,
-    /// Does every signature recover to a key, and no key twice?
+    /// Recovery of the signing keys, without duplicates.
     Signature,
-    /// Do the keys speak for the accounts?
+    /// Authorization by the accounts' authorities.
     Authority,
-    /// Does it live at this head time?
+    /// Expiration relative to the head block.
     Expiration,
-    /// Does it name a block of this chain?
+    /// Reference to a block of this chain (TaPoS).
     Tapos,
 }
 
@@ -41,18 +41,18 @@ impl Layer {
     }
 }
 
-/// A text or bytes that are no transaction: where, and what is wrong there.
+/// A decoding error with its path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}{fault}", .field, if .field.is_empty() { "" } else { ": " })]
 pub struct DecodeError {
-    /// The path to the fault, such as `operations[0].amount`; empty for the whole.
+    /// The path of the error, such as `operations[0].amount`; empty for the whole input.
     pub field: String,
-    /// What is wrong there.
+    /// The kind of error.
     pub fault: Fault,
 }
 
 impl DecodeError {
-    /// Returns the layer that refuses: what hived would take but we do not read is policy, not nonsense.
+    /// Returns the layer of the error: operations that hived accepts but this gateway does not support are `Policy`.
     #[must_use]
     pub const fn layer(&self) -> Layer {
         match self.fault {
@@ -75,7 +75,7 @@ impl From<Fault> for DecodeError {
     }
 }
 
-/// What can be wrong at one place of a text or of bytes.
+/// The kind of a decoding error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Not JSON.
@@ -86,58 +86,58 @@ pub enum Fault {
         /// Its column.
         column: usize,
     },
-    /// One object says the same key twice; readers differ in which they believe.
+    /// A duplicate key in an object; parsers differ in which one they use.
     #[error("has the key `{key}` twice")]
     DuplicateKey {
         /// The key.
         key: String,
     },
-    /// Nested deeper than any transaction needs.
+    /// Nested too deeply.
     #[error("is nested deeper than 16 levels")]
     TooDeep,
     /// A number with a fraction or exponent, or beyond 64 bits.
     #[error("has a number that is not a whole 64-bit one")]
     NotWhole,
-    /// A member is missing.
+    /// A missing member.
     #[error("is missing")]
     Missing,
-    /// Something of another type.
+    /// A value of the wrong type.
     #[error("must be {wanted}")]
     Wanted {
-        /// The type, in words.
+        /// The expected type.
         wanted: &'static str,
     },
-    /// Operations of both JSON forms in one transaction.
+    /// Operations in both JSON formats in one transaction.
     #[error("mixes condenser and HF26 operations")]
     MixedForms,
-    /// An operation we do not read, by name.
+    /// An unsupported operation, by name.
     #[error("is a `{name}`, which this codec does not read")]
     UnknownOperation {
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// An operation we do not read, by number.
+    /// An unsupported operation, by number.
     #[error("is operation number {id}, which this codec does not read")]
     UnknownOperationId {
-        /// Its number.
+        /// The number.
         id: u32,
     },
-    /// STEEM or SBD; hived still maps them, nobody means them.
+    /// STEEM or SBD, which hived still maps to HIVE and HBD.
     #[error("uses the symbol STEEM or SBD of before the fork")]
     ObsoleteSymbol,
-    /// Extensions, where there are none.
+    /// Extensions, which are not supported.
     #[error("must be empty")]
     NotEmpty,
-    /// The bytes end too early.
+    /// Unexpected end of input.
     #[error("ends too early")]
     Truncated,
-    /// Bytes after the end.
+    /// Trailing bytes.
     #[error("has {count} bytes after its end")]
     Trailing {
-        /// How many.
+        /// The number of bytes.
         count: usize,
     },
-    /// A length that is not written in the fewest bytes, or beyond 32 bits.
+    /// A varint that is not minimal or exceeds 32 bits.
     #[error("has a length that is not a minimal 32-bit varint")]
     Varint,
     /// Text that is not UTF-8.
@@ -145,75 +145,75 @@ pub enum Fault {
     Utf8,
 }
 
-/// A transaction that no state of the chain could accept (hived: `validate()`).
+/// A transaction that is invalid in every chain state (hived: `validate()`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// No operations.
     #[error("a transaction must have at least one operation")]
     NoOperations,
-    /// A name breaks the rule.
+    /// An invalid account name.
     #[error("{field} {why}")]
     Name {
-        /// Which member.
+        /// The member.
         field: &'static str,
-        /// What it says.
+        /// The value.
         name: String,
-        /// Which half of the rule it breaks.
+        /// The reason.
         why: NameError,
     },
-    /// VESTS, or HBD where only HIVE goes.
+    /// An asset that the member does not accept.
     #[error("{field} has an asset that this operation cannot move")]
     Asset {
-        /// Which member.
+        /// The member.
         field: &'static str,
     },
     /// Zero or negative.
     #[error("{field} must be greater than zero")]
     NotPositive {
-        /// Which member.
+        /// The member.
         field: &'static str,
     },
     /// Longer than 2047 bytes.
     #[error("memo has {bytes} bytes; the chain takes at most 2047")]
     MemoTooLong {
-        /// Its length.
+        /// The length.
         bytes: usize,
     },
-    /// More often than daily.
+    /// A recurrent transfer more often than daily.
     #[error("recurrence must be at least 24 hours")]
     Recurrence,
-    /// Fewer than two times.
+    /// A recurrent transfer with fewer than two payments.
     #[error("executions must be at least 2")]
     Executions,
     /// A recurrent transfer beyond 730 days.
     #[error("a recurrent transfer must end within 730 days")]
     TooLong,
-    /// A recurrent transfer to oneself.
+    /// A recurrent transfer to the sender.
     #[error("a recurrent transfer must go to another account")]
     ToSelf,
-    /// A number or text outside its range.
+    /// A value out of range.
     #[error("{field} is out of range")]
     Range {
-        /// Which member.
+        /// The member.
         field: &'static str,
     },
 }
 
-/// Why a transaction is refused, with the facts.
+/// The reason why a transaction is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Not a transaction.
+    /// It cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Not a possible one.
+    /// It is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// A signature does not hold.
+    /// A signature is invalid.
     #[error("signature {index} {why}")]
     Signature {
-        /// Which one.
+        /// The index of the signature.
         index: usize,
-        /// Why.
+        /// The reason.
         why: SignatureError,
     },
     /// Two signatures of one key (hived: `tx_duplicate_sig`).
@@ -222,32 +222,32 @@ pub enum Refusal {
         /// The key.
         key: PublicKey,
     },
-    /// The keys do not speak for the accounts.
+    /// The keys do not satisfy a required authority.
     #[error(transparent)]
     Authority(#[from] Denied),
-    /// The head has reached the expiration.
+    /// It has expired.
     #[error("expired at {expiration}, the head is at {head}")]
     Expired {
-        /// When it ended.
+        /// The expiration.
         expiration: Timestamp,
-        /// The head's time.
+        /// The time of the head block.
         head: Timestamp,
     },
-    /// Expires later than the chain allows.
+    /// The expiration is too far in the future.
     #[error("expires at {expiration}, more than a day after the head at {head}")]
     TooFarAhead {
-        /// When it ends.
+        /// The expiration.
         expiration: Timestamp,
-        /// The head's time.
+        /// The time of the head block.
         head: Timestamp,
     },
-    /// Its reference block is not ours.
+    /// The reference block is not on this chain.
     #[error("refers to a block that is not of this chain")]
     Tapos,
 }
 
 impl Refusal {
-    /// Returns the layer that refuses.
+    /// Returns the layer of the rejection.
     #[must_use]
     pub const fn layer(&self) -> Layer {
         match self {

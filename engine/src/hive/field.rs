@@ -1,4 +1,4 @@
-//! What an operation's members are made of: each kind packs, unpacks, reads and writes itself.
+//! Types of operation members with their binary and JSON encodings.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{
     pack::{Reader, Writer},
 };
 
-/// One kind of member.
+/// A type of operation member.
 pub(super) trait Field: Sized {
     fn pack(&self, writer: &mut Writer);
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
@@ -88,7 +88,7 @@ whole_number! {
     u32, "a whole number of 32 bits";
 }
 
-/// A set of names: the chain keeps it sorted, whatever order the text has.
+/// A set of names: the binary encoding is sorted, whatever the order in JSON.
 impl Field for BTreeSet<String> {
     fn pack(&self, writer: &mut Writer) {
         writer.varint(self.len());

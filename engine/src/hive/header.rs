@@ -1,4 +1,4 @@
-//! A block's header: its id, what its witness signs, and the root of its transactions.
+//! Block headers: id, digest for the witness signature, and transaction merkle root.
 
 use ripemd::Ripemd160;
 use sha2::{Digest, Sha224, Sha256};
@@ -9,13 +9,13 @@ use crate::{ledger::BlockId, time::Timestamp};
 /// The header of a block without extensions (hived: `block_header.hpp`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// The block it builds on.
+    /// The id of the previous block.
     pub previous: BlockId,
-    /// Its time, whole seconds.
+    /// The block time, whole seconds.
     pub timestamp: Timestamp,
-    /// Who made it.
+    /// The witness.
     pub witness: String,
-    /// The root over its transactions: [`merkle_root`].
+    /// The [`merkle_root`] of its transactions.
     pub transaction_merkle_root: [u8; 20],
 }
 
@@ -30,13 +30,13 @@ impl BlockHeader {
         writer
     }
 
-    /// Returns what the witness signs. It knows no chain id.
+    /// Returns the digest that the witness signs; it does not include the chain id.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.bytes().bytes).into()
     }
 
-    /// Returns the block's id: a hash of the signed header whose first four bytes are the block's number.
+    /// Returns the block id: a hash of the signed header with the first four bytes replaced by the block number.
     #[must_use]
     pub fn id(&self, witness_signature: &Signature) -> BlockId {
         let mut writer = self.bytes();
@@ -48,7 +48,7 @@ impl BlockHeader {
     }
 }
 
-/// Returns the root over signed transactions' bytes: their hashes, hashed in pairs; an odd one goes up alone.
+/// Returns the merkle root of signed transactions; the last hash of an odd level moves up unchanged.
 #[must_use]
 pub fn merkle_root<'b>(signed_transactions: impl IntoIterator<Item = &'b [u8]>) -> [u8; 20] {
     let mut hashes: Vec<[u8; 32]> = signed_transactions.into_iter().map(|bytes| Sha256::digest(bytes).into()).collect();

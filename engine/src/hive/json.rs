@@ -1,4 +1,4 @@
-//! Strict JSON: no key twice, no fraction, no deeper than 16 levels.
+//! Strict JSON parser: no duplicate keys, no fractions, at most 16 levels.
 
 use std::{cell::RefCell, fmt};
 
@@ -6,16 +6,16 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{DecodeError, Fault};
 
-/// The deepest nesting that is read; a signed transfer needs 6.
+/// Maximum nesting; a signed transfer needs 6.
 const MAX_DEPTH: usize = 16;
 
-/// A JSON value that hides nothing: members keep their order, numbers are whole.
+/// A JSON value with ordered members and integer numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Json {
     Null,
     Bool(bool),
     Int(i128),
-    /// A number that is not whole, or beyond 64 bits: only where a reader passes it over.
+    /// A number that is not an integer or exceeds 64 bits; an error when it is read.
     Fraction,
     Text(String),
     List(Vec<Json>),
@@ -27,7 +27,7 @@ impl Json {
         Self::read(bytes, false)
     }
 
-    /// Reads JSON in which other numbers than whole ones may stand too, as long as nobody asks what they are.
+    /// Parses JSON that may contain other numbers than integers in members that are not read.
     pub(crate) fn parse_with_fractions(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::read(bytes, true)
     }
@@ -77,7 +77,7 @@ impl Json {
     }
 }
 
-/// Writes a string with its quotes, escaped as JSON asks and no more.
+/// Writes a quoted string with the minimal JSON escapes.
 pub(super) fn write_text(out: &mut String, text: &str) {
     out.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
 }

@@ -1,4 +1,4 @@
-//! Keys: the private one that signs, in wallet import format, and the public one, as `STM…`.
+//! Private keys in wallet import format (WIF) and public keys as `STM…`.
 
 use std::fmt;
 
@@ -16,35 +16,35 @@ use super::{
     pack::{Reader, Writer},
 };
 
-/// Why a text is not a key. It holds nothing of the text.
+/// The reason why a string is not a key; contains no part of the string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Not base58, of another length, or with another first byte.
+    /// Not base58, or a wrong length or version byte.
     #[error("is not a private key in wallet import format, uncompressed")]
     NotWif,
     /// Not `STM` and 37 bytes in base58.
     #[error("is not a public key of the form STM…")]
     NotPublic,
-    /// Its last four bytes do not belong to it.
+    /// The checksum is wrong.
     #[error("has a wrong checksum: a character is mistyped")]
     Checksum,
-    /// Zero, or beyond the curve's order.
+    /// Zero, or not below the curve order.
     #[error("is outside the curve's order")]
     Range,
 }
 
-/// A private key. It is wiped when dropped and never printed.
+/// A private key. Zeroized when dropped and never printed.
 #[derive(Clone)]
 pub struct PrivateKey(SecretKey);
 
 impl PrivateKey {
-    /// The byte that a private key of this chain begins with.
+    /// The version byte of private keys.
     const VERSION: u8 = 0x80;
 
-    /// Parses the wallet import format, `5…`; the compressed form (`K…`, `L…`) is of other chains.
+    /// Parses the wallet import format, `5…`; the compressed form (`K…`, `L…`) is not used on this chain.
     ///
     /// # Errors
-    /// [`KeyError`], without a word of the text.
+    /// [`KeyError`], without any part of the string.
     pub fn from_wif(wif: &str) -> Result<Self, KeyError> {
         let bytes = Zeroizing::new(bs58::decode(wif).into_vec().map_err(|_| KeyError::NotWif)?);
         let (body, checksum) = bytes.split_last_chunk::<4>().ok_or(KeyError::NotWif)?;
@@ -56,10 +56,10 @@ impl PrivateKey {
         Self::from_bytes(secret)
     }
 
-    /// Takes 32 bytes as a key.
+    /// Creates a key from 32 bytes.
     ///
     /// # Errors
-    /// [`KeyError::Range`] for zero and beyond the curve's order.
+    /// [`KeyError::Range`] for zero and from the curve order on.
     pub fn from_bytes(secret: &[u8; 32]) -> Result<Self, KeyError> {
         SecretKey::from_slice(secret).map(Self).map_err(|_| KeyError::Range)
     }
@@ -67,13 +67,13 @@ impl PrivateKey {
     /// Derives the key that wallets derive from an account's name, role and password.
     ///
     /// # Errors
-    /// [`KeyError::Range`], once in 2^128 passwords.
+    /// [`KeyError::Range`], with a probability of 2^-128.
     pub fn from_login(account: &str, role: &str, password: &str) -> Result<Self, KeyError> {
         let hash = Sha256::new().chain_update(account).chain_update(role).chain_update(password).finalize();
         Self::from_bytes(&hash.into())
     }
 
-    /// Returns the key in wallet import format, wiped when dropped.
+    /// Returns the key in wallet import format, zeroized when dropped.
     #[must_use]
     pub fn to_wif(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new([Self::VERSION; 37]);
@@ -90,7 +90,7 @@ impl PrivateKey {
         PublicKey(point.as_bytes().try_into().expect("a compressed point has 33 bytes"))
     }
 
-    /// Signs a digest. The same key and digest give the same signature (RFC 6979), with low S and a header of 31 or 32.
+    /// Signs a digest. Signatures are deterministic (RFC 6979), with low S and a header of 31 or 32.
     #[must_use]
     pub fn sign(&self, digest: &[u8; 32]) -> Signature {
         Signature::of(&self.0, digest)
@@ -108,9 +108,9 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// A public key: a compressed point of the curve. Orders as the chain orders keys, by its bytes.
+/// A public key: a compressed point of the curve. Ordered by its bytes, as on the chain.
 ///
-/// The bytes are not proven to be a point: the chain takes any, and one that is none can never sign.
+/// The bytes need not be a valid point: the chain accepts any, and no signature can match an invalid one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey(pub [u8; 33]);
 
@@ -140,7 +140,7 @@ impl std::str::FromStr for PublicKey {
     }
 }
 
-/// Writes `STM…`.
+/// Formats as `STM…`.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let checksum = Ripemd160::digest(self.0);

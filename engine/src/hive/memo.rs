@@ -1,7 +1,7 @@
-//! Encrypted memos: `#…`, readable by the two memo keys of sender and receiver.
+//! Encrypted memos: `#…`, which the memo keys of sender and recipient can decrypt.
 //!
-//! `#` + base58(sender key 33 | receiver key 33 | nonce u64 | check u32 | length | ciphertext), AES-256 in CBC mode under
-//! a key of the shared point and the nonce; inside stands the text with its length before it.
+//! `#` + base58(sender key 33 | receiver key 33 | nonce u64 | check u32 | length | ciphertext), AES-256 in CBC mode
+//! with a key derived from the shared point and the nonce; the plaintext is prefixed by its length.
 
 use aes::Aes256;
 use cbc::{
@@ -19,27 +19,27 @@ use super::{
     pack::{Reader, Writer},
 };
 
-/// Why a memo cannot be read.
+/// The reason why a memo cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MemoError {
-    /// No `#`, not base58, or cut short.
+    /// No `#`, not base58, or truncated.
     #[error("is not an encrypted memo")]
     Malformed,
-    /// Neither its sender nor its receiver is this key.
+    /// The key is neither that of the sender nor that of the recipient.
     #[error("is encrypted for other keys")]
     NotForThisKey,
-    /// A key in it is no point of the curve.
+    /// A key in the memo is not a point of the curve.
     #[error("names a key that is none")]
     Key,
-    /// The check or the padding does not hold, or the text is not UTF-8.
+    /// The checksum or the padding is wrong, or the text is not UTF-8.
     #[error("does not decrypt")]
     Corrupt,
 }
 
-/// Encrypts a text (without its `#`) so that the holders of both keys can read it. A nonce is used once.
+/// Encrypts a text (without its `#`) so that the holders of both keys can decrypt it. A nonce must be used only once.
 ///
 /// # Errors
-/// [`MemoError::Key`], if the receiver's key is no point.
+/// [`MemoError::Key`] if the recipient's key is not a point of the curve.
 pub fn encrypt(text: &str, from: &PrivateKey, to: &PublicKey, nonce: u64) -> Result<String, MemoError> {
     let secret = Secret::new(from, to, nonce)?;
     let mut inner = Writer::new(Pack::Legacy);
@@ -57,7 +57,7 @@ pub fn encrypt(text: &str, from: &PrivateKey, to: &PublicKey, nonce: u64) -> Res
     Ok(format!("#{}", bs58::encode(memo.bytes).into_string()))
 }
 
-/// Decrypts a memo with its sender's or its receiver's key. Returns the text without the `#`.
+/// Decrypts a memo with the sender's or the recipient's key. Returns the text without the `#`.
 ///
 /// # Errors
 /// [`MemoError`].
@@ -92,7 +92,7 @@ pub fn decrypt(memo: &str, key: &PrivateKey) -> Result<String, MemoError> {
     reader.end().map(|()| text).map_err(|_| MemoError::Corrupt)
 }
 
-/// What both sides can compute: 32 bytes of key, 16 of vector.
+/// The shared secret: a 32-byte key and a 16-byte initialization vector.
 struct Secret(Zeroizing<[u8; 64]>);
 
 impl Secret {

@@ -1,9 +1,9 @@
-//! The Hive codec: a transaction's bytes in both packings, its ids and digests, keys, signatures, authority and blocks.
+//! The Hive codec: transactions in both serializations, ids, digests, keys, signatures, authorities and blocks.
 //!
-//! Hive has two serialisations of the same transaction, and so two digests and two ids ([`Pack`]). Which one a wallet
-//! signed shows only when its signature is tried: [`Transaction::authorize`] does, in hived's own order.
-//! The rules come from hived's source (hard fork 28); where hived is lenient, reading is strict here, so that what is
-//! checked is exactly what is broadcast.
+//! Hive has two serializations of a transaction, and therefore two digests and two ids ([`Pack`]). Which one a wallet
+//! signed is found by verifying the signature: [`Transaction::authorize`] tries both in hived's order. The rules follow
+//! hived's source (hard fork 28). Parsing is strict where hived is lenient, so that what is checked is exactly what is
+//! broadcast.
 
 mod asset;
 mod authority;
@@ -35,20 +35,20 @@ pub use operation::{
 pub use signature::{Signature, SignatureError};
 pub use transaction::{Authorized, MAX_SECONDS_UNTIL_EXPIRATION, Transaction, tapos_of};
 
-/// How amounts are written into a transaction's bytes; everything else is the same in both.
+/// The serialization of a transaction: the encodings differ in asset symbols only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pack {
-    /// Eight-byte symbols, with the old names STEEM and SBD. What most wallets sign.
+    /// Eight-byte symbols with the old names STEEM and SBD; signed by most wallets.
     Legacy,
     /// Four-byte asset numbers, since hard fork 26.
     Hf26,
 }
 
 impl Pack {
-    /// Both packings, in the order in which hived tries them.
+    /// Both serializations, in the order in which hived tries them.
     pub const ALL: [Self; 2] = [Self::Hf26, Self::Legacy];
 
-    /// Returns the name hived's API has for it: `legacy` or `hf26`.
+    /// Returns the name in hived's API: `legacy` or `hf26`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl fmt::Display for Pack {
     }
 }
 
-/// The JSON shapes of a transaction. A signature in either packing may travel in either.
+/// The JSON format of a transaction, independent of the serialization that was signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `["transfer", {"amount": "1.000 HBD"}]`.
@@ -73,7 +73,7 @@ pub enum Form {
     Hf26,
 }
 
-/// The 32 bytes that every digest begins with, so that a signature counts on one chain only.
+/// The chain id: the prefix of every signed digest, so that a signature is valid on one chain only.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChainId(pub [u8; 32]);
 
@@ -96,11 +96,10 @@ impl ChainId {
     }
 }
 
-/// Writes 64 hex characters.
-/// Which Hive network is followed.
+/// The Hive network that the engine follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// The main chain: real money.
+    /// The main chain.
     Mainnet,
     /// A public chain with another id, such as a testnet or a mirrornet.
     Testnet,
@@ -119,7 +118,7 @@ impl Network {
         }
     }
 
-    /// Returns whether real money moves.
+    /// Returns whether the network uses real money.
     #[must_use]
     pub fn is_live(self) -> bool {
         self == Self::Mainnet

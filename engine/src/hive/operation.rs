@@ -1,4 +1,4 @@
-//! Operations: those that move money, and the most common others, so that their transactions' ids can be known.
+//! Operations: those that transfer money, and the most common others, so that their transaction ids can be computed.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{account::AccountName, money::Money};
 
-/// The longest memo the chain takes, in bytes (`HIVE_MAX_MEMO_SIZE` - 1).
+/// Maximum bytes of a memo (`HIVE_MAX_MEMO_SIZE` - 1).
 pub const MAX_MEMO_BYTES: usize = 2_047;
 
-/// Describes each operation once: its number, its name and its members in the order of their bytes.
+/// Defines an operation: its number, its name and its members in serialization order.
 macro_rules! operations {
     ($(
         $(#[$doc:meta])*
@@ -60,13 +60,13 @@ macro_rules! operations {
         }
 
         impl Operation {
-            /// Returns its name, as the condenser form has it: `transfer`.
+            /// Returns the name in the condenser format, such as `transfer`.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self { $( Self::$name(_) => $text, )* }
             }
 
-            /// Returns its number, as the bytes have it.
+            /// Returns the number in the serialization.
             #[must_use]
             pub const fn id(&self) -> u8 {
                 match self { $( Self::$name(_) => $id, )* }
@@ -101,57 +101,57 @@ macro_rules! operations {
 operations! {
     /// A vote on a post.
     Vote = 0 "vote" {
-        /// Who votes.
+        /// The voter.
         voter: String,
-        /// Whose post.
+        /// The author.
         author: String,
-        /// The post's name.
+        /// The permlink.
         permlink: String,
         /// Hundredths of a percent, -10 000 to 10 000.
         weight: i16,
     }
     /// A post or a comment.
     Comment = 1 "comment" {
-        /// Whose post is answered; empty for a post.
+        /// The parent author; empty for a post.
         parent_author: String,
-        /// Which post is answered, or the category.
+        /// The parent permlink, or the category.
         parent_permlink: String,
-        /// Who writes.
+        /// The author.
         author: String,
-        /// The post's name.
+        /// The permlink.
         permlink: String,
-        /// Its title.
+        /// The title.
         title: String,
-        /// Its text.
+        /// The body.
         body: String,
-        /// What the application adds.
+        /// JSON metadata of the application.
         json_metadata: String,
     }
-    /// A transfer of liquid money: the only operation that pays a session.
+    /// A transfer of liquid funds: the only operation that pays a session.
     Transfer = 2 "transfer" {
-        /// Who pays.
+        /// The sender.
         from: String,
-        /// Who receives.
+        /// The recipient.
         to: String,
-        /// How much.
+        /// The amount.
         amount: Asset,
         /// At most [`MAX_MEMO_BYTES`] bytes.
         memo: String,
     }
     /// HIVE into vesting shares.
     TransferToVesting = 3 "transfer_to_vesting" {
-        /// Who pays.
+        /// The sender.
         from: String,
-        /// Who receives the shares; empty for the payer.
+        /// The recipient of the shares; empty for the sender.
         to: String,
-        /// HIVE.
+        /// The amount of HIVE.
         amount: Asset,
     }
     /// Vesting shares back into HIVE, over 13 weeks.
     WithdrawVesting = 4 "withdraw_vesting" {
-        /// Whose shares.
+        /// The account.
         account: String,
-        /// VESTS.
+        /// The amount of VESTS.
         vesting_shares: Asset,
     }
     /// A witness's price of HIVE.
@@ -161,11 +161,11 @@ operations! {
         /// HBD for HIVE.
         exchange_rate: Price,
     }
-    /// A new account, paid for by another.
+    /// Creation of an account.
     AccountCreate = 9 "account_create" {
-        /// HIVE.
+        /// The amount of HIVE.
         fee: Asset,
-        /// Who pays.
+        /// The sender.
         creator: String,
         /// The new name.
         new_account_name: String,
@@ -177,81 +177,81 @@ operations! {
         posting: Authority,
         /// The key for encrypted memos.
         memo_key: PublicKey,
-        /// What the application adds.
+        /// JSON metadata of the application.
         json_metadata: String,
     }
     /// A vote for a witness.
     AccountWitnessVote = 12 "account_witness_vote" {
-        /// Who votes.
+        /// The voter.
         account: String,
-        /// For whom.
+        /// The witness.
         witness: String,
-        /// Given or taken back.
+        /// Whether the vote is added or removed.
         approve: bool,
     }
-    /// Lets another account vote for witnesses.
+    /// Sets a proxy for witness votes.
     AccountWitnessProxy = 13 "account_witness_proxy" {
-        /// Who lets.
+        /// The account.
         account: String,
-        /// Whom; empty for nobody.
+        /// The proxy; empty for none.
         proxy: String,
     }
-    /// An application's own data; look-alikes of transfers in it move no money of the chain.
+    /// Data of an application; it never transfers money of the chain.
     CustomJson = 18 "custom_json" {
-        /// Who signs with the active authority.
+        /// Required active authorities.
         required_auths: BTreeSet<String>,
-        /// Who signs with the posting authority.
+        /// Required posting authorities.
         required_posting_auths: BTreeSet<String>,
-        /// The application's name, at most 32 bytes.
+        /// The id of the application, at most 32 bytes.
         id: String,
-        /// Its data.
+        /// The JSON data.
         json: String,
     }
-    /// Money into savings: not liquid for the receiver.
+    /// A transfer to savings, not liquid for the recipient.
     TransferToSavings = 32 "transfer_to_savings" {
-        /// Who pays.
+        /// The sender.
         from: String,
-        /// Whose savings.
+        /// The owner of the savings.
         to: String,
-        /// How much.
+        /// The amount.
         amount: Asset,
         /// At most [`MAX_MEMO_BYTES`] bytes.
         memo: String,
     }
-    /// Money out of savings, three days later.
+    /// A withdrawal from savings, effective three days later.
     TransferFromSavings = 33 "transfer_from_savings" {
-        /// Whose savings.
+        /// The owner of the savings.
         from: String,
-        /// Names the request among the payer's open ones.
+        /// The id of the request, unique among the sender's open requests.
         request_id: u32,
-        /// Who receives.
+        /// The recipient.
         to: String,
-        /// How much.
+        /// The amount.
         amount: Asset,
         /// At most [`MAX_MEMO_BYTES`] bytes.
         memo: String,
     }
-    /// Transfers at an interval. It moves nothing itself: each payment is a virtual operation of a later block.
+    /// A recurrent transfer. It transfers nothing itself: each payment is a virtual operation of a later block.
     RecurrentTransfer = 49 "recurrent_transfer" {
-        /// Who pays.
+        /// The sender.
         from: String,
-        /// Who receives.
+        /// The recipient.
         to: String,
-        /// How much each time; zero ends the agreement.
+        /// The amount of each payment; zero cancels the recurrent transfer.
         amount: Asset,
         /// At most [`MAX_MEMO_BYTES`] bytes.
         memo: String,
-        /// Hours between two payments, at least 24.
+        /// Hours between payments, at least 24.
         recurrence: u16,
-        /// How many payments, at least 2.
+        /// The number of payments, at least 2.
         executions: u16,
-        /// Which of several agreements between the two.
+        /// The pair id, which distinguishes recurrent transfers between the same accounts.
         extensions: Vec<PairId>,
     }
 }
 
 impl Operation {
-    /// Returns what it moves, if it is a transfer whose names and amount can be on the chain.
+    /// Returns sender, recipient, amount and memo if it is a transfer with valid names and amount.
     #[must_use]
     pub fn payment(&self) -> Option<(AccountName, AccountName, Money, &str)> {
         let Self::Transfer(transfer) = self else { return None };
@@ -287,7 +287,7 @@ impl Operation {
         }
     }
 
-    /// Writes it as JSON in one of the two forms.
+    /// Writes the operation as JSON.
     pub fn write(&self, out: &mut String, form: Form) {
         match form {
             Form::Condenser => {
@@ -303,10 +303,10 @@ impl Operation {
         }
     }
 
-    /// Returns whether any state of the chain could accept it (hived: `validate()` of each operation).
+    /// Validates the operation independently of the chain state (hived: `validate()` of each operation).
     ///
     /// # Errors
-    /// [`Invalid`] names the member. For the operations that move no money of ours only names and ranges are looked at.
+    /// [`Invalid`] with the member. For operations that do not transfer money only names and ranges are validated.
     pub fn validate(&self) -> Result<(), Invalid> {
         match self {
             Self::Transfer(op) => {
@@ -372,7 +372,7 @@ impl Operation {
         }
     }
 
-    /// Adds whose authority it needs, and which.
+    /// Adds the authorities that the operation requires.
     pub(super) fn require(&self, required: &mut Required) -> Result<(), Invalid> {
         let (role, field, name) = match self {
             Self::Transfer(op) => (Role::Active, "from", &op.from),
@@ -454,12 +454,12 @@ fn range(field: &'static str, holds: bool) -> Result<(), Invalid> {
     if holds { Ok(()) } else { Err(Invalid::Range { field }) }
 }
 
-/// A price: so much of one asset for so much of another.
+/// A price: an amount of one asset for an amount of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
-    /// What is given.
+    /// The base amount.
     pub base: Asset,
-    /// What is received.
+    /// The quote amount.
     pub quote: Asset,
 }
 
@@ -487,12 +487,12 @@ impl Field for Price {
     }
 }
 
-/// Which of several recurrent transfers between two accounts.
+/// The pair id of a recurrent transfer between two accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairId(pub u8);
 
 impl PairId {
-    /// Its place among the kinds of extension; kind 0 is empty and means nothing.
+    /// The variant index of the extension; variant 0 is empty.
     const TAG: u32 = 1;
     const NAME: &'static str = "recurrent_transfer_pair_id";
 }

@@ -1,8 +1,8 @@
-//! Bytes: hived's little-endian packing, written in either way and read strictly.
+//! Binary serialization of hived: little-endian, decoded strictly.
 
 use super::{DecodeError, Fault, Pack};
 
-/// Collects bytes in one packing.
+/// Serializes values.
 pub(super) struct Writer {
     pub(super) pack: Pack,
     pub(super) bytes: Vec<u8>,
@@ -17,7 +17,7 @@ impl Writer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Writes an unsigned LEB128 of at most 32 bits, in the fewest bytes.
+    /// Writes an unsigned LEB128 of at most 32 bits, in the minimal form.
     pub(super) fn varint(&mut self, value: usize) {
         let mut rest = u32::try_from(value).expect("nothing we pack has 2^32 parts");
         while rest >= 0x80 {
@@ -33,7 +33,7 @@ impl Writer {
     }
 }
 
-/// Reads bytes from the front.
+/// Deserializes values.
 pub(super) struct Reader<'b> {
     rest: &'b [u8],
 }
@@ -55,7 +55,7 @@ impl<'b> Reader<'b> {
         Ok(*taken)
     }
 
-    /// Reads an LEB128; hived takes longer forms of the same number, which would be two texts of one meaning.
+    /// Reads a minimal LEB128; hived also accepts longer encodings, which would be ambiguous.
     pub(super) fn varint(&mut self) -> Result<u32, DecodeError> {
         let mut value = 0u64;
         for place in 0..5u32 {
@@ -69,7 +69,7 @@ impl<'b> Reader<'b> {
         Err(Fault::Varint.into())
     }
 
-    /// Reads how many items follow; never more than there are bytes, so no length can make us allocate.
+    /// Reads a number of items; an error if it exceeds the remaining bytes, so that allocations are bounded.
     pub(super) fn count(&mut self) -> Result<usize, DecodeError> {
         let count = self.varint()? as usize;
         if count > self.rest.len() { Err(Fault::Truncated.into()) } else { Ok(count) }

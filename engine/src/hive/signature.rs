@@ -1,4 +1,4 @@
-//! Signatures: 65 bytes that give back the key that made them.
+//! Recoverable ECDSA signatures of 65 bytes.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use k256::elliptic_curve::zeroize::Zeroizing;
 
 use super::PublicKey;
 
-/// Half of the curve's order, rounded down, big endian: the largest S of a low-S signature.
+/// Half of the curve order, rounded down, big endian: the maximum S of a low-S signature.
 const HALF_ORDER: [u8; 32] = [
     0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x5d, 0x57, 0x6e,
     0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
 ];
 
-/// Why a signature gives back no key.
+/// The reason why no key can be recovered from a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// The first byte is none of 27 to 34.
+    /// The first byte is not between 27 and 34.
     #[error("has the header {header}; 27 to 34 are known")]
     Header {
         /// The byte.
         header: u8,
     },
-    /// The second of two forms of one signature. The chain takes a part of these; every wallet makes the low one.
+    /// A high S. The chain accepts some of these signatures; every wallet creates a low S.
     #[error("has a high S")]
     HighS,
-    /// R or S is zero or beyond the order, or no point of the curve fits.
+    /// R or S is out of range, or there is no matching point of the curve.
     #[error("recovers to no key")]
     NoKey,
 }
 
-/// A signature as it travels: a header, R, S. Only [`Signature::recover`] says whether it is one.
+/// A serialized signature: header, R and S. [`Signature::recover`] validates it.
 ///
-/// Any R is good: the rule called "fc canonical" ended with hard fork 20, and about half of today's signatures break it.
+/// R is not restricted: the "fc canonical" rule ended with hard fork 20.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signature(pub [u8; 65]);
 
@@ -51,7 +51,7 @@ impl Signature {
     /// Returns the key that signed the digest.
     ///
     /// # Errors
-    /// [`SignatureError`]: a wrong digest is no error, it gives another key.
+    /// [`SignatureError`]; a wrong digest is not an error but yields another key.
     pub fn recover(&self, digest: &[u8; 32]) -> Result<PublicKey, SignatureError> {
         let [header, scalars @ ..] = &self.0;
         if !(27..=34).contains(header) {
@@ -60,11 +60,11 @@ impl Signature {
         if scalars[32..] > HALF_ORDER[..] {
             return Err(SignatureError::HighS);
         }
-        // 27 and 31 are the same: the four added by "compressed" change nothing on this chain.
+        // The 4 added for compressed keys has no meaning on this chain.
         recover((header - 27) & 3, scalars, digest).map(PublicKey).ok_or(SignatureError::NoKey)
     }
 
-    /// Signs a digest: by RFC 6979, with low S.
+    /// Signs a digest deterministically (RFC 6979), with low S.
     pub(super) fn of(secret: &SecretKey, digest: &[u8; 32]) -> Self {
         let (recovery, scalars) = sign(secret, digest);
         let mut bytes = [31 + recovery; 65];
@@ -73,7 +73,7 @@ impl Signature {
     }
 }
 
-/// Signs by k256; returns which of the points it is, and R and S.
+/// Signs with k256; returns the recovery id, R and S.
 #[cfg(any(test, not(feature = "libsecp256k1")))]
 fn sign_by_k256(secret: &SecretKey, digest: &[u8; 32]) -> (u8, [u8; 64]) {
     let (signature, recovery) = k256::ecdsa::SigningKey::from(secret).sign_prehash_recoverable(digest);
@@ -83,12 +83,12 @@ fn sign_by_k256(secret: &SecretKey, digest: &[u8; 32]) -> (u8, [u8; 64]) {
 #[cfg(not(feature = "libsecp256k1"))]
 use sign_by_k256 as sign;
 
-/// The same by bitcoin's C library.
+/// The same with libsecp256k1.
 #[cfg(feature = "libsecp256k1")]
 fn sign(secret: &SecretKey, digest: &[u8; 32]) -> (u8, [u8; 64]) {
     use secp256k1::{Message, Secp256k1, SignOnly};
 
-    // Tables that never change; making them costs more than a signature.
+    // Cached precomputed tables: creating them takes longer than a signature.
     static CURVE: std::sync::OnceLock<Secp256k1<SignOnly>> = std::sync::OnceLock::new();
     let bytes = Zeroizing::new(secret.to_bytes());
     let mut key = secp256k1::SecretKey::from_byte_array((*bytes).into()).expect("a key of k256 is one");
@@ -99,7 +99,7 @@ fn sign(secret: &SecretKey, digest: &[u8; 32]) -> (u8, [u8; 64]) {
     (u8::try_from(i32::from(recovery)).expect("there are four"), scalars)
 }
 
-/// Recovers a compressed point by k256.
+/// Recovers a compressed point with k256.
 #[cfg(any(test, not(feature = "libsecp256k1")))]
 fn recover_by_k256(recovery: u8, scalars: &[u8; 64], digest: &[u8; 32]) -> Option<[u8; 33]> {
     let recovery = RecoveryId::from_byte(recovery)?;
@@ -111,12 +111,12 @@ fn recover_by_k256(recovery: u8, scalars: &[u8; 64], digest: &[u8; 32]) -> Optio
 #[cfg(not(feature = "libsecp256k1"))]
 use recover_by_k256 as recover;
 
-/// Recovers a compressed point by bitcoin's C library.
+/// Recovers a compressed point with libsecp256k1.
 #[cfg(feature = "libsecp256k1")]
 fn recover(recovery: u8, scalars: &[u8; 64], digest: &[u8; 32]) -> Option<[u8; 33]> {
     use secp256k1::{Message, Secp256k1, VerifyOnly, ecdsa};
 
-    // Tables that never change; making them costs more than a recovery.
+    // Cached precomputed tables: creating them takes longer than a recovery.
     static CURVE: std::sync::OnceLock<Secp256k1<VerifyOnly>> = std::sync::OnceLock::new();
     let recovery = ecdsa::RecoveryId::try_from(i32::from(recovery)).ok()?;
     let signature = ecdsa::RecoverableSignature::from_compact(scalars, recovery).ok()?;
@@ -125,14 +125,14 @@ fn recover(recovery: u8, scalars: &[u8; 64], digest: &[u8; 32]) -> Option<[u8; 3
     Some(key.serialize())
 }
 
-/// Writes 130 hex characters.
+/// Formats as 130 hex characters.
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
     }
 }
 
-/// Shows the beginning only: who holds a signed transaction can send it.
+/// Truncated: whoever has a signed transaction can broadcast it.
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signature({}..)", hex::encode(&self.0[..4]))
@@ -146,11 +146,11 @@ mod tests {
     use super::*;
     use crate::hive::PrivateKey;
 
-    /// Numbers at the edges of the field and of the group's order, where two libraries could differ.
+    /// Boundary values of the field and the group order, where the two libraries could differ.
     fn edge() -> impl Strategy<Value = [u8; 32]> {
         const ORDER: &str = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
         const FIELD: &str = "fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f";
-        // The largest R that a recovery id above 1 can have: the field's size less the order.
+        // The largest R with a recovery id above 1: the field size minus the order.
         const GAP: &str = "000000000000000000000000000000014551231950b75fc4402da1722fc9baee";
         let near = (0..4usize, -3i16..4).prop_map(|(which, by)| {
             let mut bytes = [0; 32];

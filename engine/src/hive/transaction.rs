@@ -1,4 +1,4 @@
-//! A transaction: read from either JSON form or from bytes, its ids and digests, and who has authorised it.
+//! Transactions: JSON and binary encodings, ids, digests and authorization.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -17,49 +17,50 @@ use crate::{
     time::Timestamp,
 };
 
-/// The furthest an expiration may lie after the head, since hard fork 28 (`HIVE_MAX_TIME_UNTIL_SIGNATURE_EXPIRATION`).
+/// Maximum seconds from the head block to the expiration, since hard fork 28
+/// (`HIVE_MAX_TIME_UNTIL_SIGNATURE_EXPIRATION`).
 pub const MAX_SECONDS_UNTIL_EXPIRATION: u64 = 86_400;
 
-/// The last second that hived's JSON can hold.
+/// The last second that hived's JSON can represent.
 const LAST_SECOND_IN_JSON: u64 = 0x7fff_ffff;
 
-/// A transaction, signed or not. Its extensions are always empty: no kind of them exists.
+/// A transaction, signed or not. Its extensions are always empty, because no extension is defined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
     /// The low 16 bits of the number of a recent block.
     pub ref_block_num: u16,
-    /// Four bytes of that block's id: with the number it binds the transaction to one fork.
+    /// Four bytes of that block's id; together with the number they bind the transaction to a fork.
     pub ref_block_prefix: u32,
-    /// When it ends, whole seconds; it can be included only in a block before.
+    /// The expiration, whole seconds; only earlier blocks can include it.
     pub expiration: Timestamp,
-    /// What it does, in order, all or nothing.
+    /// The operations, executed in order and atomically.
     pub operations: Vec<Operation>,
-    /// Who signed; not part of the id or the digest.
+    /// The signatures, not part of the id and the digest.
     pub signatures: Vec<Signature>,
 }
 
-/// A transaction that its signers may make, by one of the two packings.
+/// An authorized transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorized {
-    /// The packing that was signed.
+    /// The serialization that was signed.
     pub pack: Pack,
-    /// The id the transaction will have in a block.
+    /// The transaction id in a block.
     pub tx_id: TxId,
-    /// The keys that signed.
+    /// The signing keys.
     pub keys: BTreeSet<PublicKey>,
 }
 
 impl Transaction {
-    /// Reads a transaction from JSON, condenser or HF26 form, strictly; unknown members are passed over, because only
-    /// what is read here is ever signed for or sent on.
+    /// Parses JSON in condenser or HF26 format strictly. Unknown members are ignored, because only parsed members are
+    /// verified and broadcast.
     ///
     /// # Errors
-    /// [`DecodeError`] names the place. A text that passes may still be [invalid](Self::validate).
+    /// [`DecodeError`] with its path. A decoded transaction may still be [invalid](Self::validate).
     pub fn parse(json: &[u8]) -> Result<Self, DecodeError> {
         Self::read(&Json::parse(json)?)
     }
 
-    /// Reads a transaction that is part of a larger JSON text.
+    /// Parses a transaction within a larger JSON document.
     pub(crate) fn read(json: &Json) -> Result<Self, DecodeError> {
         let at = |key: &'static str| move |error: DecodeError| error.inside(key);
         let form = Form::Hf26;
@@ -93,7 +94,7 @@ impl Transaction {
         out
     }
 
-    /// Returns `["transfer", {"amount": "1.000 HBD"}]`, which every node and wallet reads.
+    /// Returns `["transfer", {"amount": "1.000 HBD"}]`, which every node and wallet supports.
     #[must_use]
     pub fn to_condenser_json(&self) -> String {
         self.to_json(Form::Condenser)
@@ -105,8 +106,8 @@ impl Transaction {
         self.to_json(Form::Hf26)
     }
 
-    /// Returns whether hived reads from JSON the same text that we write: it takes `\uXXXX`, `\b` and `\f` for plain
-    /// letters, so a memo with other control characters than tab and line ends cannot be sent.
+    /// Returns whether hived parses the same strings from the JSON of this transaction. It does not decode `\uXXXX`,
+    /// `\b` and `\f`, so that memos with control characters other than tab and line breaks cannot be broadcast.
     #[must_use]
     pub fn survives_json(&self) -> bool {
         let json = self.to_condenser_json();
@@ -119,13 +120,13 @@ impl Transaction {
         true
     }
 
-    /// Returns the bytes that are signed and named: everything but the signatures.
+    /// Returns the serialization without signatures, which is signed and hashed for the id.
     #[must_use]
     pub fn bytes(&self, pack: Pack) -> Vec<u8> {
         let mut writer = Writer::new(pack);
         self.ref_block_num.pack(&mut writer);
         self.ref_block_prefix.pack(&mut writer);
-        // 32 bits last until 2106; JSON cannot even say 2039, so only a careless caller is cut here.
+        // 32 bits suffice until 2106, and hived's JSON ends before 2039.
         u32::try_from(self.expiration.seconds()).unwrap_or(u32::MAX).pack(&mut writer);
         writer.varint(self.operations.len());
         for operation in &self.operations {
@@ -135,7 +136,7 @@ impl Transaction {
         writer.bytes
     }
 
-    /// Returns the bytes with the signatures, as blocks hold them; their hash is a leaf of the block's merkle tree.
+    /// Returns the serialization with signatures; its hash is a leaf of the block's merkle tree.
     #[must_use]
     pub fn signed_bytes(&self, pack: Pack) -> Vec<u8> {
         let mut writer = Writer::new(pack);
@@ -147,10 +148,10 @@ impl Transaction {
         writer.bytes
     }
 
-    /// Reads unsigned bytes; each amount's symbol may be in either packing, as hived allows.
+    /// Deserializes an unsigned transaction; each asset symbol may be in either encoding, as hived allows.
     ///
     /// # Errors
-    /// [`DecodeError`] names the place.
+    /// [`DecodeError`] with its path.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let transaction = Self::unpack(&mut reader)?;
@@ -158,10 +159,10 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Reads signed bytes.
+    /// Deserializes a signed transaction.
     ///
     /// # Errors
-    /// [`DecodeError`] names the place.
+    /// [`DecodeError`] with its path.
     pub fn from_signed_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let mut transaction = Self::unpack(&mut reader)?;
@@ -187,28 +188,28 @@ impl Transaction {
         Ok(Self { ref_block_num, ref_block_prefix, expiration, operations, signatures: Vec::new() })
     }
 
-    /// Returns what a signature signs: the hash of the chain's id and the bytes.
+    /// Returns the digest to sign: the hash of the chain id and the serialization.
     #[must_use]
     pub fn digest(&self, chain: ChainId, pack: Pack) -> [u8; 32] {
         Sha256::new().chain_update(chain.0).chain_update(self.bytes(pack)).finalize().into()
     }
 
-    /// Returns the id: the first 20 bytes of the hash of the bytes. It knows neither chain nor signatures.
+    /// Returns the id: the first 20 bytes of the hash of the serialization, independent of chain and signatures.
     #[must_use]
     pub fn id(&self, pack: Pack) -> TxId {
         let hash = Sha256::digest(self.bytes(pack));
         TxId(hash[..20].try_into().expect("a hash has 32 bytes"))
     }
 
-    /// Adds a key's signature over one packing.
+    /// Signs one serialization and adds the signature.
     pub fn sign(&mut self, chain: ChainId, pack: Pack, key: &PrivateKey) {
         self.signatures.push(key.sign(&self.digest(chain, pack)));
     }
 
-    /// Returns whether any state of the chain could accept it.
+    /// Validates the transaction independently of the chain state.
     ///
     /// # Errors
-    /// [`Invalid`] names the rule.
+    /// [`Invalid`] with the violated rule.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.operations.is_empty() {
             return Err(Invalid::NoOperations);
@@ -216,7 +217,7 @@ impl Transaction {
         self.operations.iter().try_for_each(Operation::validate)
     }
 
-    /// Returns the keys that signed one packing.
+    /// Returns the keys that signed one serialization.
     ///
     /// # Errors
     /// [`Refusal::Signature`] or [`Refusal::DuplicateSignature`].
@@ -232,29 +233,30 @@ impl Transaction {
         Ok(keys)
     }
 
-    /// Returns whose authority it needs, and which of theirs.
+    /// Returns the required authorities.
     ///
     /// # Errors
-    /// [`Invalid::Name`], as [`validate`](Self::validate) would say.
+    /// [`Invalid::Name`], as [`validate`](Self::validate).
     pub fn required(&self) -> Result<BTreeSet<(authority::Role, AccountName)>, Invalid> {
         let mut required = authority::Required::new();
         self.operations.iter().try_for_each(|operation| operation.require(&mut required))?;
         Ok(required)
     }
 
-    /// Returns whether its signers may make it, and in which packing they signed; HF26 is tried first, as hived does.
+    /// Authorizes the transaction and returns the signed serialization; HF26 is tried first, as hived does.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`], [`Refusal::Signature`] or [`Refusal::Authority`]: the last names every account that was
-    /// not in `accounts`, over both packings.
+    /// [`Refusal::Invalid`], [`Refusal::Signature`] or [`Refusal::Authority`]: the last contains every account that was
+    /// not in `accounts`, for both serializations.
     pub fn authorize(&self, chain: ChainId, accounts: &impl Authorities) -> Result<Authorized, Refusal> {
         self.authorize_by(accounts, |pack| self.recover(chain, pack))
     }
 
-    /// Does as [`authorize`](Self::authorize), with keys that are recovered already: recovery is what costs.
+    /// Like [`authorize`](Self::authorize), with a function that returns the recovered keys, because recovery is
+    /// expensive.
     ///
     /// # Errors
-    /// As [`authorize`](Self::authorize), and whatever `recover` says.
+    /// As [`authorize`](Self::authorize), and the errors of `recover`.
     pub fn authorize_by(
         &self,
         accounts: &impl Authorities,
@@ -279,7 +281,7 @@ impl Transaction {
         })
     }
 
-    /// Returns whether it lives while the head has this time: the head must be before the expiration, by at most a day.
+    /// Checks the expiration: it must be after the head block's time, by at most a day.
     ///
     /// # Errors
     /// [`Refusal::Expired`] or [`Refusal::TooFarAhead`].
@@ -294,7 +296,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns whether it refers to this block.
+    /// Checks that the transaction refers to this block.
     ///
     /// # Errors
     /// [`Refusal::Tapos`].
@@ -303,7 +305,7 @@ impl Transaction {
     }
 }
 
-/// Returns how a transaction refers to a block: the low 16 bits of its number, and bytes 4 to 8 of its id.
+/// Returns the reference to a block (TaPoS): the low 16 bits of its number and bytes 4 to 8 of its id.
 #[must_use]
 pub const fn tapos_of(block: BlockId) -> (u16, u32) {
     let id = block.0;

@@ -1,29 +1,29 @@
-//! `hive://sign/…` addresses, which open a wallet with a transfer filled in, and their HiveSigner twins.
+//! `hive://sign/…` URIs, which open a wallet with a prepared transaction, and the equivalent HiveSigner URLs.
 //!
-//! Their base64 is its own: `+` is `-`, `/` is `_`, `=` is `.`, and the padding stays.
+//! Their base64 uses `-` for `+`, `_` for `/` and `.` for `=`, with padding.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{Asset, Operation, Transfer, json::write_list};
 use crate::{account::AccountName, hive::Form, money::Money};
 
-/// Stands for the name of whoever signs, where the payer is not known yet.
+/// The placeholder for the signing account.
 pub const SIGNER: &str = "__signer";
 
-/// What the wallet is asked besides the operation; unset members are left out.
+/// Parameters of a signing URI; unset members are omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Params<'a> {
-    /// Sign only, do not send.
+    /// Sign without broadcasting.
     pub no_broadcast: bool,
-    /// The account that shall sign.
+    /// The signing account.
     pub signer: Option<&'a str>,
-    /// Where the wallet goes afterwards; `{{id}}` and `{{sig}}` are filled in.
+    /// The callback URL; the wallet replaces `{{id}}` and `{{sig}}`.
     pub callback: Option<&'a str>,
-    /// The authority that shall sign: `active` or `posting`.
+    /// The authority to sign with: `active` or `posting`.
     pub authority: Option<&'a str>,
 }
 
-/// Returns a transfer whose payer is named, or is whoever signs.
+/// Returns a transfer from an account or from the signing account.
 #[must_use]
 pub fn transfer(from: Option<&AccountName>, to: &AccountName, money: Money, memo: &str) -> Operation {
     Operation::Transfer(Transfer {
@@ -50,13 +50,13 @@ pub fn sign_ops(operations: &[Operation], params: &Params<'_>) -> String {
     format!("hive://sign/ops/{}{}", encode(&json), query(params))
 }
 
-/// Returns the same address at HiveSigner, for people without a wallet that opens `hive://`.
+/// Returns the equivalent HiveSigner URL, for users without a wallet for `hive://`.
 #[must_use]
 pub fn hivesigner(uri: &str) -> String {
     uri.replacen("hive://", "https://hivesigner.com/", 1)
 }
 
-/// Encodes text as these addresses do.
+/// Encodes text in the base64 variant of these URIs.
 #[must_use]
 pub fn encode(text: &str) -> String {
     let swap = |c| match c {
@@ -68,7 +68,7 @@ pub fn encode(text: &str) -> String {
     STANDARD.encode(text).chars().map(swap).collect()
 }
 
-/// Decodes what [`encode`] writes.
+/// Decodes the output of [`encode`].
 #[must_use]
 pub fn decode(text: &str) -> Option<String> {
     let swap = |c| match c {

@@ -1,17 +1,17 @@
-//! Which operations are known: what a hard fork adds is skipped, and noted by its name.
+//! Names of known operations: operations added by a hard fork are skipped and counted by name.
 
 use std::collections::BTreeMap;
 
-/// Names of unknown operations that are kept apart; further ones count together.
+/// Maximum distinct names of unknown operations; further ones are counted together.
 pub const UNKNOWN_OPERATIONS_MAX: usize = 16;
-/// What further ones are called.
+/// The name for further unknown operations.
 pub const OTHER_OPERATIONS: &str = "other";
-/// What a name is called that is none.
+/// The name for invalid names.
 const MALFORMED: &str = "malformed";
-/// Characters of a name.
+/// Maximum characters of a name.
 const NAME_MAX: usize = 64;
 
-/// Returns whether blocks of hard fork 28 hold operations of this name, which has no suffix.
+/// Returns whether `name` (without suffix) is an operation of hard fork 28.
 #[rustfmt::skip]
 fn is_known(name: &str) -> bool {
     matches!(
@@ -31,7 +31,7 @@ fn is_known(name: &str) -> bool {
     )
 }
 
-/// Returns whether hard fork 28, or one before it, makes virtual operations of this name, which has no suffix.
+/// Returns whether `name` (without suffix) is a virtual operation of hard fork 28 or earlier.
 #[rustfmt::skip]
 fn is_known_virtual(name: &str) -> bool {
     matches!(
@@ -50,12 +50,12 @@ fn is_known_virtual(name: &str) -> bool {
     )
 }
 
-/// Returns how an operation is named that is unknown, of either form; none for a known one.
+/// Returns the name of an unknown operation in either format; `None` for a known one.
 pub(super) fn unknown(name: &str) -> Option<String> {
     unless(is_known, name)
 }
 
-/// Returns how a virtual operation is named that is unknown; none for a known one.
+/// Returns the name of an unknown virtual operation; `None` for a known one.
 pub(super) fn unknown_virtual(name: &str) -> Option<String> {
     unless(is_known_virtual, name)
 }
@@ -70,7 +70,7 @@ fn unless(is_known: fn(&str) -> bool, name: &str) -> Option<String> {
     Some(if fits { name.to_owned() } else { MALFORMED.to_owned() })
 }
 
-/// Counts an unknown operation among few names.
+/// Counts an unknown operation, limiting the number of names.
 pub(super) fn count(kinds: &mut BTreeMap<String, u32>, kind: &str) {
     let is_kept = kinds.contains_key(kind) || kinds.len() < UNKNOWN_OPERATIONS_MAX;
     *kinds.entry(if is_kept { kind } else { OTHER_OPERATIONS }.to_owned()).or_default() += 1;

@@ -1,4 +1,4 @@
-//! The operations of a block that pay somebody, read out of all the others.
+//! Parsing of the operations of a block that transfer money; others are skipped.
 
 use std::{borrow::Cow, fmt};
 
@@ -89,11 +89,11 @@ pub(super) struct ReleaseJson<'a> {
     hive_amount: AmountJson<'a>,
 }
 
-/// What sets the place of an escrow's second currency apart from that of its first: both come by one operation.
+/// Distinguishes the positions of the two currencies of an escrow release, which are in one operation.
 pub(super) const SECOND_CURRENCY: u32 = 1 << 31;
 
 impl ReleaseJson<'_> {
-    /// Returns what is released in each currency, if anything.
+    /// Returns the released amount of each currency, if not zero.
     pub(super) fn read(
         &self,
         tx_id: TxId,
@@ -112,10 +112,10 @@ impl ReleaseJson<'_> {
     }
 }
 
-/// The paying ones among a transaction's operations, with their places, and the unknown ones.
+/// The money operations of a transaction with their indexes, and unknown operations.
 pub(super) struct Operations<'a> {
     pub(super) paying: Vec<(u32, MoneyOperation<'a>)>,
-    /// The names of those that this program does not know.
+    /// The names of unknown operations.
     pub(super) unknown: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ pub(super) enum MoneyOperation<'a> {
     Release(ReleaseJson<'a>),
 }
 
-/// Which operation a name means, in either form.
+/// The kind of an operation by name, in either format.
 #[derive(Clone, Copy)]
 enum Kind {
     Transfer,
@@ -173,9 +173,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
 /// One operation.
 enum OperationJson<'a> {
     MoneyOperation(MoneyOperation<'a>),
-    /// It pays nobody.
+    /// A known operation that transfers no money.
     Known,
-    /// A hard fork may have added it.
+    /// An unknown operation, possibly added by a hard fork.
     Unknown(String),
 }
 
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for OneOperation {
                 OperationJson::MoneyOperation(MoneyOperation::Release(pair.next_element()?.ok_or_else(missing)?))
             }
             Kind::Other => {
-                // Whatever it has is its own.
+                // The members of other operations are skipped.
                 while pair.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(OperationJson::of_name(&name.0));
             }
