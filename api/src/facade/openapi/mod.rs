@@ -2,6 +2,7 @@
 
 mod about;
 mod billing;
+mod derived;
 mod document;
 #[cfg(test)]
 mod errors;

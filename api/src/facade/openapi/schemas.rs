@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::derived::Derived;
 use super::shape::{
     array, boolean, currency, described, error_code, integer, object, open, reference, text, time, with, words,
 };
@@ -22,6 +23,9 @@ pub(super) fn all(routes: &[Route]) -> Map<String, Value> {
     super::webhooks::add(&mut add);
     super::x402::add(&mut add);
     super::about::add(&mut add);
+    let mut derived = Derived::default();
+    super::payments::derive(&mut derived);
+    schemas.append(&mut derived.finish());
     let asked: Vec<&str> = routes.iter().filter_map(|route| route.body).collect();
     for (_, schema) in schemas.iter_mut().filter(|(name, _)| !asked.contains(&name.as_str())) {
         close(schema);

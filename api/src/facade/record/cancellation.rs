@@ -2,8 +2,9 @@
 
 use proto::v1::{self, PaymentStatus};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::words::status_word;
+use super::{schema::StatusWord, words::status_word};
 
 /// Returns the request to cancel that is undecided or in force.
 pub(crate) fn standing(payment: &v1::Payment) -> Option<&v1::Cancellation> {
@@ -15,17 +16,21 @@ pub(crate) fn undecided(payment: &v1::Payment) -> Option<&v1::Cancellation> {
     standing(payment).filter(|_| payment.status == PaymentStatus::Pending as i32)
 }
 
-/// What a customer learns of a request of theirs: no more than the page's visitor may know.
-#[derive(Serialize)]
+/// The status of a payment whose cancellation was requested: no more than a visitor of its page may know.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Requested<'a> {
     id: &'a str,
-    status: &'static str,
+    status: StatusWord,
     cancel_requested: bool,
 }
 
 impl<'a> Requested<'a> {
     pub(crate) fn of(payment: &'a v1::Payment) -> Self {
-        Self { id: &payment.id, status: status_word(payment.status), cancel_requested: standing(payment).is_some() }
+        Self {
+            id: &payment.id,
+            status: StatusWord(status_word(payment.status)),
+            cancel_requested: standing(payment).is_some(),
+        }
     }
 }

@@ -5,7 +5,8 @@ use proto::v1;
 use serde::Serialize;
 
 use super::{
-    value::{Text, instant},
+    schema::Text,
+    value::instant,
     words::{means_word, network_word, verification_word},
 };
 

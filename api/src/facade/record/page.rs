@@ -1,6 +1,13 @@
 //! A page of a list.
 
 use serde::Serialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema,
+        schema::{SchemaType, Type},
+    },
+};
 
 /// Returns the token of a next page, where there is one.
 pub(crate) fn token(token: &str) -> Option<&str> {
@@ -17,18 +24,39 @@ pub(crate) struct Page<T> {
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Pagination {
     page: u32,
     limit: u32,
     /// Only where the list was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     total_pages: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     total_is_lower_bound: bool,
+}
+
+impl<T: ToSchema> PartialSchema for Page<T> {
+    fn schema() -> RefOr<Schema> {
+        let text = SchemaType::from_iter([Type::String, Type::Null]);
+        ObjectBuilder::new()
+            .property("data", ArrayBuilder::new().items(Ref::from_schema_name(T::name())))
+            .required("data")
+            .property("pagination", Pagination::schema())
+            .required("pagination")
+            .property("nextCursor", ObjectBuilder::new().schema_type(text))
+            .into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for Page<T> {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        T::schemas(schemas);
+    }
 }
 
 impl<T> Page<T> {

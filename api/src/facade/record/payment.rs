@@ -1,17 +1,25 @@
 //! The record of a payment in JSON: the names of the interface, and beside them the names published clients read.
+#![expect(unused_qualifications, reason = "the derived schemas qualify the types of optional fields")]
 
 use std::collections::BTreeMap;
 
-use engine::{money::Money, time::Timestamp};
 use proto::{
     ApiError,
     v1::{self, metadata_value::Value as MetadataKind},
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, schema::Type},
+};
 
 use super::{
     cancellation,
-    value::{Sum, Text, instant, price},
+    schema::{
+        CancelledByWord, Code, DispositionWord, ExceptionWord, FinalityWord, Formatted, ProviderWord, ResolutionWord,
+        RouteWord, StatusReasonWord, StatusWord, Text, Time, Units,
+    },
+    value::{Sum, instant, price},
     words::{
         cancelled_by_word, disposition_word, exception_word, finality_word, resolution_word, route_word, status_word,
     },
@@ -21,13 +29,13 @@ use super::{
 const PROVIDER: &str = "hive";
 const PRECISION: u8 = 3;
 
-/// An amount object.
-#[derive(Serialize)]
+/// An amount with its value in US cents.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Amount {
-    value: Text<u64>,
-    formatted: Text<Money>,
-    currency: &'static str,
+pub(crate) struct Amount {
+    value: Units,
+    formatted: Formatted,
+    currency: Code,
     usd_cents: u64,
 }
 
@@ -37,29 +45,31 @@ impl Amount {
         Ok(Self {
             value: Text(money.units),
             formatted: Text(money),
-            currency: money.currency.code(),
+            currency: Text(money.currency),
             usd_cents: payment.usd_cents,
         })
     }
 }
 
-/// What creation answers: the first shape of the interface, with the slug.
-#[derive(Serialize)]
+/// A new payment.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Created<'a> {
     id: &'a str,
     slug: &'a str,
-    status: &'static str,
+    status: StatusWord,
+    #[schema(format = "uri")]
     checkout_url: String,
+    #[schema(format = "uri")]
     slug_url: String,
     amount: Amount,
-    fee: Text<u64>,
-    net: Text<u64>,
+    fee: Units,
+    net: Units,
     description: &'a str,
-    expires_at: Text<Timestamp>,
-    created_at: Text<Timestamp>,
-    amount_formatted: Text<Money>,
-    currency: &'static str,
+    expires_at: Time,
+    created_at: Time,
+    amount_formatted: Formatted,
+    currency: Code,
     precision: u8,
     usd_equivalent_cents: u64,
 }
@@ -74,7 +84,7 @@ impl<'a> Created<'a> {
         Ok(Self {
             id: &payment.id,
             slug: &payment.slug,
-            status: status_word(payment.status),
+            status: StatusWord(status_word(payment.status)),
             checkout_url: checkout_url(base_url, &payment.id),
             slug_url: slug_url(base_url, &payment.slug),
             fee: Text(payment.fee_units),
@@ -83,7 +93,7 @@ impl<'a> Created<'a> {
             expires_at: Text(instant(payment.expires_at)),
             created_at: Text(instant(payment.created_at)),
             amount_formatted: Text(amount.formatted.0),
-            currency: amount.currency,
+            currency: Text(amount.currency.0),
             precision: PRECISION,
             usd_equivalent_cents: payment.usd_cents,
             amount,
@@ -91,13 +101,15 @@ impl<'a> Created<'a> {
     }
 }
 
-/// What creation answers on its other path: the second shape, with the checkout address under its usual name too.
-#[derive(Serialize)]
+/// A new payment in short: its slug and its URL under both names.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CreatedShort<'a> {
     id: &'a str,
     slug: &'a str,
+    #[schema(format = "uri")]
     redirect_url: &'a str,
+    #[schema(format = "uri")]
     checkout_url: &'a str,
 }
 
@@ -117,72 +129,101 @@ pub(crate) fn slug_url(base_url: &str, slug: &str) -> String {
     format!("{base_url}/for/{slug}")
 }
 
-/// The whole record of a payment.
-#[derive(Serialize)]
+/// A payment with everything that is known of it.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Payment<'a> {
     id: &'a str,
     merchant_id: &'a str,
-    status: &'static str,
+    status: StatusWord,
+    #[schema(format = "uri")]
     checkout_url: String,
     slug: &'a str,
+    #[schema(format = "uri")]
     slug_url: String,
     amount: Amount,
-    fee: Text<u64>,
-    net: Text<u64>,
+    fee: Units,
+    net: Units,
     description: &'a str,
     metadata: Metadata<'a>,
+    /// A URL, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     redirect_url: Option<&'a str>,
+    /// A URL, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     cancel_url: Option<&'a str>,
-    expires_at: Text<Timestamp>,
-    completed_at: Option<Text<Timestamp>>,
-    created_at: Text<Timestamp>,
-    updated_at: Text<Timestamp>,
+    expires_at: Time,
+    #[schema(required = true)]
+    completed_at: Option<Time>,
+    created_at: Time,
+    updated_at: Time,
 
     // Other names of the above, for published clients.
-    amount_formatted: Text<Money>,
-    currency: &'static str,
+    amount_formatted: Formatted,
+    currency: Code,
     precision: u8,
     usd_equivalent_cents: u64,
+    /// A URL, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     redirection_url: Option<&'a str>,
     merchant_name: &'a str,
+    /// A URL, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     merchant_icon_url: Option<&'a str>,
-    provider_id: &'static str,
+    provider_id: ProviderWord,
+    /// The transaction that completed it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     internal_id: Option<&'a str>,
 
     // What the ledger said.
     pay_to: &'a str,
     memo: &'a str,
-    amount_paid: Text<u64>,
-    amount_remaining: Text<u64>,
-    amount_overpaid: Text<u64>,
-    amount_late: Text<u64>,
-    amount_refunded: Text<u64>,
-    exceptions: Vec<&'static str>,
+    amount_paid: Units,
+    amount_remaining: Units,
+    amount_overpaid: Units,
+    amount_late: Units,
+    amount_refunded: Units,
+    exceptions: Vec<ExceptionWord>,
+    /// Those of a signed transaction, those that completed the payment and the newest others, at most 20. All of them:
+    /// `/transfers`.
     transfers: Vec<Transfer<'a>>,
+    /// How many transfers named the payment, listed here or not.
     transfer_count: u64,
     refunds: Vec<Refund<'a>>,
+    #[schema(required = true)]
     resolution: Option<Resolution<'a>>,
     needs_attention: bool,
+    #[schema(required = true)]
     tx_id: Option<&'a str>,
+    #[schema(required = true)]
     tx_hint: Option<&'a str>,
 
     // How it came here.
-    previous_status: Option<&'static str>,
-    status_reason: Option<&'static str>,
+    #[schema(required = true)]
+    previous_status: Option<StatusWord>,
+    #[schema(required = true)]
+    status_reason: Option<StatusReasonWord>,
+    /// Whether a request to cancel is undecided or in force.
     cancel_requested: bool,
-    cancel_requested_at: Option<Text<Timestamp>>,
-    cancelled_by: Option<&'static str>,
-    cutoff: Option<Text<Timestamp>>,
-    wallet_opened_at: Option<Text<Timestamp>>,
+    #[schema(required = true)]
+    cancel_requested_at: Option<Time>,
+    #[schema(required = true)]
+    cancelled_by: Option<CancelledByWord>,
+    /// The last block time at which a transfer still counts.
+    #[schema(required = true)]
+    cutoff: Option<Time>,
+    /// When the page first reported an opened wallet.
+    #[schema(required = true)]
+    wallet_opened_at: Option<Time>,
     sequence: u64,
     expired: bool,
-    rate_at: Option<Text<Timestamp>>,
+    #[schema(required = true)]
+    rate_at: Option<Time>,
     livemode: bool,
 }
 
@@ -198,7 +239,7 @@ impl<'a> Payment<'a> {
         Ok(Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
-            status: status_word(payment.status),
+            status: StatusWord(status_word(payment.status)),
             checkout_url: checkout_url(base_url, &payment.id),
             slug: &payment.slug,
             slug_url: slug_url(base_url, &payment.slug),
@@ -213,13 +254,13 @@ impl<'a> Payment<'a> {
             created_at: Text(instant(payment.created_at)),
             updated_at: Text(instant(payment.updated_at)),
             amount_formatted: Text(amount.formatted.0),
-            currency: amount.currency,
+            currency: Text(amount.currency.0),
             precision: PRECISION,
             usd_equivalent_cents: payment.usd_cents,
             redirection_url: payment.redirect_url.as_deref(),
             merchant_name: &payment.merchant_name,
             merchant_icon_url: payment.merchant_icon_url.as_deref(),
-            provider_id: PROVIDER,
+            provider_id: ProviderWord(PROVIDER),
             internal_id: tx_id,
             pay_to: &payment.pay_to,
             memo: &payment.memo,
@@ -228,7 +269,7 @@ impl<'a> Payment<'a> {
             amount_overpaid: Text(payment.amount_overpaid_units),
             amount_late: Text(payment.amount_late_units),
             amount_refunded: Text(payment.amount_refunded_units),
-            exceptions: payment.exceptions.iter().map(|wire| exception_word(*wire)).collect(),
+            exceptions: payment.exceptions.iter().map(|wire| ExceptionWord(exception_word(*wire))).collect(),
             transfers: payment.transfers.iter().map(Transfer::of).collect::<Result<_, _>>()?,
             transfer_count: payment.transfer_count,
             refunds: payment.refunds.iter().map(Refund::of).collect::<Result<_, _>>()?,
@@ -236,11 +277,11 @@ impl<'a> Payment<'a> {
             needs_attention: payment.needs_attention,
             tx_id,
             tx_hint: payment.tx_hint.as_deref(),
-            previous_status: (payment.previous_status != 0).then(|| status_word(payment.previous_status)),
-            status_reason: payment.status_reason().rest_name(),
+            previous_status: (payment.previous_status != 0).then(|| StatusWord(status_word(payment.previous_status))),
+            status_reason: payment.status_reason().rest_name().map(StatusReasonWord),
             cancel_requested: request.is_some(),
             cancel_requested_at: request.map(|request| Text(instant(request.requested_at))),
-            cancelled_by: request.map(|request| cancelled_by_word(request.by)),
+            cancelled_by: request.map(|request| CancelledByWord(cancelled_by_word(request.by))),
             cutoff: request.map(|request| Text(instant(request.cutoff))),
             wallet_opened_at: payment.wallet_opened_at.map(|at| Text(instant(at))),
             sequence: payment.sequence,
@@ -253,7 +294,7 @@ impl<'a> Payment<'a> {
 }
 
 /// A payment's metadata, as it was given.
-struct Metadata<'a>(&'a BTreeMap<String, v1::MetadataValue>);
+pub(crate) struct Metadata<'a>(&'a BTreeMap<String, v1::MetadataValue>);
 
 impl Serialize for Metadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -269,25 +310,48 @@ impl Serialize for Metadata<'_> {
     }
 }
 
+impl PartialSchema for Metadata<'_> {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String).max_length(Some(500));
+        let texts = ArrayBuilder::new().items(text()).max_items(Some(20));
+        ObjectBuilder::new()
+            .description(Some("Data of the merchant: up to 50 keys, each with a text or a list of texts."))
+            .examples([serde_json::json!({ "orderId": "A-1001" })])
+            .max_properties(Some(50))
+            .property_names(Some(
+                ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(40)),
+            ))
+            .additional_properties(Some(Schema::from(OneOfBuilder::new().item(text()).item(texts))))
+            .into()
+    }
+}
+
+impl ToSchema for Metadata<'_> {}
+
 /// Writes a payment's metadata as one text.
 pub(crate) fn metadata_text(metadata: &BTreeMap<String, v1::MetadataValue>) -> String {
     serde_json::to_string(&Metadata(metadata)).unwrap_or_default()
 }
 
-#[derive(Serialize)]
+/// A transfer that names a payment.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Transfer<'a> {
     tx_id: &'a str,
     op_index: u32,
+    #[schema(required = true)]
     block_num: Option<u32>,
-    block_time: Option<Text<Timestamp>>,
+    #[schema(required = true)]
+    block_time: Option<Time>,
     from: &'a str,
     to: &'a str,
     amount: Sum,
+    /// The first 256 characters; a longer one ends with an ellipsis.
     memo: &'a str,
-    finality: &'static str,
-    disposition: &'static str,
-    route: &'static str,
+    finality: FinalityWord,
+    disposition: DispositionWord,
+    route: RouteWord,
+    /// Whether the memo said more than its payment's name.
     memo_normalized: bool,
 }
 
@@ -304,21 +368,21 @@ impl<'a> Transfer<'a> {
             to: &transfer.to_account,
             amount: Sum::of(transfer.amount.as_ref())?,
             memo: &transfer.memo,
-            finality: finality_word(transfer.finality),
-            disposition: disposition_word(transfer.disposition),
-            route: route_word(transfer.route),
+            finality: FinalityWord(finality_word(transfer.finality)),
+            disposition: DispositionWord(disposition_word(transfer.disposition)),
+            route: RouteWord(route_word(transfer.route)),
             memo_normalized: transfer.memo_normalized,
         })
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Refund<'a> {
     tx_id: &'a str,
     op_index: u32,
     amount: Sum,
-    at: Text<Timestamp>,
+    at: Time,
 }
 
 impl<'a> Refund<'a> {
@@ -328,20 +392,21 @@ impl<'a> Refund<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Resolution<'a> {
-    kind: &'static str,
+    kind: ResolutionWord,
     by: &'a str,
-    at: Text<Timestamp>,
+    at: Time,
     note: &'a str,
+    #[schema(required = true)]
     tx_id: Option<&'a str>,
 }
 
 impl<'a> Resolution<'a> {
     fn of(resolution: &'a v1::Resolution) -> Self {
         Self {
-            kind: resolution_word(resolution.kind),
+            kind: ResolutionWord(resolution_word(resolution.kind)),
             by: &resolution.by,
             at: Text(instant(resolution.at)),
             note: &resolution.note,

@@ -3,10 +3,12 @@
 use engine::time::Timestamp;
 use proto::{ApiError, v1};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     payment::Payment,
-    value::{Text, instant, money},
+    schema::{Text, Time},
+    value::{instant, money},
     words::{disposition_word, exception_word, finality_word, resolution_word, status_word},
 };
 
@@ -19,10 +21,10 @@ pub(crate) struct Step {
     pub(crate) what: String,
 }
 
-/// An entry in JSON.
-#[derive(Serialize)]
+/// An entry of a timeline.
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Entry<'a> {
-    at: Text<Timestamp>,
+    at: Time,
     event: &'a str,
 }
 

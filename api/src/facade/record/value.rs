@@ -1,23 +1,15 @@
 //! The values that records are made of: amounts, instants, percentages.
 
-use std::fmt::Display;
-
 use engine::{
     money::{Currency, Money},
     time::Timestamp,
 };
 use proto::{ApiError, Reason, v1};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tracing::error;
+use utoipa::ToSchema;
 
-/// A value that is written as its text.
-pub(crate) struct Text<T>(pub(crate) T);
-
-impl<T: Display> Serialize for Text<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
+use super::schema::{Code, Formatted, Text, Units};
 
 /// Reads a currency of an engine's response.
 ///
@@ -72,12 +64,12 @@ pub(crate) fn instant_to_wire(instant: Timestamp) -> proto::time::Timestamp {
     proto::time::from_millis(instant.millis())
 }
 
-/// A plain amount of a transfer or refund.
-#[derive(Serialize)]
+/// An amount of a transfer or refund.
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Sum {
-    value: Text<u64>,
-    formatted: Text<Money>,
-    currency: &'static str,
+    value: Units,
+    formatted: Formatted,
+    currency: Code,
 }
 
 impl Sum {
@@ -85,7 +77,7 @@ impl Sum {
     /// `internal` where the amount is missing or its currency is unknown.
     pub(crate) fn of(wire: Option<&v1::Money>) -> Result<Self, ApiError> {
         let money = money(wire)?;
-        Ok(Self { value: Text(money.units), formatted: Text(money), currency: money.currency.code() })
+        Ok(Self { value: Text(money.units), formatted: Text(money), currency: Text(money.currency) })
     }
 }
 

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use proto::{IntoRecord, v1};
 use serde::Serialize;
+use utoipa::ToSchema;
 use warp::reply::Response;
 
 use crate::facade::{
@@ -62,8 +63,8 @@ async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
-#[derive(Serialize)]
-struct Dossier<'a> {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Dossier<'a> {
     payment: record::Payment<'a>,
     timeline: Vec<timeline::Entry<'a>>,
 }

@@ -1,5 +1,5 @@
 //! The customer's page: its handlers, its states and what it shows.
 
 pub(crate) mod handlers;
-mod phase;
+pub(crate) mod phase;
 mod view;

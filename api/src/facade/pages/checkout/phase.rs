@@ -1,19 +1,20 @@
 //! Where a session is, as its customer sees it, and what each state says.
 
-use engine::{money::Money, time::Timestamp};
+use engine::money::Money;
 use proto::{
     ApiError,
     v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus, Transfer},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::facade::{
     pages::words::{Words, fill},
-    record::{self, cancellation},
+    record::{self, StatusWord, Time, Units, cancellation},
 };
 
 /// A state of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
     Waiting,
@@ -167,20 +168,24 @@ pub(crate) fn version(payment: &Payment, whole: bool) -> String {
     format!("{phase}-{paid}-{late}-{over}-{}", payment.exceptions.len())
 }
 
-/// What the page's script reads: the status answer, and what to show.
-#[derive(Serialize)]
+/// What a customer's page shows of a payment: the status, and what to show.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Live<'a> {
     id: &'a str,
-    status: &'static str,
-    completed_at: Option<record::Text<Timestamp>>,
+    status: StatusWord,
+    #[schema(required = true)]
+    completed_at: Option<Time>,
     expired: bool,
     sequence: u64,
     phase: Phase,
+    /// Another text whenever the page would look otherwise.
     version: String,
+    /// In the language of the request.
     headline: &'static str,
+    /// In the language of the request.
     message: String,
-    amount_remaining: record::Text<u64>,
+    amount_remaining: Units,
 }
 
 impl<'a> Live<'a> {
@@ -192,7 +197,7 @@ impl<'a> Live<'a> {
         let Said { headline, message } = Said::of(payment, words, whole)?;
         Ok(Self {
             id: &payment.id,
-            status: record::status_word(payment.status),
+            status: StatusWord(record::status_word(payment.status)),
             completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
             expired: payment.expired,
             // Every exception raises it.
