@@ -87,17 +87,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let data = args.data.clone().or_else(|| temporary.as_ref().map(|folder| folder.0.clone())).unwrap_or_default();
     files::make_directory(&data)?;
     let key_file = data.join(master_key::FILE_NAME);
-    let poll_ms = (args.block_interval.as_millis() / 3).clamp(20, 1_000);
-    let own = vec![
-        ("network", "dev".to_owned()),
-        ("fees.percent", "1.5".to_owned()),
-        ("webhooks.allow_insecure", "true".to_owned()),
-        ("ledger.block_interval_ms", args.block_interval.as_millis().clamp(20, 60_000).to_string()),
-        ("ledger.poll_interval_ms", poll_ms.to_string()),
-        ("log.level", "warn".to_owned()),
-        ("limits.profile", args.limits.clone()),
-        ("master_key_file", key_file.display().to_string()),
-    ];
+    let own = own_settings(&args, &key_file);
     let mut flags = Vec::new();
     push(&mut flags, "listen", Some(args.listen));
     push(&mut flags, "grpc.listen", Some(args.grpc_listen));
@@ -153,6 +143,21 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     running.end(ports).await;
     ledger.shutdown().await;
     end
+}
+
+/// Returns the settings that `dev` starts with, below those of the caller.
+fn own_settings(args: &Args, key_file: &Path) -> Vec<(&'static str, String)> {
+    let poll_ms = (args.block_interval.as_millis() / 3).clamp(20, 1_000);
+    vec![
+        ("network", "dev".to_owned()),
+        ("fees.percent", "1.5".to_owned()),
+        ("webhooks.allow_insecure", "true".to_owned()),
+        ("ledger.block_interval_ms", args.block_interval.as_millis().clamp(20, 60_000).to_string()),
+        ("ledger.poll_interval_ms", poll_ms.to_string()),
+        ("log.level", "warn".to_owned()),
+        ("limits.profile", args.limits.clone()),
+        ("master_key_file", key_file.display().to_string()),
+    ]
 }
 
 async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {

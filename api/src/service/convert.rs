@@ -46,17 +46,7 @@ pub(super) fn error(error: EngineError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         EngineError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         EngineError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
-        EngineError::NotProven { account, standing } => {
-            let message = match standing {
-                VerificationStatus::Stale => format!(
-                    "the active authority of @{account} has changed since you proved that you own it; prove it again"
-                ),
-                VerificationStatus::Unverified | VerificationStatus::Verified => {
-                    format!("prove first that you own @{account}")
-                }
-            };
-            ApiError::with_message(Reason::AccountNotProven, message)
-        }
+        EngineError::NotProven { account, standing } => not_proven(&account, standing),
         EngineError::Ownership(rejection) => ownership(&rejection),
         EngineError::RegistrationClosed => Reason::RegistrationClosed.into(),
         EngineError::NoOperator => Reason::BillingNotConfigured.into(),
@@ -64,13 +54,7 @@ pub(super) fn error(error: EngineError) -> ApiError {
         EngineError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
         }
-        EngineError::TransferSettled(resource) => {
-            let resource: String = resource.chars().take(200).collect();
-            ApiError::with_message(
-                Reason::TransferSettled,
-                format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session"),
-            )
-        }
+        EngineError::TransferSettled(resource) => transfer_settled(&resource),
         EngineError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
         EngineError::EventForgotten => {
             ApiError::with_message(Reason::NotFound, "the event is older than the retention")
@@ -108,6 +92,24 @@ pub(super) fn error(error: EngineError) -> ApiError {
             format!("{damaged} and is not served; the operator of this server has to put it right"),
         ),
     }
+}
+
+fn not_proven(account: &AccountName, status: VerificationStatus) -> ApiError {
+    let message = match status {
+        VerificationStatus::Stale => {
+            format!("the active authority of @{account} has changed since you proved that you own it; prove it again")
+        }
+        VerificationStatus::Unverified | VerificationStatus::Verified => {
+            format!("prove first that you own @{account}")
+        }
+    };
+    ApiError::with_message(Reason::AccountNotProven, message)
+}
+
+fn transfer_settled(resource: &str) -> ApiError {
+    let resource: String = resource.chars().take(200).collect();
+    let message = format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session");
+    ApiError::with_message(Reason::TransferSettled, message)
 }
 
 fn ownership(rejection: &ownership::Rejection) -> ApiError {

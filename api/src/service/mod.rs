@@ -36,12 +36,14 @@ mod convert;
 mod edge;
 mod enums;
 mod events;
+mod in_process;
 mod keys;
 mod maintenance;
 mod merchants;
 mod metrics;
 mod ownership;
 mod payments;
+mod permits;
 pub mod server;
 mod small;
 mod tls;
@@ -60,7 +62,7 @@ use traced::Traced;
 #[derive(Clone)]
 pub struct Service {
     engine: Engine,
-    x402: Arc<x402::Places>,
+    x402: Arc<permits::Permits>,
     /// Becomes true when this server stops: watches end at once.
     closing: watch::Sender<bool>,
 }

@@ -29,21 +29,8 @@ use super::{
 /// Bytes of a nonce, as the JSON reader has it.
 const MAX_NONCE_BYTES: usize = 256;
 
-/// How many payments are looked at and waited for at once; each side has its own, so that who waits for the ledger
-/// keeps nobody from asking.
-pub(super) struct Places {
-    verifying: Semaphore,
-    settling: Semaphore,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { verifying: Semaphore::new(1_024), settling: Semaphore::new(4_096) }
-    }
-}
-
-fn take(places: &Semaphore) -> Result<SemaphorePermit<'_>, ApiError> {
-    places.try_acquire().map_err(|_| ApiError::new(proto::Reason::Overloaded))
+fn take(permits: &Semaphore) -> Result<SemaphorePermit<'_>, ApiError> {
+    permits.try_acquire().map_err(|_| ApiError::new(proto::Reason::Overloaded))
 }
 
 #[tonic::async_trait]
@@ -52,7 +39,7 @@ impl X402Service for Service {
         &self,
         request: Request<v1::VerifyPaymentRequest>,
     ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
-        let _place = take(&self.x402.verifying)?;
+        let _permit = take(&self.x402.verifying)?;
         let verified = match read(request.into_inner().payment.unwrap_or_default())? {
             Ok(asked) => self.engine.x402.verify(&asked).await,
             Err(refused) => Err(refused.into()),
@@ -69,7 +56,7 @@ impl X402Service for Service {
         &self,
         request: Request<v1::SettlePaymentRequest>,
     ) -> Result<Response<v1::SettlePaymentResponse>, Status> {
-        let _place = take(&self.x402.settling)?;
+        let _permit = take(&self.x402.settling)?;
         let caller = self.x402_caller(&request).await?;
         let settled = match read(request.into_inner().payment.unwrap_or_default())? {
             Ok(asked) => self.engine.x402.settle_for(&asked, &caller).await,

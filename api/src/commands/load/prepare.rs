@@ -23,7 +23,7 @@ use super::{
     Args, Workload,
     wire::{Ask, Connection},
 };
-use crate::commands::{Failure, signing::Anchor};
+use crate::commands::{failure::Failure, signing::Anchor};
 
 /// Connections that open payments beforehand.
 const OPENERS: u32 = 32;

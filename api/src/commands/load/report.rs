@@ -189,6 +189,7 @@ fn wait(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::load::verdict;
 
     fn report(statuses: Vec<(u16, u64)>) -> Report {
         Report {
@@ -221,9 +222,9 @@ mod tests {
 
     #[test]
     fn a_run_that_the_limits_decided_is_no_result() {
-        assert!(super::super::verdict(&report(vec![(201, 900), (429, 100)])).is_err());
-        assert!(super::super::verdict(&report(vec![(201, 990), (429, 10)])).is_ok());
-        assert!(super::super::verdict(&report(vec![(201, 400), (500, 600)])).is_err());
-        assert!(super::super::verdict(&report(vec![])).is_err());
+        assert!(verdict(&report(vec![(201, 900), (429, 100)])).is_err());
+        assert!(verdict(&report(vec![(201, 990), (429, 10)])).is_ok());
+        assert!(verdict(&report(vec![(201, 400), (500, 600)])).is_err());
+        assert!(verdict(&report(vec![])).is_err());
     }
 }

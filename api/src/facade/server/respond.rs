@@ -1,6 +1,6 @@
 //! One request from its head to its response: its route, its limits, its handler, and the form of its errors.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt};
 use http::{HeaderValue, Method, StatusCode};
@@ -87,15 +87,20 @@ impl Facade {
         {
             answer::allow_keys(&mut response, origin.clone());
         }
-        let took = begun.elapsed();
-        // A gateway that is not ready says so on purpose: nothing failed.
-        let counted = if path == "/readyz" { StatusCode::OK } else { response.status() };
-        self.metrics.answered(counted, took);
-        // A checkout address is a secret of its customer's.
-        let shown = if path.starts_with("/for/") { "/for/…" } else { path };
-        let status = response.status().as_u16();
-        tracing::debug!(request.id = %request_id, method = %head.method, path = shown, status, ?took, "{status} {shown}");
+        self.record(&head, request_id, response.status(), begun.elapsed());
         response
+    }
+
+    /// Counts a response, and logs it.
+    fn record(&self, head: &Head, request_id: &str, status: StatusCode, took: Duration) {
+        let path = head.uri.path();
+        // A 503 of /readyz reports a state: no request failed.
+        let counted = if path == "/readyz" { StatusCode::OK } else { status };
+        self.metrics.answered(counted, took);
+        // The URL of a checkout page by its slug is a secret of the customer.
+        let shown = if path.starts_with("/for/") { "/for/…" } else { path };
+        let status = status.as_u16();
+        tracing::debug!(request.id = %request_id, method = %head.method, path = shown, status, ?took, "{status} {shown}");
     }
 }
 
