@@ -14,7 +14,7 @@ use crate::{
     invariants::INVARIANTS,
     observer::Violation,
     plan::{self, Mix},
-    simulation::{self, Outcome},
+    simulation::{Outcome, runner},
 };
 
 /// What a campaign is to do.
@@ -164,7 +164,7 @@ pub fn run(campaign: &Campaign, stop: &AtomicBool, progress: impl Fn(&Summary) +
                 return;
             }
             let seed = campaign.first_seed.wrapping_add(number);
-            let outcome = simulation::run(&plan::of_seed(seed, campaign.payments, campaign.mix), false);
+            let outcome = runner::run(&plan::of_seed(seed, campaign.payments, campaign.mix), false);
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(seed, outcome);
             summary.took = began.elapsed();

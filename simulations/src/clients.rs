@@ -9,11 +9,11 @@ use engine::{
     fields::MetadataValue,
     hive::Transaction,
     idempotency::IdempotencyKey,
-    ids::{MerchantId, PaymentId, SlugToken},
+    ids::{MerchantId, PaymentId},
     ledger::{TxId, memo_of},
     merchant::{Merchant, Registration, Update},
     money::{Currency, Money},
-    payment::{Canceller, Draft, FeeMode, Payment},
+    payment::{Canceller, Draft, Payment},
     x402::{PaymentPayload, Reason, Requirements, Version},
 };
 use storage::Handling;
@@ -27,6 +27,7 @@ use self::{
     wallets::{Agreement, pay, pay_again},
 };
 use crate::{
+    client_state::{ELSEWHERE, POOR, Payload, SOMEBODY, SPENDER, Session, Shop, account, agent, payer},
     hive::Hive,
     observer::Response,
     receivers::{name_of, url_of},
@@ -40,7 +41,7 @@ mod facade;
 mod other_engine;
 mod ownership;
 mod payloads;
-pub(crate) mod responses;
+mod responses;
 mod sellers;
 mod session_actions;
 mod wallets;
@@ -49,101 +50,6 @@ mod wallets;
 const MAX_TRIES: u32 = 25;
 /// How often an agent asks for the outcome of one payment.
 const MAX_REQUESTS: u32 = 60;
-/// An account with next to nothing.
-pub(crate) const POOR: &str = "poor.agent";
-/// An account whose money is spent when it is paid with.
-pub(crate) const SPENDER: &str = "spender.agent";
-/// Who is paid through other servers.
-pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
-
-/// An account that nobody pays and no merchant has.
-const SOMEBODY: &str = "somebody.else";
-
-/// What the people of a simulation know.
-#[derive(Default)]
-pub(crate) struct ClientState {
-    pub(crate) sessions: BTreeMap<u32, Session>,
-    pub(crate) merchants: BTreeMap<usize, Shop>,
-    payloads: BTreeMap<(u32, usize), Payload>,
-    facilitated: BTreeMap<u32, PaymentPayload>,
-    /// What was made for sellers' resources: by whom, and the transaction.
-    visits: BTreeMap<u32, (String, Transaction)>,
-    /// Sessions of another engine that are not in the store here.
-    other_engine: BTreeMap<u32, Payment>,
-    /// Calls that have not been answered.
-    calls: BTreeMap<u64, (Action, u32)>,
-    next_call: u64,
-    pub(crate) settled: u64,
-}
-
-/// A session as its customer knows it.
-#[derive(Clone)]
-pub(crate) struct Session {
-    pub(crate) id: PaymentId,
-    merchant: MerchantId,
-    slug: SlugToken,
-    pay_to: AccountName,
-    amount: Money,
-    fee: Option<(String, u64)>,
-}
-
-/// A merchant as it knows itself.
-#[derive(Clone)]
-pub(crate) struct Shop {
-    id: MerchantId,
-    api_key: String,
-    uses_other_account: bool,
-}
-
-/// An agent's payment for one session.
-#[derive(Clone)]
-struct Payload {
-    payload: PaymentPayload,
-    tx_id: TxId,
-    from: String,
-    behavior: AgentBehavior,
-    /// Whether it pays less than is asked for.
-    owes: bool,
-}
-
-/// Returns the account of a payer.
-pub(crate) fn payer(number: usize) -> String {
-    format!("payer-{}", char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)))
-}
-
-/// Returns the account of an agent.
-pub(crate) fn agent(number: usize) -> String {
-    format!("agent-{}", char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)))
-}
-
-/// Returns an account of a merchant.
-pub(crate) fn account(merchant: usize, other: bool) -> String {
-    format!("{}-{}", if other { "else" } else { "shop" }, char::from(b'a' + u8::try_from(merchant % 26).unwrap_or(0)))
-}
-
-impl Session {
-    fn of(payment: &Payment) -> Self {
-        let fee = match &payment.quote.fee_mode {
-            FeeMode::Invoice => None,
-            FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
-        };
-        let Payment { id, merchant, slug, pay_to, amount, .. } = *payment;
-        Self { id, merchant, slug, pay_to, amount, fee }
-    }
-}
-
-impl ClientState {
-    /// Forgets the sessions that the engine does not know any more.
-    pub(crate) fn forget_all_but(&mut self, known: &[PaymentId]) {
-        self.sessions.retain(|_, session| known.contains(&session.id));
-    }
-
-    /// Takes the calls that a dead process will never answer.
-    pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
-        std::mem::take(&mut self.calls).into_values().collect()
-    }
-}
-
 /// Does a step; `gateway` is none while the engine is down.
 pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
     if tries > MAX_TRIES {
@@ -460,24 +366,4 @@ async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Engine, merchant: &M
     if engine.merchants.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {
         sim.observe(|observer| observer.proofs.operator_verified(owner));
     }
-}
-
-/// Says what a step will need of the chain: who has an account, and how much of each currency.
-pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
-    const RICH: u64 = 1_000_000_000_000;
-    let mut accounts = vec![
-        (crate::options::FEE_ACCOUNT.to_owned(), 0),
-        (ELSEWHERE.to_owned(), 0),
-        (POOR.to_owned(), 0),
-        (SPENDER.to_owned(), 0),
-        ("mallory".to_owned(), RICH),
-        (SOMEBODY.to_owned(), RICH),
-    ];
-    for number in 0..merchants {
-        accounts.push((account(number, false), RICH));
-        accounts.push((account(number, true), RICH));
-    }
-    accounts.extend((0..crate::plan::PAYERS).map(|number| (payer(number), RICH)));
-    accounts.extend((0..crate::plan::AGENTS).map(|number| (agent(number), RICH)));
-    accounts
 }

@@ -1,6 +1,6 @@
 //! The Hive side of a simulation: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
 
-mod nodes;
+pub(crate) mod nodes;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,13 +18,10 @@ use engine::{
 
 use crate::{
     ledger::{Chain, Genesis, Lie, Node as View, Orphans},
-    options::{Fault, Setup},
+    options::{EPOCH_SECONDS, Fault, Setup},
     random::Random,
     script::{FaultInjection, LedgerFault, LieKind, NodeFault},
-    simulation::EPOCH_SECONDS,
 };
-
-pub(crate) use self::nodes::SimNode;
 
 /// How long a node that does not answer is waited for.
 const RPC_TIMEOUT_MS: u64 = 5_000;

@@ -25,8 +25,12 @@ pub mod shrink;
 pub mod simulation;
 pub mod trace;
 
+mod client_state;
 mod clients;
 mod hive;
 mod panics;
 mod receivers;
 mod store;
+mod sync;
+
+pub use simulation::runner;

@@ -9,7 +9,7 @@ use std::sync::{
 use crate::{
     plan::{self, Mix},
     script::Script,
-    simulation,
+    simulation::runner,
 };
 
 /// What noticed a mutant.
@@ -118,11 +118,11 @@ fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::activate(Some(name));
     let mix = if engine::mutants::is_facade_mutant(name) { Mix::Facade } else { Mix::Both };
     let by_seed = |seed| {
-        let outcome = simulation::run(&plan::of_seed(seed, hunt.payments, mix), false);
+        let outcome = runner::run(&plan::of_seed(seed, hunt.payments, mix), false);
         outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))
     };
     let by_scenario = |script: &Script| {
-        let violation = simulation::run(script, false).violation;
+        let violation = runner::run(script, false).violation;
         violation.map(|violation| (Killer::Scenario(script.name.clone()), violation.invariant))
     };
     // What the first seeds do not notice most likely has a scenario of its own, which takes a moment.

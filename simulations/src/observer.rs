@@ -29,7 +29,6 @@ use engine::{
 };
 use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
 
-pub use crate::clients::responses::Sold;
 use crate::{
     index::{Index, IndexSet},
     invariants::{self, Check, INVARIANTS},

@@ -203,6 +203,9 @@ impl Faults {
     }
 }
 
+/// When every simulation begins, seconds since 1970: an hour before the end of a day (UTC), so that most simulations see one end.
+pub const EPOCH_SECONDS: u64 = 1_800_054_000;
+
 /// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {

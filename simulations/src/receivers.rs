@@ -1,17 +1,15 @@
 //! The merchants' webhook receivers: they verify what they hear, and fail in every documented way.
 
-use std::{sync::Arc, time::Duration};
+pub(crate) mod transport;
 
-use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
+use std::time::Duration;
+
 use engine::webhook::Outcome;
-use futures_util::future::BoxFuture;
 
 use crate::{
     options::{Fault, Setup},
     random::Random,
     script::OutageKind,
-    simulation::Simulation,
-    trace::Lane,
 };
 
 /// What the receivers are up to.
@@ -116,53 +114,6 @@ impl Receivers {
             };
         }
         PostOutcome { wait_ms, outcome: Outcome::Accepted { status: 204 }, is_accepted: true, fault: None }
-    }
-}
-
-/// The way to the receivers.
-pub(crate) struct SimWebhooks(pub(crate) Arc<Simulation>);
-
-impl WebhookTransport for SimWebhooks {
-    fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
-        Box::pin(async move {
-            let sim = &self.0;
-            sim.alive().await;
-            let now = sim.wall();
-            let received = sim.observe(|observer| observer.webhook_received(&request.headers, &request.body, now));
-            let merchant = merchant_of(&request.url);
-            let post_outcome = {
-                let (now_ms, webhook_ms) = (sim.now_ms(), sim.script.setup.webhook_ms);
-                let timeout_ms = u64::try_from(request.timeout.as_millis()).unwrap_or(u64::MAX);
-                sim.receivers().post_outcome(merchant, now_ms, webhook_ms, timeout_ms, |fault| sim.rate(fault))
-            };
-            if let Some((_, attempt, payment, status)) = &received {
-                let session = sim.session(*payment);
-                sim.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
-                    format!("attempt {attempt} tells shop {merchant} that {} is {status}", name_of(session))
-                });
-            }
-            sim.sleep(post_outcome.wait_ms).await;
-            if let Some(fault) = post_outcome.fault {
-                sim.fault(Lane::Webhook, fault, merchant as u64, || {
-                    format!("shop {merchant} answers {}", describe(post_outcome.outcome))
-                });
-            }
-            if let Some((delivery, attempt, payment, status)) = received {
-                sim.observe(|observer| {
-                    observer.receiver_responded(delivery, attempt, post_outcome.outcome, post_outcome.is_accepted);
-                });
-                let session = sim.session(payment);
-                if post_outcome.is_accepted {
-                    sim.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
-                        format!("shop {merchant} hears that {} is {status}", name_of(session))
-                    });
-                    if !post_outcome.outcome.is_success() {
-                        sim.mark("a webhook is processed and its answer lost");
-                    }
-                }
-            }
-            WebhookResponse { outcome: post_outcome.outcome, snippet: String::new() }
-        })
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     options::{Fault, Faults, Setup},
     script::{Action, Script, Step},
-    simulation,
+    simulation::runner,
 };
 
 /// A failing script, made small.
@@ -40,7 +40,7 @@ const SHORT_LOG_BYTES: u64 = 4 * 1024;
 /// Shrinks a script in at most `max_runs` runs, or until `stop`; none if it does not fail.
 #[must_use]
 pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrunk> {
-    let first = simulation::run(script, false).violation?;
+    let first = runner::run(script, false).violation?;
     let (invariant, broken_at_ms) = (first.invariant, first.at_ms);
     let mut search =
         Search { best: script.clone(), broken_at_ms, invariant, runs: 1, max_runs, tried: BTreeSet::new(), stop };
@@ -124,7 +124,7 @@ impl Search<'_> {
                 continue;
             }
             self.runs += 1;
-            let broken = simulation::run(&candidate, false).violation;
+            let broken = runner::run(&candidate, false).violation;
             if let Some(broken) = broken.filter(|broken| broken.invariant == self.invariant) {
                 (self.best, self.broken_at_ms) = (candidate, broken.at_ms);
                 return true;

@@ -3,17 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::{payment::Credit, time::Timestamp};
+use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, EmbeddedStore, Read, ReadError, Store, Wrapped, Write, prelude::*};
+use storage::{Batch, CommitError, EmbeddedStore, Read, ReadError, Store, Wrapped};
 
 use tokio::sync::oneshot;
 
-use crate::{
-    options::Fault,
-    simulation::{Simulation, lock},
-    trace::Lane,
-};
+use crate::{options::Fault, simulation::Simulation, sync::lock, trace::Lane};
 
 /// A real store in a simulated simulation. Commits come in groups, as they do on a real disk: while one is being synced the
 /// next gathers.
@@ -37,14 +33,6 @@ struct Waiting {
 impl SimStore {
     pub(crate) fn of(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>) -> Self {
         Self { sim, inner, queue: Arc::default() }
-    }
-
-    /// Shows every row as it is stored.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) fn each_row(&self, see: &mut impl FnMut(storage::Row)) -> Result<(), ReadError> {
-        self.inner.each_row_inline(see)
     }
 
     async fn commit_in_time(&self, batch: Batch) -> Result<(), CommitError> {
@@ -152,66 +140,4 @@ impl Store for SimStore {
             indexed
         })
     }
-}
-
-/// Returns whether a batch whose outcome is unknown is in the store after all.
-///
-/// # Errors
-/// The store's.
-pub(crate) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<bool, ReadError> {
-    for write in &batch.writes {
-        let applied = match write {
-            Write::Payment { payment, .. } => {
-                store.payment(payment.id).await?.is_some_and(|stored| stored == **payment)
-            }
-            Write::Transfer { payment, credit, .. } => {
-                let stored = store.transfer(*payment, credit.tx_id, credit.op_in_tx).await?;
-                stored.is_some_and(|stored| Credit { memo: credit.memo.clone(), ..stored } == **credit)
-            }
-            Write::Merchant { merchant, .. } => {
-                store.merchant(merchant.id).await?.is_some_and(|stored| *stored == **merchant)
-            }
-            Write::Claim(claimed) => store.claim(claimed.tx_id).await?.is_some(),
-            Write::ClaimOutcome { tx_id, outcome, .. } => {
-                store.claim(*tx_id).await?.is_some_and(|stored| stored.outcome == *outcome)
-            }
-            Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
-            Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
-            Write::BeginEpoch(epoch) => store.epoch().await? == *epoch,
-            Write::Rate(rate) => store.rate().await? == Some(*rate),
-            Write::Undeliverable(delivery) | Write::Hold(delivery) => {
-                let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
-                !waiting.iter().any(|waiting| waiting.id == delivery.id)
-            }
-            Write::Handle { account, place, handling, .. } => {
-                store.unmatched_at(*account, *place).await?.is_some_and(|stored| stored.handling == *handling)
-            }
-            Write::Invoice(invoicing) => {
-                let (merchant, month) = (invoicing.period.merchant, invoicing.period.month);
-                let stored = store.period(merchant, month).await?;
-                stored.is_some_and(|stored| stored.invoice.as_ref() == Some(&invoicing.invoice))
-            }
-            Write::FeeTiers { schedule, .. } => store.fee_schedule().await?.as_ref() == Some(schedule),
-            Write::Redeliver(delivery) => store.delivery(delivery.merchant, delivery.id).await?.is_some(),
-            Write::Replay { delivery, .. } => {
-                let logged = store.delivery(delivery.merchant, delivery.id).await?;
-                logged.is_some_and(|logged| !logged.is_replayable())
-            }
-            Write::EnableEndpoint { .. }
-            | Write::Unwatch(_)
-            | Write::ForgetClaims(_)
-            | Write::Prune { .. }
-            | Write::Comply(_)
-            | Write::Admit { .. }
-            | Write::Standing { .. } => continue,
-            // The place up to which something is read, in one batch with what was found there.
-            Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
-            Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),
-            Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember { .. } | Write::Forget { .. } => {
-                continue;
-            }
-        };
-        return Ok(applied);
-    }
-    Ok(false)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use simulations::{scenario, script::Script, simulation};
+use simulations::{runner, scenario, script::Script};
 
 /// The rows of the interface's table of states, as the simulation marks them, and a scenario that goes through each.
 const TRANSITIONS: [(&str, &str, &str); 8] = [
@@ -124,7 +124,7 @@ fn every_scenario_ends_as_it_says_and_together_they_take_every_transition() {
     let mut wrong = Vec::new();
     let mut marks = BTreeMap::new();
     for (name, script) in &library {
-        let outcome = simulation::run(script, false);
+        let outcome = runner::run(script, false);
         if let Some(violation) = outcome.violation {
             wrong.push(format!("{name}: {violation:?}"));
         }

@@ -2,16 +2,16 @@
 
 use simulations::{
     plan::{self, Mix},
-    scenario,
+    runner, scenario,
     script::Script,
-    simulation,
+    simulation::Outcome,
 };
 
 /// Runs a script that must keep every invariant; tells its trace if it does not.
-fn keeps_every_invariant(script: &Script) -> simulation::Outcome {
-    let outcome = simulation::run(script, false);
+fn keeps_every_invariant(script: &Script) -> Outcome {
+    let outcome = runner::run(script, false);
     if let Some(violation) = &outcome.violation {
-        let trace = simulation::run(script, true);
+        let trace = runner::run(script, true);
         let about = |line: &&simulations::trace::Line| {
             line.session == violation.session || line.is_fault || line.session.is_none()
         };
@@ -34,9 +34,9 @@ fn calm_simulations_keep_every_invariant() {
 fn the_same_seed_gives_the_same_trace() {
     for seed in 0..4 {
         let script = plan::of_seed(seed, 20, Mix::Both);
-        let first = simulation::run(&script, true);
+        let first = runner::run(&script, true);
         for _ in 0..2 {
-            let again = simulation::run(&script, true);
+            let again = runner::run(&script, true);
             for (one, other) in first.lines.iter().zip(&again.lines) {
                 assert_eq!(one, other, "seed {seed}");
             }

@@ -1,6 +1,6 @@
 //! What a person reads of a failure: one screen, and one page that needs nothing else.
 
-use simulations::{report, scenario, simulation};
+use simulations::{report, runner, scenario};
 
 const WRONG: &str = r#"
 name = "A scenario that expects <too much>"
@@ -20,7 +20,7 @@ A = { state = ["failed"] }
 #[test]
 fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again() {
     let script = scenario::read(WRONG).unwrap();
-    let outcome = simulation::run(&script, true);
+    let outcome = runner::run(&script, true);
     let violation = outcome.violation.clone().expect("the scenario expects what does not happen");
     let screen = report::failure(&script, &outcome, &violation, "a build", "a command");
     assert!(screen.lines().count() <= 40, "{screen}");
@@ -45,7 +45,7 @@ fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again
 #[test]
 fn a_page_is_one_file_with_every_lane_and_the_broken_rule() {
     let script = scenario::read(WRONG).unwrap();
-    let outcome = simulation::run(&script, true);
+    let outcome = runner::run(&script, true);
     let page = report::html(&script, &outcome, "a build", "a command");
     for lane in ["payer", "ledger", "scanner", "session", "disk", "webhook", "merchant", "process"] {
         assert!(page.contains(&format!(">{lane}</text>")), "no lane {lane}");
@@ -78,7 +78,7 @@ finality_lag = 20
 "blue mug" = { state = ["completed"] }
 "#;
     let script = scenario::read(text).unwrap();
-    let outcome = simulation::run(&script, true);
+    let outcome = runner::run(&script, true);
     let violation = outcome.violation.clone().expect("the transfer is gone");
     let screen = report::failure(&script, &outcome, &violation, "a build", "a command");
     let page = report::html(&script, &outcome, "a build", "a command");

@@ -14,9 +14,9 @@ use simulations::{
     campaign::{self, Campaign, Summary},
     mutants::Hunt,
     plan::{self, Mix},
-    report, scenario,
+    report, runner, scenario,
     script::Script,
-    shrink, simulation,
+    shrink,
 };
 
 use super::{failure::Failure, output::say, stop};
@@ -325,7 +325,7 @@ fn tell(
     until: Option<Duration>,
     page: Option<&mut Page>,
 ) -> Result<u8, Failure> {
-    let outcome = simulation::run(script, true);
+    let outcome = runner::run(script, true);
     if trace {
         let until_ms = until.map_or(u64::MAX, |until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
         for line in outcome.lines.iter().filter(|line| line.at_ms <= until_ms) {
@@ -401,7 +401,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
     args.planted.plant()?;
     let script = plan::of_seed(args.seed, args.seeded.payments, args.seeded.mix());
     if args.hash {
-        say(&format!("{:016x}\n", simulation::run(&script, false).hash))?;
+        say(&format!("{:016x}\n", runner::run(&script, false).hash))?;
         return Ok(0);
     }
     let mut page = args.html.as_deref().map(Page::create).transpose()?;
@@ -478,9 +478,9 @@ fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Fa
 /// Runs one seed as often as asked, here and in a fresh process. Returns what differed.
 fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Option<String>, Failure> {
     let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
-    let first = simulation::run(&script, false).hash;
+    let first = runner::run(&script, false).hash;
     for _ in 1..args.times.max(1) {
-        if simulation::run(&script, false).hash != first {
+        if runner::run(&script, false).hash != first {
             return Ok(Some(difference(&script)));
         }
     }
@@ -497,7 +497,7 @@ fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Optio
 
 /// Returns the first line in which two runs of one script differ.
 fn difference(script: &Script) -> String {
-    let (one, other) = (simulation::run(script, true), simulation::run(script, true));
+    let (one, other) = (runner::run(script, true), runner::run(script, true));
     let first = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
     match first {
         Some((one, other)) => format!("seed {} has two traces:\n{one}\n{other}\n", script.seed),

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::ExitCode, sync::atomic::AtomicBool};
 use simulations::{
     campaign::{self, Campaign},
     plan::{self, Mix},
-    scenario, simulation,
+    runner, scenario,
 };
 
 use crate::Result;
@@ -16,7 +16,7 @@ const FIRST: u64 = 4;
 /// Prints what noticed it, and ends with 10 if something did.
 pub(crate) fn run(root: &Path, seeds: u64) -> Result<ExitCode> {
     for seed in 1..=FIRST {
-        if let Some(broken) = simulation::run(&plan::of_seed(seed, 50, Mix::Both), false).violation {
+        if let Some(broken) = runner::run(&plan::of_seed(seed, 50, Mix::Both), false).violation {
             return Ok(told(&format!("seed {seed}"), broken.invariant));
         }
     }
@@ -25,7 +25,7 @@ pub(crate) fn run(root: &Path, seeds: u64) -> Result<ExitCode> {
     files.sort();
     for file in files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if let Some(broken) = simulation::run(&scenario::read(&fs::read_to_string(&file)?)?, false).violation {
+        if let Some(broken) = runner::run(&scenario::read(&fs::read_to_string(&file)?)?, false).violation {
             return Ok(told(&name, broken.invariant));
         }
     }

@@ -4,7 +4,7 @@ use engine::{
     ids::{PaymentId, SlugToken},
     payment::Terms,
 };
-use storage::{Batch, CommitError, Store, Write};
+use storage::{Batch, CommitError, Write};
 
 use super::*;
 

@@ -4,6 +4,7 @@ use actors::Settled;
 use engine::x402::Refused;
 
 use super::*;
+use crate::observer::Sold;
 
 /// Reasons that have nothing to do with what an agent does differently.
 const OF_THE_SESSION: [Reason; 11] = [
@@ -169,14 +170,6 @@ const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
         ],
         _ => &[],
     }
-}
-
-/// Who asked for a success that was given: the resource, the seller and its key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sold {
-    pub(crate) resource: String,
-    pub(crate) seller: Option<MerchantId>,
-    pub(crate) key: Option<u32>,
 }
 
 /// Checks that a payment for a seller's resource is one success, of one request.

@@ -4,9 +4,10 @@ use super::{
     agents::said,
     facade::settle_payment,
     payloads::Meant,
-    responses::{Shown, Sold, sells},
+    responses::{Shown, sells},
     *,
 };
+use crate::observer::Sold;
 
 /// Has a payment for another server settled.
 pub(super) async fn facilitate(

@@ -8,7 +8,7 @@ use engine::{
 use super::*;
 use engine::payment::Disposition;
 
-use crate::simulation::EPOCH_SECONDS;
+use crate::options::EPOCH_SECONDS;
 
 /// How long after the market paid a price it may be stored, milliseconds: a reading may be frozen, or wait for the disk.
 const PRICE_LASTS_MS: u64 = 600_000;

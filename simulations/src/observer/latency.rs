@@ -41,7 +41,7 @@ impl Observer {
             let is_wallets = !self.claims.contains_key(&credit.tx_id)
                 && !self.assignments.contains_key(&(credit.tx_id, credit.op_in_tx));
             let Some(block) = credit.block.filter(|_| is_new && is_wallets) else { continue };
-            let made_ms = block.time.millis().saturating_sub(crate::simulation::EPOCH_SECONDS * 1_000).max(stored_ms);
+            let made_ms = block.time.millis().saturating_sub(crate::options::EPOCH_SECONDS * 1_000).max(stored_ms);
             let took_ms = self.now_ms.saturating_sub(made_ms);
             if took_ms > bound_ms && !self.is_affected_by_damage(after) && !self.other_engine.contains(&after.id) {
                 let text = format!("{} was noted {took_ms} ms after its block", credit.tx_id);

@@ -276,3 +276,11 @@ impl EndpointSeen {
         self.may_be_disabled |= is_gone || attempt.ended_at.since(since) >= Self::DISABLED_AFTER;
     }
 }
+
+/// Who asked for a success that was given: the resource, the seller and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sold {
+    pub(crate) resource: String,
+    pub(crate) seller: Option<MerchantId>,
+    pub(crate) key: Option<u32>,
+}

@@ -47,8 +47,8 @@ impl Simulation {
     }
 
     /// Returns the store of the running process.
-    pub(crate) fn store(&self) -> Option<Arc<SimStore>> {
-        lock(&self.store).clone()
+    pub(crate) fn store(&self) -> Option<Arc<dyn Store>> {
+        lock(&self.store).as_ref().map(|store| Arc::clone(&store.shared))
     }
 
     /// Fills bytes as the engine's own would be filled.

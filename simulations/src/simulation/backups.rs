@@ -46,7 +46,7 @@ impl Simulation {
         }
         let mut rows = Vec::new();
         self.disk.set_quiet(true);
-        let read = store.each_row(&mut |row: Row| rows.push(row));
+        let read = store.rows.each_row_inline(&mut |row: Row| rows.push(row));
         self.disk.set_quiet(false);
         if read.is_err() {
             return false;

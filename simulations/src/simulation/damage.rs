@@ -73,7 +73,7 @@ impl Simulation {
         }
         let mut rows = Vec::new();
         self.disk.set_quiet(true);
-        let read = store.each_row(&mut |row: Row| {
+        let read = store.rows.each_row_inline(&mut |row: Row| {
             if row.table == "payments" {
                 rows.push(row);
             }
@@ -118,13 +118,19 @@ impl Simulation {
     }
 
     /// Returns a row that is in the database itself, not only in its log.
-    fn rows_of_table(&self, store: &SimStore, table: Option<&str>, id: Option<PaymentId>, pick: u64) -> Option<Row> {
+    fn rows_of_table(
+        &self,
+        store: &RunningStore,
+        table: Option<&str>,
+        id: Option<PaymentId>,
+        pick: u64,
+    ) -> Option<Row> {
         let mut tables: BTreeMap<String, Vec<Row>> = BTreeMap::new();
         let has_single = lock(&self.damaged).iter().any(|damaged| damaged.row.table == SINGLE_VALUES);
         if lock(&self.damaged).len() >= MOST {
             return None;
         }
-        let read = store.each_row(&mut |row: Row| {
+        let read = store.rows.each_row_inline(&mut |row: Row| {
             let is_wanted = table.is_none_or(|table| row.table == table) && id.is_none_or(|id| names(&row, id.bits()));
             let is_left_out = has_single && row.table == SINGLE_VALUES || table.is_none() && row.table == QUEUES;
             if is_wanted && !is_left_out {

@@ -36,10 +36,6 @@ impl Time {
     }
 }
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub(super) struct SimClock(pub(super) Arc<Simulation>);
 
 impl Clock for SimClock {

@@ -83,7 +83,7 @@ impl Simulation {
             std::mem::take(&mut observer.unknown_commits)
         });
         for batch in unknown_commits {
-            let applied = is_applied(store, &batch).await?;
+            let applied = unknown_commits::is_applied(store, &batch).await?;
             self.mark(if applied { "an unknown commit was committed" } else { "an unknown commit was not" });
             if applied {
                 self.trace_commit(&batch);

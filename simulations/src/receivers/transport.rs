@@ -1,0 +1,56 @@
+//! Webhook requests of the engine, on their way to the receivers.
+
+use std::sync::Arc;
+
+use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
+use futures_util::future::BoxFuture;
+
+use super::{describe, merchant_of, name_of};
+use crate::{simulation::Simulation, trace::Lane};
+
+/// The webhook transport of a simulation.
+pub(crate) struct SimWebhooks(pub(crate) Arc<Simulation>);
+
+impl WebhookTransport for SimWebhooks {
+    fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
+        Box::pin(async move {
+            let sim = &self.0;
+            sim.alive().await;
+            let now = sim.wall();
+            let received = sim.observe(|observer| observer.webhook_received(&request.headers, &request.body, now));
+            let merchant = merchant_of(&request.url);
+            let post_outcome = {
+                let (now_ms, webhook_ms) = (sim.now_ms(), sim.script.setup.webhook_ms);
+                let timeout_ms = u64::try_from(request.timeout.as_millis()).unwrap_or(u64::MAX);
+                sim.receivers().post_outcome(merchant, now_ms, webhook_ms, timeout_ms, |fault| sim.rate(fault))
+            };
+            if let Some((_, attempt, payment, status)) = &received {
+                let session = sim.session(*payment);
+                sim.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
+                    format!("attempt {attempt} tells shop {merchant} that {} is {status}", name_of(session))
+                });
+            }
+            sim.sleep(post_outcome.wait_ms).await;
+            if let Some(fault) = post_outcome.fault {
+                sim.fault(Lane::Webhook, fault, merchant as u64, || {
+                    format!("shop {merchant} answers {}", describe(post_outcome.outcome))
+                });
+            }
+            if let Some((delivery, attempt, payment, status)) = received {
+                sim.observe(|observer| {
+                    observer.receiver_responded(delivery, attempt, post_outcome.outcome, post_outcome.is_accepted);
+                });
+                let session = sim.session(payment);
+                if post_outcome.is_accepted {
+                    sim.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
+                        format!("shop {merchant} hears that {} is {status}", name_of(session))
+                    });
+                    if !post_outcome.outcome.is_success() {
+                        sim.mark("a webhook is processed and its answer lost");
+                    }
+                }
+            }
+            WebhookResponse { outcome: post_outcome.outcome, snippet: String::new() }
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! Runs a script: boots the engine again and again until the run is over, and handles the events of the queue.
+
+use actors::environment::{Node, WebhookTransport};
+use futures_util::FutureExt as _;
+
+use super::environment::{SimClock, SimEntropy, SimProbe};
+use super::*;
+use crate::{clients, hive::nodes::SimNode, receivers::transport::SimWebhooks, store::SimStore};
+
+/// How long a boot may take when nothing is wrong.
+const BOOT_LIMIT: Duration = Duration::from_secs(60);
+/// How long a stop in order may take, whatever goes wrong meanwhile.
+const STOP_LIMIT: Duration = Duration::from_secs(600);
+/// Boots in one run; more are a crash loop that virtual time does not end.
+const MAX_BOOTS: u32 = 2_000;
+
+/// Runs a script from its first to its last moment. Must not be called inside a runtime.
+///
+/// # Panics
+/// If the operating system gives no timer.
+#[must_use]
+pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
+    let _watch = crate::panics::watch();
+    let sim = Simulation::new(script.clone(), keeps_lines);
+    loop {
+        let sleeper = Arc::clone(&sim);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .on_thread_unpark(move || sleeper.time.moved())
+            .build();
+        let runtime = runtime.expect("a runtime without sockets needs only memory");
+        let exit = runtime.block_on(async {
+            let exit = sim.clone().live().await;
+            // The power goes first: what a dropped task still wants to write must not arrive.
+            sim.disk.detach();
+            sim.time.stop();
+            *lock(&sim.store) = None;
+            *lock(&sim.endpoint) = None;
+            exit
+        });
+        drop(runtime);
+        sim.after(&exit);
+        if exit == ProcessExit::Over {
+            return sim.outcome();
+        }
+    }
+}
+
+impl Simulation {
+    /// Boots, and lives until something ends it.
+    async fn live(self: Arc<Self>) -> ProcessExit {
+        self.time.start();
+        self.has_exited.store(false, Ordering::Relaxed);
+        *lock(&self.exit) = None;
+        self.read_failed_ms.store(u64::MAX, Ordering::Relaxed);
+        self.catch_up();
+        let booted = tokio::select! {
+            biased;
+            () = self.until_exit() => return self.take_exit(),
+            booted = tokio::time::timeout(BOOT_LIMIT * 10, self.boot()) => booted,
+        };
+        let (tree, store) = match booted {
+            Ok(Ok(booted)) => booted,
+            Ok(Err(why)) => return if self.has_exited() { self.take_exit() } else { ProcessExit::NoStart(why) },
+            Err(_) => return ProcessExit::NoStart("it took ten minutes".to_owned()),
+        };
+        let engine = tree.engine();
+        let exit = self.drive(&tree, &engine, &store).await;
+        if exit == ProcessExit::Restart {
+            // What waits may still be written; nobody new is let in.
+            let stopped = async {
+                tree.stop().await;
+                store.close().await;
+            };
+            tokio::select! {
+                biased;
+                // The power may go meanwhile, and a dead simulation responds to no caller.
+                () = self.until_exit() => return self.take_exit(),
+                stopped = tokio::time::timeout(STOP_LIMIT, stopped) => if stopped.is_err() {
+                    let text = format!("stopping took {} s", STOP_LIMIT.as_secs());
+                    self.observe(|observer| observer.violate("stop-ends", text, None));
+                    return self.take_exit();
+                },
+            }
+        }
+        exit
+    }
+
+    async fn boot(self: &Arc<Self>) -> Result<(Tree, Arc<EmbeddedStore>), String> {
+        let begins = Instant::now();
+        self.trace_boot();
+        let on_incident = {
+            let sim = Arc::downgrade(self);
+            let on_incident = move |incident| {
+                if let Some(sim) = sim.upgrade() {
+                    sim.note_disk_incident(incident);
+                }
+            };
+            Arc::new(on_incident) as Arc<dyn Fn(Incident) + Send + Sync>
+        };
+        let setup = lock(&self.setup).clone();
+        let Setup { cache_bytes, log_bytes, .. } = setup;
+        let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
+        if self.observe(|observer| !observer.unknown_commits.is_empty()) {
+            // What became of a commit is asked of sound rows only.
+            self.repair_rows();
+        }
+        self.disk_failed.store(false, Ordering::Relaxed);
+        let [database, logs @ ..] = self.disk.attach(&on_incident);
+        let vault = lock(&self.sealing).vault();
+        let store = EmbeddedStore::open_backends(database, logs, options, vault).map_err(|error| error.to_string())?;
+        // The old key is put away once the new one is in force.
+        lock(&self.sealing).previous = None;
+        let store = Arc::new(store);
+        self.compare(&store).await?;
+        let shared: Arc<dyn Store> = Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store)));
+        *lock(&self.store) = Some(RunningStore { shared: Arc::clone(&shared), rows: Arc::clone(&store) });
+        let env = Environment {
+            clock: Arc::new(SimClock(Arc::clone(self))),
+            entropy: Arc::new(SimEntropy(Arc::clone(self))),
+            store: shared,
+            nodes: (0..self.script.setup.nodes)
+                .map(|index| {
+                    let name = format!("node-{index}");
+                    Arc::new(SimNode { sim: Arc::clone(self), index, name, known: Default::default() }) as Arc<dyn Node>
+                })
+                .collect(),
+            webhooks: Arc::new(SimWebhooks(Arc::clone(self))) as Arc<dyn WebhookTransport>,
+            probe: Arc::new(SimProbe(Arc::clone(self))),
+        };
+        let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
+        self.check_epoch(&store).await;
+        self.open_endpoint(tree.engine());
+        if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
+            let took = begins.elapsed().as_secs();
+            self.observe(|observer| observer.violate("boot-ends", format!("starting took {took} s"), None));
+        }
+        Ok((tree, store))
+    }
+
+    fn trace_boot(&self) {
+        let boots = {
+            let mut trace = self.trace();
+            trace.mark("the process starts");
+            trace.marked("the process starts")
+        };
+        self.event(Lane::Process, "boot", None, boots, || format!("the process starts (boot {boots})"));
+        if boots > u64::from(MAX_BOOTS) {
+            self.observe(|observer| observer.violate("boot-ends", format!("it started {MAX_BOOTS} times"), None));
+        }
+    }
+
+    /// Works the agenda off until the process ends.
+    async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Engine, store: &Arc<EmbeddedStore>) -> ProcessExit {
+        loop {
+            if self.has_exited() {
+                return self.take_exit();
+            }
+            let freeze_ms = lock(&self.armed_faults).freeze_ms.take();
+            if let Some(freeze_ms) = freeze_ms {
+                self.freeze(freeze_ms);
+            }
+            let due = {
+                let mut event_queue = lock(&self.event_queue);
+                let first = event_queue.events.first_key_value().map(|((at, _), _)| *at).unwrap_or(u64::MAX);
+                let event = if first <= self.now_ms() { event_queue.events.pop_first() } else { None };
+                event.map(|(_, event)| event).ok_or(first)
+            };
+            match due {
+                Ok(Event::Finish) => {
+                    if self.finish(engine, store).await {
+                        return ProcessExit::Over;
+                    }
+                }
+                Ok(event) => {
+                    let is_step = matches!(event, Event::Act(..));
+                    self.handle_event(event, Some(engine));
+                    if is_step && !self.is_damaged() {
+                        self.disk.set_quiet(true);
+                        // A store that cannot be read now is noticed by whoever needs it.
+                        let _ = self.compare_a_list(store).await;
+                        self.disk.set_quiet(false);
+                    }
+                }
+                Err(at_ms) => {
+                    let wait = Duration::from_millis(at_ms.saturating_sub(self.now_ms()));
+                    tokio::select! {
+                        biased;
+                        () = self.until_exit() => {}
+                        () = self.event_added.notified() => {}
+                        why = tree.failed() => return ProcessExit::GaveUp(why),
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets time pass while the process stands still: the others live on, and afterwards all that it waited for is there
+    /// at once.
+    fn freeze(self: &Arc<Self>, for_ms: u64) {
+        // The clock moves at the first poll; what would then let the tasks run is not waited for.
+        let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
+        self.time.moved();
+        let read_failed_ms = self.read_failed_ms.swap(u64::MAX, Ordering::Relaxed);
+        self.catch_up();
+        if read_failed_ms < u64::MAX {
+            self.read_failed_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
+        self.mark("a process stands still and goes on");
+    }
+
+    /// Does what came due while no process was there.
+    fn catch_up(self: &Arc<Self>) {
+        loop {
+            let event = {
+                let mut event_queue = lock(&self.event_queue);
+                let is_due = event_queue.events.first_key_value().is_some_and(|((at, _), _)| *at <= self.now_ms());
+                if is_due { event_queue.events.pop_first() } else { None }
+            };
+            match event {
+                None => return,
+                Some((_, Event::Finish)) => self.schedule_in(1_000, Event::Finish),
+                Some(((at, _), Event::Block)) => self.block(at),
+                Some((_, event)) => self.handle_event(event, None),
+            }
+        }
+    }
+
+    fn handle_event(self: &Arc<Self>, event: Event, engine: Option<&Engine>) {
+        match event {
+            Event::Block => self.block(self.now_ms()),
+            Event::Register(merchant) => clients::register(self, engine, merchant),
+            Event::Act(action, tries) => clients::act(self, engine, action, tries),
+            Event::Heal => self.heal(),
+            Event::Finish => {}
+        }
+    }
+
+    /// What follows the end of a process.
+    fn after(self: &Arc<Self>, exit: &ProcessExit) {
+        let downtime_ms = {
+            let mut streams = lock(&self.streams);
+            let most = if self.are_faults_on() { 20_000 } else { 2_000 };
+            500 + streams.process.wait_ms(most)
+        };
+        match exit {
+            ProcessExit::PowerCut => {
+                if self.disk.has_unsynced() {
+                    self.mark("the power goes with unsynced writes");
+                }
+                if self.disk.lose_unsynced() {
+                    self.mark("a sector is torn");
+                }
+                self.event(Lane::Process, "dead", None, 0, || "the power is gone".to_owned());
+            }
+            ProcessExit::Killed => self.event(Lane::Process, "dead", None, 1, || "the process is killed".to_owned()),
+            ProcessExit::Restart => {
+                self.event(Lane::Process, "dead", None, 2, || "the process is stopped in order".to_owned());
+            }
+            ProcessExit::GaveUp(why) => {
+                self.mark("the engine gives up on its store");
+                self.damage_stops_nothing(why);
+                self.event(Lane::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
+            }
+            ProcessExit::NoStart(why) => {
+                self.event(Lane::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));
+                self.damage_stops_nothing(why);
+                if !self.are_faults_on() {
+                    self.observe(|observer| observer.violate("boot-ends", why.clone(), None));
+                }
+            }
+            ProcessExit::Over => return,
+        }
+        if lock(&self.observer).violation().is_some() {
+            return;
+        }
+        self.time.pass(downtime_ms);
+        let unanswered = self.clients().take_unanswered();
+        self.restore_copy();
+        for (action, tries) in unanswered {
+            self.mark("a caller is left without an answer");
+            self.act_later(1_000, action, tries + 1);
+        }
+    }
+}
