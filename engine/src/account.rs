@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_and_order_as_their_texts() {
+    fn names_round_trip_and_sort_like_their_strings() {
         let texts =
             ["abc", "abc-d", "abc.def", "abc0", "abcd", "abd", "blue.mugs", "shop-of-all-mugs", "shop-of-all-mugz"];
         let names = texts.map(|text| AccountName::parse(text).unwrap());

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_are_read_and_written_in_their_words() {
+    fn scopes_round_trip() {
         let some = scopes(&["merchant:write", "payments:read", "payments:read"]).unwrap();
         assert_eq!(some.to_string(), "payments:read merchant:write");
         assert!(some.contains(Scope::PaymentsRead) && !some.contains(Scope::PaymentsWrite));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_shows_its_ends_and_hides_its_middle() {
+    fn a_key_record_shows_prefix_and_last_four_characters_only() {
         let text = api_key_text([7; 24]);
         let key = ApiKey::issue(KeyId::from_bits(1), &text, "till", Scopes::MERCHANT, Timestamp::EPOCH);
         assert_eq!((key.prefix.as_str(), key.last4.as_str()), ("sk_live_0707", "0707"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_ends_at_its_end() {
+    fn a_key_is_invalid_from_its_expiry_on() {
         let key = ApiKey::issue(KeyId::from_bits(1), "sk_live_x", "", Scopes::MERCHANT, Timestamp::EPOCH);
         let ending = ApiKey { expires_at: Some(Timestamp::from_seconds(100)), ..key.clone() };
         assert!(key.is_valid(Timestamp::from_seconds(1_000_000)));

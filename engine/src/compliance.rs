@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_judged_alone_and_with_what_completed_before_it() {
+    fn limits_apply_to_a_payment_and_to_the_completed_volume() {
         let mut status = ComplianceStatus::default();
         assert_eq!(refused(&status, 1_000, START), None);
         assert_eq!(refused(&status, 1_001, START), Some(("single", 1_001, 1_000)));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_refuses_everything_until_it_is_cleared_and_then_counting_begins_anew() {
+    fn a_hold_refuses_payments_until_it_is_cleared_and_clearing_resets_the_volume() {
         let mut status = ComplianceStatus::default();
         status.record_completed(START, 2_500);
         let over = |cents| LimitBreach { window: Window::Daily, usd_cents: cents, limit_cents: 2_500, at: START };
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_and_volume_of_others_that_proved_the_account_count() {
+    fn holds_and_volume_of_other_merchants_of_the_account_apply() {
         let own = ComplianceStatus::default();
         let mut other = ComplianceStatus::default();
         other.record_completed(START, 2_000);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn soft_limits_are_noted_and_refuse_nothing() {
+    fn soft_limits_add_notices_without_refusing() {
         let status = ComplianceStatus::default();
         assert_eq!(status.check(&check(99, START), &[]), Ok(None));
         let noted = status.check(&check(100, START), &[]).unwrap().unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn five_payments_a_little_below_the_limit_within_a_day_are_noted() {
+    fn five_payments_slightly_below_the_limit_within_a_day_add_a_notice() {
         let mut status = ComplianceStatus::default();
         for minute in 0..5 {
             assert!(!windows(&status).contains(&"near_single"), "{minute}");
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_thirty_days_are_kept() {
+    fn at_most_thirty_days_of_volume_are_kept() {
         let mut status = ComplianceStatus::default();
         for hour in 0..2_000 {
             status.record_completed(hours(hour), 1);

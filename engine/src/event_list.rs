@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_goes_on_where_he_is_told_misses_nothing(steps in steps()) {
+        fn resuming_at_the_returned_cursor_misses_no_event(steps in steps()) {
             let mut store = History { events: Vec::new(), list: EventList { epochs: Vec::new(), tail: Tail::EMPTY } };
             let (mut backups, mut readers) = (Vec::<History>::new(), Vec::<(Cursor, Vec<u64>)>::new());
             for (number, step) in (1_u64..).zip(steps) {

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_have_a_length_and_no_control_characters() {
+    fn display_text_is_limited_and_has_no_control_characters() {
         assert_eq!(text("description", &"é".repeat(255), 255), Ok("é".repeat(255)));
         assert_eq!(text("description", &"e\u{301}".repeat(255), 255), Ok("é".repeat(255)));
         for (value, why) in [
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_limits_name_the_key() {
+    fn violations_of_metadata_limits_name_the_key() {
         let one = |value: MetadataValue| Metadata::from([("orderId".to_owned(), value)]);
         assert_eq!(metadata(&one(MetadataValue::Text("x".repeat(500)))), Ok(()));
         assert_eq!(metadata(&one(MetadataValue::Text("x".repeat(501)))).unwrap_err().field, "metadata.orderId");

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_kept_once_while_it_is_alive_and_within_the_limit() {
+    fn a_key_is_stored_once_until_it_expires_and_within_the_limit() {
         let now = Timestamp::from_seconds(9);
         let stored = IdempotencyRecord {
             merchant: MerchantId::from_bits(1),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settlement_is_the_same_for_the_same_requirements() {
+    fn settlement_fingerprints_are_equal_for_equal_requirements() {
         let requirements = |units, pay_to: &str, resource: &str, valid_before| Requirements {
             amount: Money::new(units, Currency::Hbd),
             pay_to: crate::account::AccountName::parse(pay_to).unwrap(),

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_read_back_and_order_by_time() {
+    fn ids_round_trip_and_sort_by_time() {
         let early = PaymentId::new(Timestamp::from_millis(1_763_647_200_000), [255; 10]);
         let late = PaymentId::new(Timestamp::from_millis(1_763_647_200_001), [0; 10]);
         assert!(early < late && early.to_string() < late.to_string());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_exact_form_is_an_id() {
+    fn only_the_canonical_form_is_an_id() {
         let id = PaymentId::from_bits(7).to_string();
         for bad in [
             id.to_uppercase(),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slug_carries_words_and_a_token() {
+    fn a_slug_contains_the_description_and_the_token() {
         let token = SlugToken::from_bits(u128::MAX / 3);
         let slug = token.slug("Blue mug, 2× — «large»!");
         assert_eq!(&slug[..slug.len() - 26], "blue-mug-2-large-");

@@ -250,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_memo_names_its_session() {
+    fn the_exact_memo_matches_its_session() {
         assert_eq!(match_memo(&memo_of(id(7))), MemoMatch::Exact(id(7)));
     }
 
     #[test]
-    fn words_case_spaces_and_invisible_marks_around_an_id_do_not_hide_it() {
+    fn surrounding_text_case_spaces_and_invisible_marks_do_not_prevent_a_match() {
         let memo = memo_of(id(u128::MAX / 7));
         for text in [
             format!(" {memo}"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_whole_id_names_nothing() {
+    fn incomplete_or_adjoined_ids_do_not_match() {
         let memo = memo_of(id(7));
         for text in [
             String::new(),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fee_memo_names_its_session_in_any_words() {
+    fn a_fee_memo_matches_a_session_id_within_any_text() {
         for text in [format!("fee-{}", id(7)), memo_of(id(7)), format!("Fee for {} (1.5 %)", id(7))] {
             assert_eq!(match_fee_memo(&text), MemoMatch::Normalized(id(7)), "{text:?}");
         }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_memo_names_one_payment_and_a_payment_memo_none() {
+    fn a_refund_memo_matches_one_payment_and_a_payment_memo_is_no_refund() {
         assert_eq!(match_refund_memo(&refund_memo_of(id(7))), Some(id(7)));
         assert_eq!(match_refund_memo(&format!("Sorry! REFUND-{} ", id(7))), Some(id(7)));
         let two = format!("{} {}", refund_memo_of(id(7)), refund_memo_of(id(8)));
@@ -320,19 +320,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_memo_panics_and_only_a_memo_that_shows_the_id_matches(memo in ".{0,120}") {
+        fn matching_any_memo_never_panics_and_a_match_contains_the_id(memo in ".{0,120}") {
             if let MemoMatch::Exact(found) | MemoMatch::Normalized(found) = match_memo(&memo) {
                 prop_assert!(memo.to_lowercase().contains(&found.to_string()[4..8]));
             }
         }
 
         #[test]
-        fn plain_letters_are_folded_as_all_are(memo in "[\\x00-\\x7f]{0,120}") {
+        fn ascii_normalization_equals_unicode_normalization(memo in "[\\x00-\\x7f]{0,120}") {
             prop_assert_eq!(folded_ascii(&memo), folded(&memo));
         }
 
         #[test]
-        fn an_id_between_foreign_characters_is_found(bits in any::<u128>(), left in "[^0-9a-zA-Z_#]{0,9}", right in "[^0-9a-zA-Z_]{0,9}") {
+        fn an_id_between_other_characters_matches(bits in any::<u128>(), left in "[^0-9a-zA-Z_#]{0,9}", right in "[^0-9a-zA-Z_]{0,9}") {
             let folded_touch = |text: &str| text.chars().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).any(|c| c.is_ascii_lowercase());
             prop_assume!(!folded_touch(&left) && !folded_touch(&right) && !right.nfc().next().is_some_and(|c| ('\u{300}'..='\u{36f}').contains(&c)));
             let text = format!("{left}{}{right}", memo_of(id(bits)));

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_merchant_is_active_takes_x402_and_is_nobodys_admin() {
+    fn a_new_merchant_is_active_with_x402_and_without_admin_privileges() {
         let merchant = merchant();
         assert_eq!(merchant.name, "Blue Mugs");
         assert!(merchant.is_active && merchant.x402_enabled && !merchant.is_admin);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_leaves_what_it_does_not_name_and_clears_what_it_nulls() {
+    fn an_update_keeps_absent_fields_and_clears_null_fields() {
         let raw = RawUpdate { webhook_url: Some(Some("https://x.example/h".to_owned())), ..RawUpdate::default() };
         let with_hook = updated(&merchant(), raw, 200);
         assert_eq!(with_hook.webhook_url.as_deref(), Some("https://x.example/h"));
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_and_go_and_the_last_one_stays() {
+    fn keys_are_limited_and_the_last_one_cannot_be_revoked() {
         let now = Timestamp::from_seconds(200);
         let mut merchant = merchant();
         for n in 3..22 {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rolled_key_goes_on_for_its_overlap_and_its_successor_takes_its_place() {
+    fn a_rolled_key_is_valid_during_its_overlap_beside_its_successor() {
         let (now, end) = (Timestamp::from_seconds(200), Timestamp::from_seconds(300));
         let (old, new) = (api_key_text([7; 24]), api_key_text([8; 24]));
         let (old_id, new_id) = (KeyId::from_bits(2), KeyId::from_bits(9));
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_log_tells_what_changed_and_no_secret() {
+    fn audit_events_contain_changed_fields_and_no_secrets() {
         let before = merchant();
         let raw =
             RawUpdate { webhook_url: Some(Some("https://x.example/h?token=1".to_owned())), ..RawUpdate::default() };

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn ledger_text_reads_back_as_written() {
+    fn ledger_amounts_round_trip() {
         for text in ["0.001 HBD", "1.000 HIVE", "9223372036854775.807 HBD", "0.000 HIVE"] {
             assert_eq!(Money::parse_ledger(text).map(|m| m.to_string()).as_deref(), Ok(text));
         }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fee_is_floored_and_never_more_than_the_amount() {
+    fn the_fee_is_rounded_down() {
         let fee = |percent: &str, units| FeePercent::parse(percent).map(|p| p.fee_of(units));
         assert_eq!(fee("1.5", 10_500), Some(157), "157.5 floors");
         assert_eq!(fee("0", 10_500), Some(0));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn hbd_is_a_dollar_and_hive_needs_a_price() {
+    fn hbd_defaults_to_one_dollar_and_hive_requires_a_price() {
         assert_eq!(usd_cents(Money::new(10_500, Currency::Hbd), None, None), Some(1_050));
         assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), None, None), None);
         assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), HivePrice::new(258, 1_000), None), Some(270));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn hbd_off_its_peg_is_worth_what_the_market_pays() {
+    fn hbd_off_its_peg_is_valued_at_the_market_price() {
         let price = |base, quote| HivePrice::new(base, quote).unwrap();
         let usd = price(258, 1_000);
         let hbd = |bid, ask| HbdPrice::of_market(usd, price(bid, 1_000), price(ask, 1_000)).map(HbdPrice::micro_usd);

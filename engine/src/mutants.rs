@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mutant_has_a_name_of_its_own() {
+    fn mutant_names_are_unique() {
         for (index, (name, _)) in ALL.iter().enumerate() {
             assert_eq!(index_of(name), index, "{name} is there twice");
         }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cap_is_filled_and_not_exceeded_and_none_of_0_refuses() {
+    fn a_quota_can_be_reached_but_not_exceeded_and_0_is_unlimited() {
         let quota = Quota { open_payments: 2, stored_bytes: 100 };
         let usage = |open_payments, stored_bytes| Usage { open_payments, stored_bytes };
         assert_eq!(quota.check(usage(1, 60), 40), Ok(()));

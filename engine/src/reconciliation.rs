@@ -286,7 +286,7 @@ mod tests {
     const PAID: EntryKind = EntryKind::Credit(PaymentId::from_bits(1));
 
     #[test]
-    fn books_that_hold_what_the_chain_holds_agree() {
+    fn ledger_entries_that_match_the_chain_have_no_difference() {
         let chain = [
             transfer(1, "alice", "shop", 5),
             transfer(1, "alice", "shop", 5),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_booked_is_missing_and_what_never_was_is_extra() {
+    fn operations_without_entries_are_missing_and_entries_without_operations_are_extra() {
         let chain = [transfer(1, "alice", "shop", 5), transfer(2, "bob", "shop", 7)];
         assert_eq!(differ(&chain, &[booked(2, 0, 7, PAID)]), (vec![(1, 5)], vec![]));
         assert_eq!(differ(&chain[..1], &[booked(1, 0, 5, PAID), booked(9, 0, 3, PAID)]), (vec![], vec![(9, 3)]));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_is_in_the_books_of_both_sides_and_other_outgoing_money_in_none() {
+    fn refunds_require_entries_of_both_accounts_and_other_outgoing_transfers_do_not() {
         let refund = Transfer { memo: "refund".to_owned(), ..transfer(3, "shop", "bob", 7) };
         let sent = booked(3, 0, 7, EntryKind::RefundSent(PaymentId::from_bits(1)));
         assert_eq!(differ(std::slice::from_ref(&refund), std::slice::from_ref(&sent)), (vec![], vec![]));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_says_what_is_known_of_it_and_keeps_the_first_of_much() {
+    fn a_day_reports_its_outcome_and_truncates_findings() {
         let mut day = Day::default();
         assert_eq!(day.outcome(), Outcome::Ok);
         day.unchecked = 1;

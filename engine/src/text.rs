@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_world_and_emoji_are_taken_as_they_are() {
+    fn names_in_many_scripts_and_emoji_are_valid() {
         for name in [
             "The Golden Mug",
             "Größe 42, é & 🐝",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_reorders_or_shows_nothing_is_refused() {
+    fn invisible_characters_and_direction_controls_are_refused() {
         type Is = fn(&TextError) -> bool;
         let cases: [(&str, Is); 26] = [
             ("a\u{202e}b", |u| matches!(u, TextError::Direction('\u{202e}'))),
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_taken_again_as_it_is(text in "\\PC{0,40}|[a\\u{200d}\\u{200c}\\u{fe0f}\\u{94d}\\u{301} ]{0,12}") {
+        fn valid_text_is_unchanged_by_revalidation(text in "\\PC{0,40}|[a\\u{200d}\\u{200c}\\u{fe0f}\\u{94d}\\u{301} ]{0,12}") {
             if let Ok(taken) = visible(&text) {
                 prop_assert_eq!(visible(&taken), Ok(taken));
             }

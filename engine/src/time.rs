@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_public_form_has_milliseconds_and_a_zone() {
+    fn the_public_format_has_milliseconds_and_a_zone() {
         let instant = Timestamp::from_millis(1_763_647_200_007);
         assert_eq!(instant.to_string(), "2025-11-20T14:00:00.007Z");
         assert_eq!(Timestamp::parse("2025-11-20T14:00:00.007Z"), Some(instant));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_form_has_neither() {
+    fn the_ledger_format_has_no_milliseconds_and_no_zone() {
         let instant = Timestamp::from_seconds(1_763_647_200);
         assert_eq!(instant.to_ledger(), "2025-11-20T14:00:00");
         assert_eq!(Timestamp::parse_ledger("2025-11-20T14:00:00"), Some(instant));

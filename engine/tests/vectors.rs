@@ -87,7 +87,7 @@ fn transactions_have_the_bytes_digests_ids_and_signers_of_hived() {
 }
 
 #[test]
-fn bad_transactions_are_refused_where_a_strict_gateway_refuses_them() {
+fn invalid_transactions_are_refused_by_the_expected_layer() {
     each_case("invalid_vectors", 88, |case| {
         let judged = match text(&case["form"]) {
             "condenser" | "hf26" => judge_json(case),
@@ -198,7 +198,7 @@ fn authority_is_resolved_as_hived_resolves_it() {
 }
 
 #[test]
-fn keys_read_and_print_as_every_wallet_has_them() {
+fn keys_parse_and_format_as_in_wallets() {
     each_case("keys", 21, |case| match text(&case["category"]) {
         category @ ("valid" | "from_login") => {
             let key = PrivateKey::from_wif(text(&case["wif"])).map_err(|e| e.to_string())?;
@@ -230,7 +230,7 @@ fn account_names_follow_the_rule_of_hived() {
 }
 
 #[test]
-fn wallet_addresses_are_those_of_the_hive_uri_library() {
+fn wallet_uris_match_the_hive_uri_library() {
     each_case("hive_uri_vectors", 4, |case| {
         let operations: Vec<Operation> = match (case.get("op"), case.get("ops")) {
             (Some(op), None) => operations(&Value::from(vec![op.clone()])),
@@ -285,7 +285,7 @@ fn encrypted_memos_are_those_of_the_wallets() {
 }
 
 #[test]
-fn every_vector_file_is_judged() {
+fn every_vector_file_is_tested() {
     let folder = format!("{}/tests/vectors", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_reads_back_and_its_key_is_never_shown() {
+    fn caller_metadata_round_trips_and_debug_hides_the_key() {
         let caller = Caller {
             api_key: Some(HeaderValue::from_static("sk_live_secret")),
             request_id: Some(HeaderValue::from_static("req-1")),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_no_text_is_no_key() {
+    fn an_api_key_that_is_not_ascii_is_none() {
         let key = HeaderValue::from_bytes(b"sk_live_\xff").ok();
         let caller = Caller { api_key: key, ..Caller::default() };
         assert_eq!(api_key(&caller.request(())), None);

@@ -109,7 +109,7 @@ mod tests {
     use crate::{Engine, Transport, v1};
 
     #[tokio::test]
-    async fn plain_http_to_a_port_with_tls_is_an_engine_that_cannot_be_reached() {
+    async fn plain_http_to_a_tls_port_is_engine_unavailable() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let server = tokio::spawn(async move {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_of_the_settings_has_a_hint() {
+    fn each_connection_error_has_a_hint() {
         for (text, word) in [
             ("transport error: received fatal alert: CertificateRequired", "grpc.tls_client_cert"),
             ("transport error: invalid peer certificate: UnknownIssuer", "grpc.tls_ca"),

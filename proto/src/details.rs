@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_of_every_method_is_a_path_of_its_request() {
+    fn every_violation_has_a_field_path_of_its_request() {
         let messages = messages();
         let mut paths = 0;
         for line in METHODS.lines().filter(|line| line.contains("\"method\"")) {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_members_of_the_request_have_rows_of_their_own() {
+    fn json_names_that_differ_from_fields_are_mapped() {
         let messages = messages();
         for (json, request) in [
             ("sessionId", "SettlePayment"),

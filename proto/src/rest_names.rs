@@ -105,7 +105,7 @@ mod tests {
     const OPEN: [&str; 2] = ["AuditEntry.action", "X402Accepted.asset"];
 
     #[test]
-    fn a_field_that_holds_one_of_a_few_words_is_an_enum() {
+    fn a_field_with_a_closed_set_of_values_is_an_enum() {
         let set = FileDescriptorSet::decode(crate::DESCRIPTOR).expect("our own description");
         let (mut texts, mut seen) = (Vec::new(), 0);
         for message in
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_reads_back() {
+    fn rest_names_round_trip() {
         for kind in EventType::ALL {
             assert_eq!(kind.rest_name().and_then(EventType::from_rest_name), Some(*kind));
         }

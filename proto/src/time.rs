@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_read_back_to_the_millisecond() {
+    fn timestamps_round_trip_to_the_millisecond() {
         for millis in [0, 1, 999, 1_000, 1_795_183_200_123, END_MS - 1] {
             assert_eq!(to_millis(from_millis(millis)), Some(millis));
         }

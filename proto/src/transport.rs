@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_ways_give_the_same_answers() {
+    async fn local_and_remote_transports_return_the_same_responses() {
         let local = Engine::new(Transport::local(Local::default().with(FeeServiceServer::new(Probe))));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");

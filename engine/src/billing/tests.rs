@@ -78,7 +78,7 @@ fn split() -> FeeMode {
 }
 
 #[test]
-fn a_sale_belongs_to_the_block_that_completed_it() {
+fn a_sale_has_the_time_of_the_completing_block() {
     let transfers = vec![credit(1, 100, 400, Disposition::Counted), credit(2, 200, 600, Disposition::Counted)];
     let paid = completed(payment(FeeMode::Invoice), transfers);
     let sale = Sale::of(&paid).unwrap();
@@ -91,7 +91,7 @@ fn a_sale_belongs_to_the_block_that_completed_it() {
 }
 
 #[test]
-fn a_fee_that_came_with_its_payment_is_not_billed_and_one_that_did_not_is() {
+fn only_uncollected_split_fees_are_billed() {
     let net = || credit(1, 100, 985, Disposition::Counted);
     let whole = completed(payment(split()), vec![credit(1, 100, 15, Disposition::Fee), net()]);
     let (sale, mut usage) = (Sale::of(&whole).unwrap(), Usage::default());
@@ -134,7 +134,7 @@ fn a_payment_is_counted_once_and_a_late_fee_changes_only_what_is_missing() {
 }
 
 #[test]
-fn what_was_billed_before_its_fee_came_is_given_back_in_the_next_month() {
+fn fees_received_after_billing_are_credited_in_the_next_month() {
     let mut usage = Usage::default();
     usage.adjust_missing_fee(1_500_000, 0);
     assert_eq!(usage.bill(&hosted()), Bill { cents: 0, carried_millicents: -1_500_000 });
@@ -147,7 +147,7 @@ fn what_was_billed_before_its_fee_came_is_given_back_in_the_next_month() {
 }
 
 #[test]
-fn the_tier_of_the_whole_volume_bills_all_of_it() {
+fn the_tier_of_the_total_volume_applies_to_all_of_it() {
     let bill = |volume_cents| Usage { volume_cents, payments: 1, ..Usage::default() }.bill(&hosted()).cents;
     assert_eq!((bill(0), bill(66), bill(67)), (0, 0, 1), "rounded down, once");
     assert_eq!((bill(99_999), bill(100_000)), (1_499, 1_000));
@@ -158,7 +158,7 @@ fn the_tier_of_the_whole_volume_bills_all_of_it() {
 }
 
 #[test]
-fn tiers_have_no_gap_no_overlap_and_no_end() {
+fn tiers_are_contiguous_and_unbounded() {
     let wrong = |tiers: &[RawTier]| -> Vec<String> {
         Tiers::check(tiers).unwrap_err().into_iter().map(|violation| violation.field).collect()
     };
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn a_volume_falls_in_just_one_tier(bounds in proptest::collection::btree_set(0..1_000_000u64, 0..10), volume: u64) {
+    fn a_volume_falls_in_exactly_one_tier(bounds in proptest::collection::btree_set(0..1_000_000u64, 0..10), volume: u64) {
         let bounds: Vec<u64> = bounds.into_iter().collect();
         let mut tiers = Vec::new();
         let mut begin = 0;

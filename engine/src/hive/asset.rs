@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_negative_amount_is_read_only_where_it_has_one_meaning() {
+    fn only_unambiguous_negative_amounts_are_parsed() {
         assert_eq!(Asset::parse("-1.000 HBD"), Ok(Asset { units: -1_000, symbol: Symbol::Hbd }));
         for text in ["-1.500 HBD", "-0.001 HBD", "-0.000 HBD", "--1.000 HBD", "+1.000 HBD"] {
             assert!(Asset::parse(text).is_err(), "{text}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_before_the_fork_are_known_and_refused() {
+    fn obsolete_asset_names_are_refused() {
         for text in ["1.000 STEEM", "1.000 SBD"] {
             assert_eq!(Asset::parse(text), Err(Fault::ObsoleteSymbol.into()));
         }
@@ -246,7 +246,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_what_is_written(text in "-?[0-9]{0,4}\\.?[0-9]{0,4} ?(HIVE|HBD|VESTS)") {
+        fn parsed_amounts_round_trip(text in "-?[0-9]{0,4}\\.?[0-9]{0,4} ?(HIVE|HBD|VESTS)") {
             if let Ok(asset) = Asset::parse(&text) {
                 prop_assert_eq!(asset.to_string(), text);
             }

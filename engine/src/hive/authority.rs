@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_must_be_fetched_is_named() {
+    fn unknown_accounts_are_returned_for_fetching() {
         let mut accounts = BTreeMap::new();
         assert_eq!(alice(&accounts).unwrap_err().unknown, BTreeSet::from([name("alice")]));
         accounts.insert(name("alice"), delegates(["bob".into(), "carol".into()]));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fortieth_member_ends_the_search() {
+    fn at_most_forty_members_are_evaluated() {
         let accounts_with = |before: u16| {
             let mut authority = Authority { weight_threshold: 1, ..Authority::default() };
             for each in 0..before {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_125_accounts_are_looked_at_for_one_transaction() {
+    fn at_most_125_accounts_are_evaluated_per_transaction() {
         // alice, then 4 groups of 30: 1 + 4 * 31 = 125 accounts; the last of them is evaluated, one more is not.
         let accounts_with = |last: usize| {
             let mut accounts = BTreeMap::new();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn no_role_stands_in_for_another() {
+    fn no_role_implies_another() {
         let all = AccountAuthorities {
             owner: Authority::of_key(key(1)),
             active: Authority::of_key(key(2)),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_reads_back() {
+    fn an_authority_round_trips() {
         let mut authority = delegates(["bob".into(), "carol".into()]);
         authority.key_auths.insert(key(2), 7);
         assert_eq!(Authority::parse(authority.to_json().as_bytes()), Ok(authority));

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_history_is_read_for_what_blocks_hold() {
+    fn account_history_contains_transfers_of_blocks_only() {
         let entry = |number: u64, is_virtual: bool, op: &str| {
             format!(
                 r#"[{number},{{"trx_id":"292318c5bbd68dca097d7c91781d96f913bb5fef","block":7,"trx_in_block":1,
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn money_that_moves_by_itself_is_read_from_the_virtual_operations() {
+    fn transfers_of_virtual_operations_are_parsed() {
         let entry = |trx_id: &str, kind: &str, rest: &str| {
             format!(
                 r#"{{"trx_id":"{trx_id}","block":9,"trx_in_block":4294967295,"op_in_trx":1,"virtual_op":true,
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_not_there_is_no_error() {
+    fn an_unknown_block_is_none() {
         assert_eq!(parse_block("{}"), Ok(None));
         assert_eq!(parse_condenser_block("null"), Ok(None));
         assert_eq!(parse_block_range(r#"{"blocks":[]}"#), Ok(vec![]));
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_reads_from_either_api() {
+    fn the_head_is_parsed_from_either_api() {
         let text = format!(
             r#"{{"head_block_id":"{ID}","id":0,"time":"2026-11-20T14:00:00","last_irreversible_block_num":9}}"#
         );
@@ -507,7 +507,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_makes_a_panic(text in ".{0,300}", at in any::<prop::sample::Index>(), byte in " -~") {
+        fn parsing_any_response_never_panics(text in ".{0,300}", at in any::<prop::sample::Index>(), byte in " -~") {
             let _ = parse_block(&text);
             let mut changed = block(HF26);
             let at = at.index(changed.len());

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_three_is_the_pair_and_the_odd_one() {
+    fn an_odd_merkle_leaf_moves_up_unchanged() {
         let [a, b, c] = [b"a", b"b", b"c"].map(|leaf| <[u8; 32]>::from(Sha256::digest(leaf)));
         let pair: [u8; 32] = Sha256::digest([a, b].concat()).into();
         let top: [u8; 32] = Sha256::digest([pair, c].concat()).into();

@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_said_twice_is_refused_at_any_depth_and_however_it_is_escaped() {
+    fn duplicate_keys_are_refused_at_any_depth_and_with_any_escapes() {
         assert_eq!(fault(r#"{"to":1,"to":1}"#), Fault::DuplicateKey { key: "to".into() });
         assert_eq!(fault(r#"[{"a":{"to":1,"\u0074o":2}}]"#), Fault::DuplicateKey { key: "to".into() });
     }
 
     #[test]
-    fn only_whole_64_bit_numbers_are_read() {
+    fn only_64_bit_integers_are_parsed() {
         for text in ["1.0", "1e3", "18446744073709551616", "-0.5", "-9223372036854775809"] {
             assert_eq!(fault(text), Fault::NotWhole, "{text}");
         }
@@ -211,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn nesting_ends_at_sixteen_levels() {
+    fn nesting_is_limited_to_sixteen_levels() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(Json::parse(nested(16).as_bytes()).is_ok());
         assert_eq!(fault(&nested(17)), Fault::TooDeep);
     }
 
     #[test]
-    fn what_is_not_one_json_value_is_refused() {
+    fn anything_but_one_json_value_is_refused() {
         for text in ["", "{", "{} {}", "nul", "{\"a\":}", "\"\u{1}\""] {
             assert!(matches!(fault(text), Fault::NotJson { .. }), "{text:?}");
         }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_recovers_to_the_signer_and_is_the_same_each_time() {
+    fn signatures_are_deterministic_and_recover_to_the_signer() {
         for seed in 1..=64u8 {
             let key = PrivateKey::from_bytes(&[seed; 32]).unwrap();
             let digest: [u8; 32] = Sha256::digest([seed]).into();

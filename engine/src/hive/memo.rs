@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_two_keys_read_it() {
+    fn only_the_two_memo_keys_decrypt_a_memo() {
         let memo = encrypt("pos-pay_1 é", &key(1), &key(2).public(), 7).unwrap();
         assert_eq!(decrypt(&memo, &key(1)).as_deref(), Ok("pos-pay_1 é"));
         assert_eq!(decrypt(&memo, &key(2)).as_deref(), Ok("pos-pay_1 é"));
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_memo_makes_a_panic(text in "#?[1-9A-Za-z]{0,250}", bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fn decrypting_any_memo_never_panics(text in "#?[1-9A-Za-z]{0,250}", bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = decrypt(&text, &key(1));
             let head = [&key(1).public().0[..], &key(2).public().0[..], &bytes[..]].concat();
             let _ = decrypt(&format!("#{}", bs58::encode(head).into_string()), &key(1));

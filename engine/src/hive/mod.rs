@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_money_moves_on_the_main_chain_alone() {
+    fn only_the_main_chain_is_live() {
         for (chain, is_development, network, is_live) in [
             (ChainId::MAINNET, false, Network::Mainnet, true),
             (ChainId::MAINNET, true, Network::Development, false),

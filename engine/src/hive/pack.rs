@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_varint_reads_back_and_has_no_second_spelling(value in any::<u32>()) {
+        fn varints_round_trip_and_must_be_minimal(value in any::<u32>()) {
             let mut writer = Writer::new(Pack::Legacy);
             writer.varint(value as usize);
             prop_assert_eq!(Reader::new(&writer.bytes).varint(), Ok(value));

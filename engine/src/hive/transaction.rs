@@ -387,7 +387,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_transaction_reads_back_from_every_form(transaction in transaction()) {
+        fn a_transaction_round_trips_in_every_encoding(transaction in transaction()) {
             for form in [Form::Condenser, Form::Hf26] {
                 let json = transaction.to_json(form);
                 prop_assert_eq!(Transaction::parse(json.as_bytes())?, transaction.clone(), "{}", json);
@@ -399,7 +399,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn decoding_any_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Transaction::from_signed_bytes(&bytes);
             let _ = Transaction::from_bytes(&bytes);
             let _ = Transaction::parse(&bytes);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_second_that_json_can_say() {
+    fn expirations_after_the_json_limit_of_hived_are_refused() {
         let json =
             |time: &str| format!(r#"{{"ref_block_num":1,"ref_block_prefix":2,"expiration":"{time}","operations":[]}}"#);
         assert!(Transaction::parse(json("2038-01-19T03:14:07").as_bytes()).is_ok());
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_named_by_its_place() {
+    fn a_decode_error_has_the_path() {
         let json = br#"{"ref_block_num":1,"ref_block_prefix":2,"expiration":"2026-11-20T14:05:00",
             "operations":[["transfer",{"from":"alice","to":"bob","amount":"1.00 HBD","memo":""}]]}"#;
         assert_eq!(
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memo_that_hived_would_read_differently_is_known_before_it_is_sent() {
+    fn a_memo_that_hived_would_parse_differently_is_detected() {
         let with = |memo: &str| Transaction {
             ref_block_num: 1,
             ref_block_prefix: 2,

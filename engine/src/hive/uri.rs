@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_reads_back_and_nothing_of_it_needs_escaping(text in any::<String>()) {
+        fn uri_encoding_round_trips_without_reserved_characters(text in any::<String>()) {
             let encoded = encode(&text);
             prop_assert!(encoded.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)));
             prop_assert_eq!(decode(&encoded), Some(text));

@@ -88,7 +88,7 @@ fn moved(from: &str, to: &str, memo: &str, block_time: Timestamp) -> Transfer {
 }
 
 #[test]
-fn the_text_and_the_memo_are_these() {
+fn the_challenge_text_and_memo_have_the_documented_format() {
     let (merchant, challenge) = challenged(&merchant(), None, 0xab, START);
     let id = merchant.id;
     assert_eq!(
@@ -112,7 +112,7 @@ fn the_text_and_the_memo_are_these() {
 }
 
 #[test]
-fn only_keys_of_the_active_authority_prove_and_only_this_text() {
+fn only_active_keys_and_this_challenge_text_are_accepted() {
     let (merchant, challenge) = challenged(&merchant(), None, 1, START);
     let id = merchant.id;
     let owner = of("blue.mugs", authority(1, &[(1, 1)]));
@@ -170,7 +170,7 @@ fn delegates_sign_for_their_account() {
 }
 
 #[test]
-fn a_transfer_to_oneself_answers_within_the_challenges_time() {
+fn a_transfer_to_oneself_answers_a_challenge_before_it_expires() {
     let (merchant, challenge) = challenged(&merchant(), None, 1, START);
     let memo = challenge.memo(SERVER, merchant.id);
     let answers = |transfer: &Transfer, server| merchant.challenge_answered_by(transfer, server).is_some();
@@ -219,7 +219,7 @@ fn a_changed_authority_makes_a_proof_stale() {
 }
 
 #[test]
-fn an_unproven_account_changes_at_once_and_takes_no_proof_along() {
+fn an_unverified_account_changes_at_once_without_its_proofs() {
     let changed = merchant().with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!((changed.hive_account, &changed.ownership.pending), (name("red.mugs"), &None));
     assert_eq!(changed.proof_for(&name("blue.mugs")), None);
@@ -230,7 +230,7 @@ fn an_unproven_account_changes_at_once_and_takes_no_proof_along() {
 }
 
 #[test]
-fn a_proven_account_changes_when_both_have_agreed_and_a_day_has_passed() {
+fn a_verified_account_changes_after_both_proofs_and_the_wait() {
     let verified = proven(&merchant(), None, 1, START);
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!(asked.hive_account, name("blue.mugs"));
@@ -260,7 +260,7 @@ fn a_proven_account_changes_when_both_have_agreed_and_a_day_has_passed() {
 }
 
 #[test]
-fn consent_by_keys_that_were_replaced_changes_nothing() {
+fn consent_by_replaced_keys_is_discarded() {
     let verified = proven(&merchant(), None, 1, START);
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     let agreed = proven(&proven(&asked, None, 2, after(60)), None, 3, after(120));
@@ -286,7 +286,7 @@ fn consent_by_keys_that_were_replaced_changes_nothing() {
 }
 
 #[test]
-fn consent_is_for_one_change_and_may_be_refused() {
+fn consent_applies_to_one_change_and_the_change_can_be_cancelled() {
     let verified = proven(&merchant(), None, 1, START);
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     let (asked, consent) = challenged(&asked, None, 2, START);
@@ -303,7 +303,7 @@ fn consent_is_for_one_change_and_may_be_refused() {
 }
 
 #[test]
-fn the_operators_word_stands_for_both() {
+fn confirmation_by_the_operator_replaces_both_proofs() {
     let word = Proof::new(VerificationMethod::Operator, Some(AuthorityDigest([4; 32])), START);
     let verified = merchant().verified_by_operator(name("blue.mugs"), word, START).unwrap();
     assert_eq!(verified.ownership.verification_status(), VerificationStatus::Verified);

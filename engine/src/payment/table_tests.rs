@@ -306,7 +306,7 @@ fn pending_to_completed_by_x402() {
 }
 
 #[test]
-fn terminal_is_terminal() {
+fn final_states_never_change() {
     let ends = [
         Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12),
         Case::of(open()).then(cancel(), OPENED + 5).then(expire(OPENED + 21), OPENED + 24),
@@ -341,7 +341,7 @@ fn terminal_is_terminal() {
 // ---- the decisions' table -----------------------------------------------------------------------------------------
 
 #[test]
-fn a_transfer_in_a_reversible_block_changes_no_state_but_refuses_a_cancel() {
+fn a_reversible_transfer_blocks_cancellation_without_a_state_change() {
     let seen = credit(transfer(1, 1_000, OPENED + 9), Finality::Reversible);
     Case::of(open())
         .then(seen.clone(), OPENED + 9)
@@ -356,7 +356,7 @@ fn a_transfer_in_a_reversible_block_changes_no_state_but_refuses_a_cancel() {
 }
 
 #[test]
-fn a_transfer_that_the_scanner_found_is_a_wallets_and_cannot_be_claimed() {
+fn a_transfer_found_by_the_scanner_cannot_be_claimed() {
     let claim = || Command::Claim(claim(5, &[("blue.mugs", 400)]));
     let detected = || Rejection::Detected { id: ID };
     let seen = credit(transfer(5, 400, OPENED + 9), Finality::Reversible);
@@ -372,7 +372,7 @@ fn a_transfer_that_the_scanner_found_is_a_wallets_and_cannot_be_claimed() {
 }
 
 #[test]
-fn a_part_payment_stays_pending_and_says_what_is_missing() {
+fn a_partial_payment_stays_pending_with_the_remaining_amount() {
     Case::of(open())
         .then(paid(1, 400, OPENED + 9), OPENED + 12)
         .is(State::Pending, &["underpaid"])
@@ -398,7 +398,7 @@ fn the_claimed_transaction_counts_whatever_its_block_time() {
 }
 
 #[test]
-fn a_sighting_in_a_block_completes_a_claim_that_asks_for_no_more() {
+fn a_reversible_block_completes_a_claim_that_requires_no_more() {
     let seen = |finality| {
         let claim = Arc::new(Claim { finality, ..(*claim(5, &[("blue.mugs", 1_000)])).clone() });
         let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 3) };
@@ -419,7 +419,7 @@ fn a_sighting_in_a_block_completes_a_claim_that_asks_for_no_more() {
 }
 
 #[test]
-fn a_definite_refusal_frees_the_session_for_another_claim() {
+fn a_definite_rejection_allows_another_claim() {
     claimed()
         .then(refuse(), OPENED + 3)
         .is(State::Pending, &[])
@@ -428,13 +428,13 @@ fn a_definite_refusal_frees_the_session_for_another_claim() {
 }
 
 #[test]
-fn after_an_unknown_outcome_a_nodes_refusal_is_not_enough() {
+fn a_rejection_by_a_node_does_not_decide_an_unknown_outcome() {
     let processing = Rejection::NotPending { id: ID, state: State::Processing };
     claimed().then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21).refused(refuse(), OPENED + 22, processing);
 }
 
 #[test]
-fn a_failed_session_whose_transaction_appears_all_the_same_is_paid_after_failure() {
+fn a_transaction_found_after_its_payment_failed_is_paid_after_failure() {
     let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 600) };
     claimed()
         .then(Command::MarkUnknown { tx_id: tx(5) }, OPENED + 21)
@@ -445,7 +445,7 @@ fn a_failed_session_whose_transaction_appears_all_the_same_is_paid_after_failure
 }
 
 #[test]
-fn an_expired_session_keeps_its_part_payment_and_acts_expired_before_the_ledger_says_so() {
+fn an_expired_payment_keeps_its_partial_payment_and_rejects_claims_before_the_ledger_confirms_expiry() {
     let case = Case::of(open()).then(paid(1, 400, OPENED + 9), OPENED + 12);
     assert!(case.payment.is_expired(at(EXPIRES + 1)) && !case.payment.is_expired(at(EXPIRES)));
     case.refused(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), EXPIRES + 1, Rejection::Expired { id: ID })
@@ -456,7 +456,7 @@ fn an_expired_session_keeps_its_part_payment_and_acts_expired_before_the_ledger_
 }
 
 #[test]
-fn a_completed_session_whose_transaction_vanishes_says_so_and_stays_completed() {
+fn a_completed_payment_whose_transaction_expires_is_reversed_and_stays_completed() {
     let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Accepted, block: None };
     let case = claimed()
         .then(settle, OPENED + 2)
@@ -467,7 +467,7 @@ fn a_completed_session_whose_transaction_vanishes_says_so_and_stays_completed() 
 }
 
 #[test]
-fn a_completion_on_a_nodes_word_is_noted_again_when_its_block_is_final_or_after_a_fork() {
+fn a_payment_completed_on_acceptance_records_its_block_when_irreversible_or_after_a_fork() {
     let settle = || Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Accepted, block: None };
     let seen = |finality| credit(transfer(5, 1_000, OPENED + 3), finality);
     let place = |case: &Case| (case.payment.transfers[0].finality, case.payment.transfers[0].block.is_some());
@@ -504,7 +504,7 @@ fn net_and_fee_together_pay_the_amount() {
 }
 
 #[test]
-fn a_plain_full_transfer_completes_and_the_missing_fee_is_recorded() {
+fn a_full_transfer_without_a_fee_transfer_completes_with_a_missing_fee() {
     let case = Case::of(split()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).is(State::Completed, &[]);
     assert!(case.payment.fee_is_missing());
 }
@@ -515,7 +515,7 @@ fn a_large_fee_transfer_does_not_pay_the_merchant() {
 }
 
 #[test]
-fn where_nothing_can_be_split_one_transfer_is_asked_for() {
+fn a_fee_that_cannot_be_split_is_invoiced() {
     let open = |units, account| {
         let terms = terms(FeeMode::Split { account: name(account) });
         Payment::open(draft(units, Hbd), terms, ID, SlugToken::from_bits(8), at(OPENED)).unwrap().quote.fee_mode
@@ -534,7 +534,7 @@ fn where_nothing_can_be_split_one_transfer_is_asked_for() {
 // ---- opening ------------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_hive_session_needs_a_price_and_freezes_it() {
+fn a_hive_payment_requires_a_price_and_fixes_it() {
     let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(OPENED - 60) };
     let open = |rate| {
         let terms = Terms { rate, ..terms(FeeMode::Invoice) };
@@ -564,7 +564,7 @@ fn every_bad_field_of_a_draft_is_named() {
 }
 
 #[test]
-fn an_event_has_one_id_however_often_it_is_made() {
+fn event_ids_are_deterministic() {
     let event = |payment: &Payment| payment.apply(&expire(EXPIRES + 1), at(EXPIRES + 5)).unwrap().event.unwrap().id;
     assert_eq!(event(&open()), event(&open()));
     let later = open().apply(&expire(EXPIRES + 1), at(EXPIRES + 9_000)).unwrap().event.unwrap().id;

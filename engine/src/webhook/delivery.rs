@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overloaded_receiver_is_left_alone_for_a_minute() {
+    fn an_overloaded_receiver_is_retried_after_at_least_a_minute() {
         for outcome in [Outcome::Timeout, Outcome::Refused { status: 429, retry_after: None }] {
             for (random, waited) in [(0, 60), (MIDDLE, 60), (400, 72)] {
                 assert_eq!(
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_merchant_asked_for_is_sent_once() {
+    fn redeliveries_and_tests_are_sent_once() {
         for trigger in [Trigger::Manual, Trigger::Test] {
             let delivery = Delivery { trigger, ..delivery(0) };
             assert_eq!(delivery.after(FAILED, Timestamp::EPOCH, MIDDLE), RetryDecision::GiveUp);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replayed_delivery_counts_on_and_begins_its_schedule_anew() {
+    fn a_replayed_delivery_restarts_its_schedule_and_keeps_its_attempt_count() {
         let failed = DeliveryRecord { state: DeliveryState::Failed, ..DeliveryRecord::new(delivery(10)) };
         let replayed = failed.replayed(Timestamp::from_seconds(7));
         assert_eq!((replayed.state, replayed.delivery.attempts), (DeliveryState::Pending, 10));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_honoured_between_the_schedule_and_twice_it() {
+    fn retry_after_is_clamped_between_the_delay_and_twice_the_delay() {
         let asked = |seconds| Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(seconds)) };
         for (seconds, waited) in [(1, 300), (400, 400), (9_999, 600)] {
             assert_eq!(
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn success_ends_it_and_gone_disables_the_endpoint() {
+    fn success_completes_a_delivery_and_gone_disables_the_endpoint() {
         assert_eq!(delivery(3).after(Outcome::Accepted { status: 204 }, Timestamp::EPOCH, 0), RetryDecision::Delivered);
         let gone = Outcome::Refused { status: 410, retry_after: None };
         assert_eq!(delivery(0).after(gone, Timestamp::EPOCH, 0), RetryDecision::DisableEndpoint);

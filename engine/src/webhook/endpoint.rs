@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn five_days_of_nothing_but_failures_disable_an_endpoint() {
+    fn five_days_of_failures_disable_an_endpoint() {
         assert_eq!(failing(119, |hour| hour).disabled, None);
         let disabled = failing(120, |hour| hour).disabled;
         assert_eq!(disabled, Some((DisableReason::Failing, Timestamp::from_seconds(120 * HOUR))));
     }
 
     #[test]
-    fn one_dead_event_few_attempts_or_a_success_in_between_disable_nothing() {
+    fn a_single_event_few_attempts_or_a_success_do_not_disable_an_endpoint() {
         assert!(failing(200, |_| 0).is_enabled(), "a single event");
         assert!(failing(200, |hour| hour.min(11)).is_enabled(), "events within 12 hours");
         assert!(!failing(200, |hour| hour.min(12)).is_enabled());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_merchant_tries_out_counts_for_nothing_but_a_success() {
+    fn redeliveries_and_tests_affect_endpoint_health_only_on_success() {
         let tried = (0..300).fold(EndpointHealth::default(), |endpoint, hour| {
             endpoint.after(&delivery(Trigger::Test, hour), &attempt(FAILED, hour))
         });
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_breaker_opens_after_ten_failures_of_the_transport_and_closes_with_a_success() {
+    fn the_breaker_opens_after_ten_transport_failures_and_closes_on_success() {
         let fail =
             |endpoint: &EndpointHealth, outcome| endpoint.after(&delivery(Trigger::Auto, 0), &attempt(outcome, 0));
         let mut endpoint = EndpointHealth::default();

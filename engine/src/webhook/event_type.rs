@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_events_reads_back_and_never_lacks_the_first() {
+    fn subscriptions_round_trip_and_require_status_changed() {
         let words = |words: &[&str]| Subscriptions::check(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
         let both = words(&["x402.settled", "payment.status_changed"]).unwrap();
         assert_eq!(both.types().collect::<Vec<_>>(), [EventType::StatusChanged, EventType::X402Settled]);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn both_families_agree_with_the_reference_vectors() {
+    fn both_signature_schemes_match_the_reference_vectors() {
         assert_eq!(
             secret().legacy(1_763_647_200_000, br#"{"a":1}"#),
             "50ec5687722fe66f7dece4b79304d0b9f7350a84d16caef3a950f131f94a5604"
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_previous_secret_signs_beside_until_its_grace_ends() {
+    fn the_previous_secret_signs_until_its_grace_period_ends() {
         let (now, until) = (Timestamp::from_seconds(1), Some(Timestamp::from_seconds(1_000)));
         let secrets = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), until, now).expect("room");
         let event = EventId::from_bits(5);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_replaced_secret_signs_until_its_own_time_and_the_fourth_waits() {
+    fn previous_secrets_sign_until_their_own_expiry_and_a_fourth_is_refused() {
         let (at, made) = (Timestamp::from_seconds, |n: u8| Secret::from_random([n; 32]));
         let mut secrets = Secrets::only(made(0));
         // The second expires before the first and the third.

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_names_a_session_or_brings_requirements() {
+    fn a_body_targets_a_session_or_requirements() {
         let asked = read(&[SESSION, &v1(), r#""paymentRequirements":null"#, r#""x402Version":7.5"#]).unwrap().unwrap();
         assert_eq!(asked.target, PaymentTarget::Session(PaymentId::from_bits(2)));
         let asked = read(&[V1_REQUIREMENTS, &v1()]).unwrap().unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_asks_for_nothing_gets_no_verdict() {
+    fn a_body_without_a_single_target_and_a_payload_is_an_error() {
         assert_eq!(read(&[&v1()]), Err(BodyError::NoTarget));
         assert_eq!(read(&[SESSION, V1_REQUIREMENTS, &v1()]), Err(BodyError::TwoTargets));
         assert_eq!(read(&[SESSION]), Err(BodyError::NoPayload));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn attack_27_a_body_that_can_be_read_in_two_ways_is_no_body() {
+    fn attack_27_an_ambiguous_body_is_an_error() {
         let deep = format!(r#""x":{}{}"#, "[".repeat(17), "]".repeat(17));
         for bad in ["", "{", &format!(r#"{{{SESSION},{SESSION}}}"#), &format!("{{{deep}}}"), "{} {}", "{\"a\":1e999}"] {
             assert!(matches!(FacilitatorRequest::parse(bad.as_bytes()), Err(BodyError::NotJson(_))), "{bad}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_may_have_a_name() {
+    fn a_valid_payment_identifier_is_parsed() {
         let named = |id: &str| {
             let extensions = format!(r#""extensions":{{"payment-identifier":{{"info":{{"id":{id}}}}}}},"accepted""#);
             let payload = v2().replacen("\"accepted\"", &extensions, 1);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_inside_is_a_verdict() {
+    fn errors_inside_the_payload_are_verdicts() {
         let reason = |members: &[&str]| read(members).expect("a verdict").expect_err("a refusal").reason;
         for session in ["7", "[]", "\"\"", "\"pay_1\"", "true"] {
             assert_eq!(reason(&[&format!("\"sessionId\":{session}"), &v1()]), Reason::SessionNotFound, "{session}");

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_is_proven_by_its_bytes_its_nonce_and_the_keys_that_signed() {
+    fn a_payer_proof_matches_transaction_nonce_and_signing_keys() {
         let first = shown(&["agent", "second"]);
         let proof = proof(&first);
         let holds = |payload: &PaymentPayload| proof.matches("n", payload, CHAIN);

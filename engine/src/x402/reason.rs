@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vocabulary_is_closed_and_has_no_word_twice() {
+    fn reasons_have_unique_names() {
         let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
         assert_eq!(words.len(), 33);
         words.sort_unstable();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn every_reason_has_one_row_and_its_word_is_its_name() {
+fn every_reason_has_one_row_with_its_name() {
     let known: Vec<Reason> = (0..200).filter_map(|number| Reason::try_from(number).ok()).collect();
     assert_eq!(known.len(), TABLE.len());
     for reason in known {
@@ -35,7 +35,7 @@ fn the_http_status_decides_the_rest_code() {
 }
 
 #[test]
-fn a_bare_status_of_the_transport_is_never_taken_for_the_callers_fault() {
+fn a_status_without_details_maps_to_a_server_error() {
     for code in [Code::Unavailable, Code::Unauthenticated, Code::Unknown, Code::Internal, Code::Cancelled] {
         let error = ApiError::from(Status::new(code, "tcp connect error: 10.0.0.7"));
         assert!(error.http() >= 500, "{code:?}");
@@ -44,7 +44,7 @@ fn a_bare_status_of_the_transport_is_never_taken_for_the_callers_fault() {
 }
 
 #[test]
-fn a_call_that_was_never_sent_did_not_run_out_of_time() {
+fn a_cancelled_status_without_a_timeout_is_unavailable() {
     let reason = |status| ApiError::from(status).reason;
     assert_eq!(reason(Status::cancelled("operation was canceled")), Reason::EngineUnavailable);
     assert_eq!(reason(Status::from_error(Box::new(TimeoutExpired(())))), Reason::Timeout);
@@ -52,7 +52,7 @@ fn a_call_that_was_never_sent_did_not_run_out_of_time() {
 }
 
 #[test]
-fn a_reason_from_the_future_keeps_its_kind() {
+fn an_unknown_reason_falls_back_to_the_grpc_code() {
     let details = ErrorDetails { reason: 9_999, fields: Vec::new(), retry_after_seconds: Some(7), next_cursor: None };
     let status = Status::with_details(Code::NotFound, "?", details::encode(Code::NotFound, "?", &details));
     let error = ApiError::from(status);
@@ -74,7 +74,7 @@ fn any_error() -> impl Strategy<Value = ApiError> {
 
 proptest! {
     #[test]
-    fn an_error_crosses_the_wire_without_loss(error in any_error()) {
+    fn an_error_round_trips_through_a_grpc_status(error in any_error()) {
         let status = Status::from(error.clone());
         let headers = status.into_http::<()>().into_parts().0.headers;
         let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();

@@ -31,7 +31,7 @@ fn money_after_the_cutoff_is_paid_after_cancel() {
 }
 
 #[test]
-fn a_part_payment_before_the_cutoff_drops_the_request_and_the_session_goes_on() {
+fn a_partial_payment_before_the_cutoff_drops_the_cancellation() {
     let case = asked()
         .then(paid(1, 400, CUTOFF), CUTOFF + 3)
         .is(State::Pending, &["underpaid"])
@@ -44,7 +44,7 @@ fn a_part_payment_before_the_cutoff_drops_the_request_and_the_session_goes_on() 
 }
 
 #[test]
-fn what_missed_only_the_cutoff_of_a_dropped_request_counts() {
+fn transfers_after_the_cutoff_of_a_dropped_cancellation_count() {
     let case = asked()
         .then(paid(1, 400, CUTOFF), CUTOFF + 3)
         .then(paid(2, 600, CUTOFF + 3), CUTOFF + 6)
@@ -60,7 +60,7 @@ fn what_missed_only_the_cutoff_of_a_dropped_request_counts() {
 const FLOOD: u8 = 30;
 
 #[test]
-fn what_missed_only_the_cutoff_counts_where_it_is_not_listed() {
+fn unlisted_transfers_after_the_cutoff_of_a_dropped_cancellation_count() {
     let mut case = asked().then(paid(1, 400, CUTOFF), CUTOFF + 3);
     for n in 0..FLOOD {
         case = case.then(paid(2 + n, 20, CUTOFF + 3), CUTOFF + 6);
@@ -70,7 +70,7 @@ fn what_missed_only_the_cutoff_counts_where_it_is_not_listed() {
 }
 
 #[test]
-fn a_request_that_is_dropped_by_a_payment_leaves_nothing_after_cancel() {
+fn a_cancellation_dropped_by_a_payment_leaves_no_transfer_after_cancel() {
     let mut case = asked();
     for n in 0..FLOOD {
         case = case.then(paid(2 + n, 20, CUTOFF + 3), CUTOFF + 6);
@@ -81,7 +81,7 @@ fn a_request_that_is_dropped_by_a_payment_leaves_nothing_after_cancel() {
 }
 
 #[test]
-fn all_that_missed_the_deadline_of_a_cancelled_session_came_after_its_end() {
+fn transfers_after_the_deadline_of_a_cancelled_payment_are_after_cancel() {
     let mut case = asked();
     for n in 0..FLOOD {
         case = case.then(paid(2 + n, 20, EXPIRES + 3), EXPIRES + 6);
@@ -90,7 +90,7 @@ fn all_that_missed_the_deadline_of_a_cancelled_session_came_after_its_end() {
 }
 
 #[test]
-fn a_part_payment_whose_time_is_over_when_the_request_is_decided_expires() {
+fn a_partial_payment_past_its_deadline_expires_when_the_cancellation_is_dropped() {
     let case = asked()
         .then(paid(1, 400, CUTOFF), CUTOFF + 3)
         .then(expire(EXPIRES + 1), EXPIRES + 4)
@@ -99,7 +99,7 @@ fn a_part_payment_whose_time_is_over_when_the_request_is_decided_expires() {
 }
 
 #[test]
-fn a_fork_judges_a_transfer_by_its_final_block() {
+fn the_irreversible_block_decides_the_disposition_after_a_fork() {
     let seen = |seconds| credit(transfer(1, 1_000, seconds), Finality::Reversible);
     asked()
         .then(seen(CUTOFF), CUTOFF)
@@ -122,13 +122,13 @@ fn the_first_canceller_is_kept() {
 }
 
 #[test]
-fn a_transfer_seen_after_the_request_leaves_a_repeat_accepted() {
+fn a_repeated_cancellation_is_already_cancelled_after_a_transfer_was_seen() {
     let seen = credit(transfer(1, 1_000, CUTOFF), Finality::Reversible);
     asked().then(seen, CUTOFF).refused(cancel(), CUTOFF + 1, Rejection::AlreadyCancelled { id: ID });
 }
 
 #[test]
-fn a_session_that_is_being_cancelled_takes_no_claim_and_no_wallet() {
+fn a_pending_cancellation_rejects_claims_and_wallet_reports() {
     let cancelling = Rejection::Cancelling { id: ID, cutoff: at(CUTOFF) };
     asked()
         .refused(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), ASKED + 1, cancelling.clone())
@@ -139,7 +139,7 @@ fn a_session_that_is_being_cancelled_takes_no_claim_and_no_wallet() {
 }
 
 #[test]
-fn a_reported_wallet_moves_the_cutoff_away_and_never_beyond_the_deadline() {
+fn a_reported_wallet_delays_the_cutoff_up_to_the_deadline() {
     let cutoff = |opened: Option<u64>, asked: u64, grace: u64| {
         let payment = Payment { grace: Duration::from_secs(grace), ..open() };
         let case = Case::of(payment);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn partials_that_add_up_complete_at_the_operation_that_crosses() {
+fn partial_payments_complete_with_the_transfer_that_reaches_the_amount() {
     let case = Case::of(open())
         .then(paid(1, 400, OPENED + 9), OPENED + 12)
         .then(paid(2, 500, OPENED + 12), OPENED + 15)
@@ -56,7 +56,7 @@ fn the_same_operation_seen_twice_counts_once() {
 }
 
 #[test]
-fn a_block_is_on_time_until_the_expiry_itself_and_late_after_it() {
+fn a_block_at_the_expiry_counts_and_a_later_one_is_late() {
     Case::of(open()).then(paid(1, 1_000, EXPIRES), EXPIRES + 90).is(State::Completed, &[]);
     Case::of(open())
         .then(paid(1, 1_000, EXPIRES + 1), EXPIRES + 1)
@@ -68,7 +68,7 @@ fn a_block_is_on_time_until_the_expiry_itself_and_late_after_it() {
 }
 
 #[test]
-fn a_grace_moves_the_deadline_not_the_expiry() {
+fn a_grace_period_extends_the_deadline_not_the_expiry() {
     let payment = Payment { grace: Duration::from_secs(6), ..open() };
     let case = Case::of(payment.clone()).then(paid(1, 1_000, EXPIRES + 6), EXPIRES + 9).is(State::Completed, &[]);
     assert_eq!(case.payment.expires_at, at(EXPIRES));
@@ -76,7 +76,7 @@ fn a_grace_moves_the_deadline_not_the_expiry() {
 }
 
 #[test]
-fn money_after_a_cancellation_is_kept_and_changes_no_state() {
+fn transfers_after_a_cancellation_are_recorded_without_a_state_change() {
     Case::of(open())
         .then(cancel(), OPENED + 5)
         .then(expire(OPENED + 21), OPENED + 24)
@@ -86,7 +86,7 @@ fn money_after_a_cancellation_is_kept_and_changes_no_state() {
 }
 
 #[test]
-fn the_other_currency_never_counts() {
+fn transfers_in_the_other_currency_do_not_count() {
     let hive = Transfer { money: Money::new(1_000, Hive), ..transfer(1, 0, OPENED + 9) };
     Case::of(open())
         .then(credit(hive, Finality::Irreversible), OPENED + 12)
@@ -106,7 +106,7 @@ fn a_merchant_cannot_pay_itself() {
 }
 
 #[test]
-fn a_transfer_to_a_foreign_account_is_not_ours() {
+fn a_transfer_to_another_account_is_rejected() {
     let foreign = Transfer { to: name("somebody"), ..transfer(1, 1_000, OPENED + 9) };
     Case::of(open()).refused(
         credit(foreign, Finality::Irreversible),
@@ -116,7 +116,7 @@ fn a_transfer_to_a_foreign_account_is_not_ours() {
 }
 
 #[test]
-fn a_fork_takes_a_sighting_back_and_may_bring_it_again_elsewhere() {
+fn a_fork_orphans_a_transfer_that_may_reappear_in_another_block() {
     let seen = credit(transfer(1, 1_000, OPENED + 9), Finality::Reversible);
     let case = Case::of(open())
         .then(seen, OPENED + 9)
@@ -151,7 +151,7 @@ fn a_wallet_payment_while_a_claim_is_in_flight_completes_and_the_other_is_paid_a
 }
 
 #[test]
-fn x402_on_a_part_paid_session_completes_it_overpaid() {
+fn x402_on_a_partially_paid_session_completes_it_overpaid() {
     let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: block_at(OPENED + 12) };
     Case::of(open())
         .then(paid(1, 400, OPENED + 6), OPENED + 9)

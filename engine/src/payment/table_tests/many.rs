@@ -35,7 +35,7 @@ fn owed(case: &Case) -> Vec<(String, String)> {
 }
 
 #[test]
-fn dust_before_and_after_the_customers_transfer_does_not_hinder_it() {
+fn many_small_transfers_do_not_affect_the_customers_payment() {
     let case = dusted(Case::of(open()), 0..300, hive(1), Finality::Irreversible);
     let case =
         dusted(case, 300..350, hbd(1), Finality::Irreversible).is(State::Pending, &["underpaid", "wrong_currency"]);
@@ -52,7 +52,7 @@ fn dust_before_and_after_the_customers_transfer_does_not_hinder_it() {
 }
 
 #[test]
-fn a_transfer_that_is_not_listed_is_decided_by_its_row() {
+fn an_unlisted_transfer_is_loaded_from_its_row() {
     let late = |n| credit(dust(n, hbd(1), OPENED + 9), Finality::Irreversible);
     let case = dusted(Case::of(open()), 0..100, hbd(1), Finality::Reversible);
     assert_eq!((case.payment.seen_units(), case.payment.paid_units(), case.payment.awaits_finality()), (100, 0, true));
@@ -70,7 +70,7 @@ fn a_transfer_that_is_not_listed_is_decided_by_its_row() {
 }
 
 #[test]
-fn a_transfer_that_is_not_listed_is_removed_by_a_fork_and_comes_back_in_another_block() {
+fn an_unlisted_transfer_is_orphaned_and_may_reappear_in_another_block() {
     let customers = transfer(1, 1_000, OPENED + 9);
     let case = Case::of(open()).then(credit(customers, Finality::Reversible), OPENED + 12);
     let case = dusted(case, 0..60, hive(1), Finality::Reversible);
@@ -95,7 +95,7 @@ fn a_transfer_that_is_not_listed_is_removed_by_a_fork_and_comes_back_in_another_
 }
 
 #[test]
-fn an_agents_transaction_is_listed_whatever_comes_after_it() {
+fn claimed_transactions_stay_listed() {
     let case = dusted(Case::of(open()), 0..50, hive(1), Finality::Irreversible);
     let case = case.then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 10);
     let case = case.then(credit(transfer(5, 1_000, OPENED + 12), Finality::Reversible), OPENED + 12);
@@ -122,7 +122,7 @@ fn a_transaction_that_was_seen_and_is_not_listed_cannot_be_claimed() {
 }
 
 #[test]
-fn a_memo_is_listed_cut_and_its_row_keeps_the_whole() {
+fn listed_memos_are_truncated_and_rows_keep_the_whole_memo() {
     let case = dusted(Case::of(open()), 0..1, hive(1), Finality::Reversible);
     let case = dusted(case, 0..1, hive(1), Finality::Irreversible);
     let memo = &case.payment.transfers[0].memo;
@@ -135,7 +135,7 @@ fn a_memo_is_listed_cut_and_its_row_keeps_the_whole() {
 }
 
 #[test]
-fn what_is_owed_is_read_from_all_rows() {
+fn refunds_due_include_unlisted_transfers() {
     let case = Case::of(open()).then(paid(1, 1_400, OPENED + 9), OPENED + 12);
     let case = case.then(paid(2, 30, OPENED + 12), OPENED + 15);
     let case = dusted(case, 0..500, hive(1), Finality::Irreversible);
@@ -153,7 +153,7 @@ fn what_is_owed_is_read_from_all_rows() {
 }
 
 #[test]
-fn many_transfers_assigned_by_hand_stay_noted() {
+fn manual_assignments_stay_visible_among_many_transfers() {
     let attach = |n| {
         let transfer = dust(n, hbd(1), OPENED + 9);
         let assignment = Assignment { transfer, route: Route::Manual, memo_normalized: false, by: "key".to_owned() };

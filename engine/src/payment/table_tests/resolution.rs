@@ -17,7 +17,7 @@ fn resolve(kind: ResolutionKind) -> Command {
 }
 
 #[test]
-fn metadata_is_deleted_of_what_has_ended_and_of_nothing_else() {
+fn metadata_can_be_deleted_in_final_states_only() {
     let mut payment = open();
     payment.metadata = Metadata::from([("name".to_owned(), MetadataValue::Text("Ada".to_owned()))]);
     let (id, state) = (payment.id, payment.state);
@@ -34,7 +34,7 @@ fn metadata_is_deleted_of_what_has_ended_and_of_nothing_else() {
 }
 
 #[test]
-fn the_note_of_a_decision_is_deleted_and_the_decision_stays() {
+fn the_note_of_a_resolution_can_be_deleted() {
     let resolution = Resolution {
         kind: ResolutionKind::Ignored,
         by: "key_1".to_owned(),
@@ -69,7 +69,7 @@ fn late() -> Case {
 }
 
 #[test]
-fn an_assigned_transfer_counts_like_any_other_and_says_that_a_hand_was_in_it() {
+fn an_assigned_transfer_counts_and_is_marked_manual() {
     let case = Case::of(open())
         .then(attach(stray(1, 400, OPENED + 9)), OPENED + 60)
         .is(State::Pending, &["underpaid", "manual"])
@@ -93,7 +93,7 @@ fn an_assigned_transfer_that_came_too_late_is_late() {
 }
 
 #[test]
-fn a_resolution_ends_the_attention_and_changes_no_state() {
+fn a_resolution_clears_needs_attention_without_a_state_change() {
     for kind in ResolutionKind::ALL {
         let case = late();
         assert!(case.payment.needs_attention());
@@ -111,7 +111,7 @@ fn a_resolution_ends_the_attention_and_changes_no_state() {
 }
 
 #[test]
-fn what_was_accepted_is_not_owed_again_when_more_comes() {
+fn accepted_money_is_not_refundable_after_further_transfers() {
     let case = late().then(resolve(ResolutionKind::Accepted), EXPIRES + 60);
     assert_eq!(owed(&case), lines(&[]));
     let case = case.then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
@@ -138,7 +138,7 @@ fn what_was_accepted_is_not_owed_again_when_more_comes() {
 }
 
 #[test]
-fn more_money_of_a_known_kind_is_announced_where_it_is_notable() {
+fn notable_further_money_of_an_exception_is_announced() {
     // Of 1.000 HBD: dust, then all of it.
     let events = |case: &Case| case.payment.sequence;
     let dust = Case::of(open()).then(expire(EXPIRES + 1), EXPIRES + 1).then(paid(1, 1, EXPIRES + 30), EXPIRES + 33);
@@ -159,7 +159,7 @@ fn more_money_of_a_known_kind_is_announced_where_it_is_notable() {
 }
 
 #[test]
-fn a_decision_ends_with_what_is_final_and_not_with_what_a_fork_can_take() {
+fn irreversible_transfers_reopen_a_resolution_and_reversible_ones_do_not() {
     let case = late().then(resolve(ResolutionKind::Ignored), EXPIRES + 60);
     let case = case.then(credit(transfer(2, 500, EXPIRES + 90), Finality::Reversible), EXPIRES + 93);
     assert!(!case.payment.needs_attention());
@@ -181,7 +181,7 @@ fn a_decision_ends_with_what_is_final_and_not_with_what_a_fork_can_take() {
 }
 
 #[test]
-fn what_bought_nothing_is_owed_to_who_paid_it() {
+fn refunds_are_due_to_payers_of_money_that_does_not_count() {
     assert_eq!(owed(&late()), lines(&[("alice", "1.000 HBD")]));
     let over = Case::of(open()).then(paid(1, 1_200, OPENED + 9), OPENED + 12);
     assert_eq!(owed(&over), lines(&[("alice", "0.200 HBD")]));
@@ -198,7 +198,7 @@ fn what_bought_nothing_is_owed_to_who_paid_it() {
 }
 
 #[test]
-fn nothing_is_owed_in_the_currency_of_a_price_that_a_fork_may_still_take_back() {
+fn no_refund_is_due_in_a_currency_whose_counted_money_is_reversible() {
     let settle = |evidence, seconds| Command::Settle { tx_id: tx(5), evidence, block: block_at(seconds) };
     let hive = Transfer { money: Money::new(50, Hive), ..transfer(3, 1, OPENED + 15) };
     let completed = || {
@@ -218,7 +218,7 @@ fn nothing_is_owed_in_the_currency_of_a_price_that_a_fork_may_still_take_back() 
 }
 
 #[test]
-fn a_refund_on_the_chain_is_listed_once_and_lowers_what_is_owed() {
+fn a_refund_is_recorded_once_and_reduces_the_refund_due() {
     let sent = refund(9, "alice", Money::new(300, Hbd));
     let case = late().then(sent.clone(), EXPIRES + 93).refused(sent, EXPIRES + 96, Rejection::Unchanged { id: ID });
     assert_eq!(owed(&case), lines(&[("alice", "0.700 HBD")]));
@@ -237,7 +237,7 @@ fn a_refund_on_the_chain_is_listed_once_and_lowers_what_is_owed() {
 }
 
 #[test]
-fn a_refund_is_filled_in_with_what_is_owed_or_with_what_is_asked() {
+fn a_refund_plan_defaults_to_the_largest_refund_due() {
     let payment = late().payment;
     let plan = payment.refund_plan(&payment.refunds_due(), None, None).unwrap();
     assert_eq!((plan.from.as_str(), plan.to.as_str(), plan.money), ("blue.mugs", "alice", Money::new(1_000, Hbd)));

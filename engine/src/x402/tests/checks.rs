@@ -65,7 +65,7 @@ fn savings() -> Operation {
 }
 
 #[test]
-fn what_is_asked_for_passes_and_tells_payer_and_transfers() {
+fn valid_transfers_pass_with_payer_and_transfers() {
     let checked = check(&whole(), &transaction(vec![pay(hbd(10_500))]), Version::V2).unwrap();
     assert_eq!((checked.payer.as_str(), checked.transfers.len()), ("alice", 1));
     assert_eq!(checked.transfers[0].money, Money::new(10_500, Currency::Hbd));
@@ -89,7 +89,7 @@ fn attack_19_exactly_the_transfers_and_nothing_else() {
 }
 
 #[test]
-fn attack_20_nobody_pays_himself() {
+fn attack_20_self_payments_are_refused() {
     let own = transfer("blue.mugs", "blue.mugs", hbd(10_500), &memo());
     assert_eq!(reason(&whole(), vec![own]), Err(Reason::SelfPayment));
     let collector = |to: &str, units| transfer("fee.taker", to, hbd(units), &memo());
@@ -125,7 +125,7 @@ fn attack_23_the_parts_of_a_split_are_matched_as_a_set() {
 }
 
 #[test]
-fn rule_a_version_1_takes_more_and_version_2_takes_exactly() {
+fn rule_a_version_1_accepts_more_and_version_2_requires_the_exact_amount() {
     let with = |expected: &Expected, operations: Vec<Operation>, version| {
         check(expected, &transaction(operations), version).map(drop).map_err(|refused| refused.reason)
     };
@@ -146,7 +146,7 @@ fn rule_a_version_1_takes_more_and_version_2_takes_exactly() {
 }
 
 #[test]
-fn rule_m_a_session_is_named_byte_for_byte_or_by_the_payloads_nonce() {
+fn rule_m_a_session_memo_is_exact_or_contains_the_payload_nonce() {
     let with = |memo: &str| reason(&whole(), vec![transfer("alice", "blue.mugs", hbd(10_500), memo)]);
     let bound_by_nonce = format!("x402:{NONCE}");
     for good in [&memo(), &bound_by_nonce] {
@@ -192,7 +192,7 @@ fn only_a_memo_that_names_the_session_binds_to_it() {
 }
 
 #[test]
-fn rule_m_requirements_take_any_memo_that_names_no_session_and_no_other_nonce() {
+fn rule_m_requirements_accept_any_memo_without_a_session_or_another_nonce() {
     let with = |memo: &str| reason(&foreign(), vec![transfer("alice", "blue.mugs", hbd(10_500), memo)]);
     for good in ["", "order 5", "#encrypted", "#pos-pay", &format!("x402:{NONCE}"), "post-it", "X402:other"] {
         assert_eq!(with(good), Ok(()), "{good}");
@@ -203,7 +203,7 @@ fn rule_m_requirements_take_any_memo_that_names_no_session_and_no_other_nonce() 
 }
 
 #[test]
-fn the_fees_memo_names_this_session_in_any_words() {
+fn the_fee_memo_contains_this_session_id() {
     let with = |memo: &str| reason(&split(), vec![pay(hbd(10_343)), transfer("alice", "fee.taker", hbd(157), memo)]);
     let (id, other) = (session().to_string(), PaymentId::from_bits(8).to_string());
     for good in [&format!("fee-{id}"), &id, &memo(), &format!("the fee of {id}, thanks")] {
@@ -217,7 +217,7 @@ fn the_fees_memo_names_this_session_in_any_words() {
 }
 
 #[test]
-fn what_no_chain_takes_is_refused() {
+fn transactions_that_no_node_accepts_are_refused() {
     let with = |memo: &str| reason(&foreign(), vec![transfer("alice", "blue.mugs", hbd(10_500), memo)]);
     assert_eq!(with(&"m".repeat(2_047)), Ok(()));
     assert_eq!(with(&"m".repeat(2_048)), Err(Reason::Operations));
@@ -231,7 +231,7 @@ fn what_no_chain_takes_is_refused() {
 }
 
 #[test]
-fn attack_09_it_ends_neither_too_soon_nor_too_late() {
+fn attack_09_the_expiration_is_within_its_bounds() {
     let at = |expiration: Timestamp| {
         let mut transaction = transaction(vec![pay(hbd(10_500))]);
         transaction.expiration = expiration;
@@ -248,7 +248,7 @@ fn attack_09_it_ends_neither_too_soon_nor_too_late() {
 
 /// Each stage adds the violation of an earlier check: the earliest failing check must be reported.
 #[test]
-fn the_first_check_that_fails_is_the_one_that_is_told() {
+fn the_first_failing_check_is_reported() {
     let mut broken = transaction(vec![pay(hbd(10_343)), fee(157)]);
     type Break = fn(&mut Transaction);
     fn nth(transaction: &mut Transaction, at: usize) -> &mut crate::hive::Transfer {
@@ -282,14 +282,14 @@ fn the_first_check_that_fails_is_the_one_that_is_told() {
 }
 
 #[test]
-fn attack_36_nobody_is_named_before_its_signature_is_verified() {
+fn attack_36_the_payer_is_not_named_before_its_signature_is_verified() {
     let refused = check(&whole(), &transaction(vec![pay(hbd(1))]), Version::V1).unwrap_err();
     assert_eq!(refused.payer, None);
     assert_eq!(check(&whole(), &transaction(vec![savings()]), Version::V1).unwrap_err().payer, None);
 }
 
 #[test]
-fn attack_13_the_payer_must_have_what_both_transfers_ask() {
+fn attack_13_the_balance_must_cover_both_transfers() {
     let checked = check(&split(), &transaction(vec![pay(hbd(10_343)), fee(157)]), Version::V1).unwrap();
     let balances = |hbd| [Money::new(1_000_000, Currency::Hive), Money::new(hbd, Currency::Hbd)];
     assert_eq!(check_balance(&checked, &balances(10_500)), Ok(()));
@@ -314,7 +314,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 proptest! {
     #[test]
-    fn whatever_is_presented_is_judged_and_what_passes_pays(
+    fn checks_never_panic_and_passing_transactions_pay_the_amount(
         operations in proptest::collection::vec(operation(), 0..4),
         seconds in 0..4_000_000_000u64,
         nonce in any::<String>(),

@@ -22,7 +22,7 @@ fn with_fee() -> Offer {
 }
 
 #[test]
-fn version_1_is_these_bytes() {
+fn version_1_offers_have_the_documented_bytes() {
     for (offer, extra) in [(offer(), F1), (with_fee(), F2)] {
         let wanted = [
             r#"{"x402Version":1,"error":"payment required","accepts":[{"x402Version":1,"scheme":"exact","#,
@@ -37,7 +37,7 @@ fn version_1_is_these_bytes() {
 }
 
 #[test]
-fn version_2_is_these_bytes() {
+fn version_2_offers_have_the_documented_bytes() {
     for (offer, extra) in [(offer(), F1), (with_fee(), F2)] {
         let wanted = [
             r#"{"x402Version":2,"error":"payment required","resource":{"url":"https://pay.example/for/blue-mug-0000","#,
@@ -61,7 +61,7 @@ fn extra_of(json: &str) -> String {
 }
 
 #[test]
-fn extra_stays_the_same_bytes_while_the_session_lives() {
+fn extra_does_not_change_during_the_session() {
     let mut later = with_fee();
     later.description = "Another text".to_owned();
     later.base_url = "https://other.example".to_owned();
@@ -73,7 +73,7 @@ fn extra_stays_the_same_bytes_while_the_session_lives() {
 }
 
 #[test]
-fn the_time_to_pay_is_what_the_session_has_left_between_a_second_and_five_minutes() {
+fn the_timeout_is_the_remaining_time_between_a_second_and_five_minutes() {
     for (at, wanted) in [(0, 300), (1_500, 300), (1_501, 299), (1_799, 1), (1_800, 1), (9_999, 1)] {
         let now = NOW + Duration::from_secs(at);
         for json in [body_v1(&offer(), "", now), requirements_v2(&offer(), "", now)] {
@@ -98,7 +98,7 @@ fn a_long_description_is_cut_between_two_characters_at_256_bytes() {
 }
 
 #[test]
-fn both_headers_of_a_split_offer_fit_a_proxys_buffer() {
+fn headers_of_a_split_offer_fit_a_proxy_buffer() {
     let offer = Offer { description: "m".repeat(115), ..with_fee() };
     let bytes: usize = [body_v1(&offer, "", NOW), requirements_v2(&offer, "", NOW)]
         .iter()
@@ -108,7 +108,7 @@ fn both_headers_of_a_split_offer_fit_a_proxys_buffer() {
 }
 
 #[test]
-fn our_network_has_one_name_and_one_alias_made_of_the_chains_id() {
+fn the_network_has_one_name_and_one_caip2_alias() {
     let chain = ChainId::MAINNET.to_string();
     assert!(is_supported_network(NETWORK));
     assert!(is_supported_network(&format!("hive:{}", &chain[..32])));

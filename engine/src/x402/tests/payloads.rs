@@ -143,7 +143,7 @@ fn a_header_has_at_most_16_kib() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_has_its_word() {
+fn each_violation_has_its_reason() {
     let (v1, v2) = (v1(), v2());
     let cases = [
         (without(v1.clone(), "/x402Version"), Reason::InvalidPayload),
@@ -192,7 +192,7 @@ fn each_thing_that_is_wrong_has_its_word() {
 }
 
 #[test]
-fn version_and_scheme_and_network_are_named_before_what_is_wrong_inside() {
+fn version_scheme_and_network_are_checked_before_the_payload() {
     let broken = with(v1(), "/payload", Value::Null);
     assert_eq!(decode(&broken), Err(Reason::InvalidPayload));
     let broken = with(broken, "/network", "solana:mainnet".into());
@@ -210,7 +210,7 @@ fn a_nonce_has_1_to_256_bytes_of_anything() {
 }
 
 #[test]
-fn the_alias_of_the_network_is_read_and_members_nobody_knows_are_passed_over() {
+fn the_network_alias_is_accepted_and_unknown_members_are_ignored() {
     let mut json = with(v2(), "/accepted/network", "hive:beeab0de000000000000000000000000".into());
     json["extensions"] = json!({ "payment-identifier": { "info": { "required": false, "id": "i".repeat(16) } } });
     json["scheme"] = "not read in version 2".into();
@@ -220,7 +220,7 @@ fn the_alias_of_the_network_is_read_and_members_nobody_knows_are_passed_over() {
 
 proptest! {
     #[test]
-    fn no_header_makes_a_panic(text in any::<String>(), bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn parsing_any_header_never_panics(text in any::<String>(), bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = PaymentPayload::decode_header(&text);
         let _ = PaymentPayload::decode_header(&base64s::STANDARD.encode(&bytes));
         let _ = PaymentPayload::parse(&bytes);

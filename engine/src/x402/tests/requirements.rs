@@ -38,7 +38,7 @@ fn without(mut json: Value, key: &str) -> Value {
 }
 
 #[test]
-fn both_versions_say_the_same() {
+fn both_versions_parse_to_equal_requirements() {
     let read = parse(&v1()).unwrap();
     let wanted = Requirements {
         amount: Money::new(50, Currency::Hbd),
@@ -105,7 +105,7 @@ fn an_amount_of_version_2_is_ledger_text_or_an_integer_of_its_asset() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_has_its_word() {
+fn each_violation_has_its_reason() {
     let invalid = Reason::InvalidPaymentRequirements;
     let cases = [
         (with(v1(), "scheme", "upto".into()), Reason::UnsupportedScheme),
@@ -131,7 +131,7 @@ fn each_thing_that_is_wrong_has_its_word() {
 }
 
 #[test]
-fn what_was_accepted_must_be_what_is_required() {
+fn accepted_requirements_must_match() {
     let required = parse(&v2()).unwrap();
     let accepted = |amount: &str, asset: &str, pay_to: &str| AcceptedRequirements {
         amount: amount.into(),
@@ -157,7 +157,7 @@ fn what_was_accepted_must_be_what_is_required() {
 
 proptest! {
     #[test]
-    fn no_requirements_make_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn parsing_any_requirements_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let _ = Requirements::parse(&bytes);
         for json in [v1(), v2()] {
             let mut text = json.to_string().into_bytes();

@@ -52,14 +52,14 @@ fn judge(transaction: &Transaction, payer: &str, accounts: &Accounts) -> Result<
 }
 
 #[test]
-fn either_digest_is_taken_and_names_its_own_id() {
+fn either_digest_is_accepted_and_determines_the_id() {
     for pack in Pack::ALL {
         assert_eq!(judge(&signed(pack, ChainId::MAINNET, &["alice"]), "alice", &accounts()), Ok(pack));
     }
 }
 
 #[test]
-fn attack_26_a_signature_for_another_chain_is_nobodys() {
+fn attack_26_a_signature_for_another_chain_is_refused() {
     for pack in Pack::ALL {
         let elsewhere = signed(pack, ChainId::ZERO, &["alice"]);
         assert_eq!(judge(&elsewhere, "alice", &accounts()), Err(Reason::Authority));
@@ -67,7 +67,7 @@ fn attack_26_a_signature_for_another_chain_is_nobodys() {
 }
 
 #[test]
-fn attack_17_two_of_three_speak_for_the_firm_and_one_does_not() {
+fn attack_17_the_threshold_of_a_shared_account_must_be_reached() {
     let by = |signers: &[&str]| judge(&signed(Pack::Legacy, ChainId::MAINNET, signers), "firm", &accounts());
     assert_eq!(by(&["alice", "carol"]), Ok(Pack::Legacy));
     assert_eq!(by(&["alice", "bob", "carol"]), Ok(Pack::Legacy), "surplus keys are allowed");
@@ -77,14 +77,14 @@ fn attack_17_two_of_three_speak_for_the_firm_and_one_does_not() {
 }
 
 #[test]
-fn attack_17_one_digest_must_do_alone() {
+fn attack_17_signatures_of_two_digests_do_not_add_up() {
     let mut mixed = signed(Pack::Legacy, ChainId::MAINNET, &["alice"]);
     mixed.sign(ChainId::MAINNET, Pack::Hf26, &key("bob"));
     assert_eq!(judge(&mixed, "firm", &accounts()), Err(Reason::Authority));
 }
 
 #[test]
-fn delegates_that_are_not_known_yet_are_asked_for() {
+fn unknown_delegates_are_returned_for_fetching() {
     let mut accounts = accounts();
     accounts.remove(&name("bob"));
     let transaction = signed(Pack::Legacy, ChainId::MAINNET, &["bob", "carol"]);
@@ -95,7 +95,7 @@ fn delegates_that_are_not_known_yet_are_asked_for() {
 }
 
 #[test]
-fn attack_7_a_signature_written_differently_changes_no_id() {
+fn attack_7_another_encoding_of_a_signature_changes_no_id() {
     let transaction = paid();
     let mut other = transaction.clone();
     // The 4 added for compressed keys has no meaning on this chain.
@@ -109,7 +109,7 @@ fn attack_7_a_signature_written_differently_changes_no_id() {
 }
 
 #[test]
-fn a_signature_that_is_none_is_told_so() {
+fn invalid_signatures_are_refused() {
     let mut transaction = unsigned();
     transaction.signatures = vec![Signature([0; 65])];
     assert_eq!(judge(&transaction, "alice", &accounts()), Err(Reason::Signature));
@@ -119,7 +119,7 @@ fn a_signature_that_is_none_is_told_so() {
 
 proptest! {
     #[test]
-    fn no_signatures_make_a_panic(halves in proptest::collection::vec(any::<([u8; 32], [u8; 32], u8)>(), 0..4)) {
+    fn verifying_any_signatures_never_panics(halves in proptest::collection::vec(any::<([u8; 32], [u8; 32], u8)>(), 0..4)) {
         let mut transaction = unsigned();
         for (r, s, header) in halves {
             let mut bytes = [header; 65];
