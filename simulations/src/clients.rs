@@ -1,5 +1,5 @@
-//! Payers, agents and merchants at work: each step of a script becomes a transfer on the chain or a call to the engine,
-//! which may be slow, refused, or never answered.
+//! Payers, agents and merchants: each step of a script becomes a transfer on the chain or a call to the engine, which may
+//! be slow, refused, or without a response.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

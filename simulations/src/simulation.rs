@@ -1,5 +1,5 @@
-//! The simulation: the real tree of actors over a simulated chain, disk, clock and merchants, driven by one agenda, killed
-//! and booted again as often as need be, and the same every time for one script.
+//! A simulation: the real actors over a simulated chain, disk, clock and clients, driven by one event queue. The process
+//! exits and restarts any number of times; one script always gives the same trace.
 
 mod access;
 mod backups;

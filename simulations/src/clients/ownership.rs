@@ -1,4 +1,4 @@
-//! Merchants and the ownership of accounts: proofs, proofs that prove nothing, and what is tried without one.
+//! Merchants that prove the ownership of ledger accounts, and accounts that are used without a valid proof.
 
 use actors::Issued;
 use engine::{merchant::Merchant, ownership::VerificationStatus};

@@ -1,4 +1,4 @@
-//! What those who ask to verify or to settle a payment are told, held against what they know themselves.
+//! Checks the responses to verification and settlement requests against what their callers know.
 
 use actors::Settled;
 use engine::x402::Refused;

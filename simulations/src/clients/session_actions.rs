@@ -1,4 +1,4 @@
-//! Merchants at their desks: decisions, refunds, webhooks sent again; and merchants who try what is another's.
+//! Merchants that manage sessions: decisions, refunds, redelivered webhooks; and access to another's sessions.
 
 use engine::{
     ids::DeliveryId,

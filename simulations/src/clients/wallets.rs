@@ -1,4 +1,4 @@
-//! Wallets at work: transfers of every kind toward a session.
+//! Wallets: transfers of every kind to a session's account.
 
 use engine::{
     hive::{Asset, Operation, PairId, RecurrentTransfer},

@@ -1,4 +1,4 @@
-//! Accounts, as a node shows them.
+//! Accounts as the nodes' API returns them.
 
 use std::collections::BTreeSet;
 

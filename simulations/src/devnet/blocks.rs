@@ -1,4 +1,4 @@
-//! Blocks and transactions, as a node shows them.
+//! Blocks and transactions as the nodes' API returns them.
 
 use engine::{ledger::TxId, time::Timestamp};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A node's desk: which methods there are, and how their parameters are read.
+//! The API of a node: its methods, and how their parameters are read.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Invariants of what merchants decide, and of what they send back.
+//! Invariants of merchants' decisions and refunds.
 
 use engine::payment::RefundPlan;
 

@@ -1,4 +1,4 @@
-//! What is seen of the simulation: irreversible blocks, webhooks, broadcasts, answers, the end.
+//! What the observer is notified of: irreversible blocks, webhooks, broadcasts, responses, the end.
 
 use engine::{
     money::HbdPrice,

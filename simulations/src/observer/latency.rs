@@ -1,4 +1,4 @@
-//! How long whoever waits has to: bounds in simulations where nothing excuses more.
+//! Bounds of latency in simulations where no fault excuses more.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is shown to the invariants: a write, a webhook, a broadcast, an answer, the end.
+//! The observations that invariants check: a write, a webhook, a broadcast, a response, the end.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the parts of a simulation ask of it: the time, the chances, the people, and what is noted.
+//! What other modules use of a simulation: time, random streams, observer, trace, event queue.
 
 use super::*;
 

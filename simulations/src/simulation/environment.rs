@@ -1,4 +1,4 @@
-//! The seams of the engine, as the simulation fills them: time, randomness, where the code tells how far it came.
+//! The engine's environment in a simulation: clock, entropy, and the probe of named points of the code.
 
 use super::*;
 

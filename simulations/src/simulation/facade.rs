@@ -1,4 +1,4 @@
-//! What the simulation knows of its clients' interface: which one is open, what excuses a refusal, who may send how much.
+//! The facade of the running process, and what excuses a 503 response.
 
 use engine::payment::Cancellation;
 

@@ -1,4 +1,4 @@
-//! What befalls a simulation: blocks, faults of ledger and disk, deaths.
+//! Blocks, and the faults that are drawn at each of them; the exit of the process.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The end of a simulation: faults are healed, the store is looked through, and what is left is judged.
+//! The end of a simulation: faults end, the store is compared with what was durable, the final state is checked.
 
 use std::collections::BTreeSet;
 use storage::{ReadError, prelude::*};

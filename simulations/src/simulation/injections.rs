@@ -1,4 +1,4 @@
-//! Injects faults.
+//! Injects faults into the process, the disk, nodes, the ledger, webhook receivers and the clock.
 
 use super::*;
 

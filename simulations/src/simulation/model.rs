@@ -1,4 +1,4 @@
-//! A model of what callers may expect: what lists must say, which payments nothing may refuse.
+//! A model of the expected responses: the content of lists, and the outcomes of payments that nothing may refuse.
 
 use std::collections::BTreeSet;
 

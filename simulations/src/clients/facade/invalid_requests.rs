@@ -1,4 +1,4 @@
-//! Clients who do what they may not: wrong orders, another's ids, forged forms, too many requests.
+//! Invalid requests to the facade: wrong orders, another merchant's ids, forged forms, too many requests.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Sessions opened and cancelled at the interface.
+//! Sessions created and cancelled through the facade.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What clients do at the interface beside opening and cancelling: they read sessions, lists, events and pages.
+//! Requests to the facade that read: sessions, lists, events and pages.
 
 use std::collections::BTreeSet;
 
