@@ -39,7 +39,7 @@ fn pages() -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
             let path = entry.path();
-            if path.is_dir() {
+            if path.is_dir() && !path.ends_with("node_modules") {
                 folders.push(path);
             } else if is_page(&path) {
                 pages.push(path);

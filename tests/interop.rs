@@ -66,7 +66,7 @@ pub(crate) fn prepare_clients() -> Option<String> {
 
 fn with_x402(test: impl FnOnce()) -> Result<Completion, Failed> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    with(MISSING.get_or_init(|| prepare(&folder().join("x402-hive"))), test)
+    with(MISSING.get_or_init(|| prepare(&scheme())), test)
 }
 
 fn with(missing: &Option<String>, test: impl FnOnce()) -> Result<Completion, Failed> {
@@ -81,6 +81,11 @@ fn with(missing: &Option<String>, test: impl FnOnce()) -> Result<Completion, Fai
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop"))
+}
+
+/// The package of the scheme for Hive.
+fn scheme() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/x402-hive"))
 }
 
 /// Makes a folder's clients ready; says what is missing.
@@ -221,7 +226,7 @@ fn run_x402_suite(settings: &[&str]) {
         .env("HIVETILL_ACCOUNT", "alice")
         .env("HIVETILL_KEY", dev.demo_account("alice").key)
         .env("HIVETILL_TO", "shop.demo")
-        .current_dir(folder().join("x402-hive"));
+        .current_dir(scheme());
     all_pass(node);
 }
 

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::Command, sync::OnceLock};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use super::{clients::run, folder, prepare, with};
+use super::{clients::run, folder, prepare, scheme, with};
 use crate::{
     documentation::blocks,
     harness::{Process, shared, until},
@@ -21,7 +21,28 @@ pub(super) fn tests() -> Vec<Trial> {
         let title = format!("the_seller_with_{framework}_serves_each_payment_once");
         Trial::ignorable_test(crate::title(module_path!(), &title), move || with(&missing(), || sell(framework)))
     });
-    each.into()
+    let agent = crate::title(module_path!(), "the_program_for_agents_pays_as_printed");
+    let agent = Trial::ignorable_test(agent, || with(&missing(), pay));
+    each.into_iter().chain([agent]).collect()
+}
+
+/// Runs the program of docs/how-to/pay-as-an-agent.md; the price is above the SDK's default limit of $1.
+fn pay() {
+    let (dev, work) = (shared(), crate::harness::folder("agent"));
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let programs = blocks("docs/how-to/pay-as-an-agent.md", "js");
+    assert_eq!(programs.len(), 1, "the page holds one program");
+    std::fs::write(work.join("pay.mjs"), &programs[0]).expect("the program is written");
+    std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
+    let said = run(Command::new("node")
+        .args(["pay.mjs", &format!("{}/for/{}", shop.api.base, payment.slug)])
+        .env("HIVETILL_ACCOUNT", &agent.name)
+        .env("HIVETILL_KEY", &agent.key)
+        .env("LEDGER", &dev.ledger.rpc.base)
+        .current_dir(&work));
+    assert!(said.contains("completed"), "{said}");
+    assert_eq!(shop.until_status(&payment.id, "completed")["amountPaid"], "1500");
 }
 
 fn sources() -> PathBuf {
@@ -31,7 +52,7 @@ fn sources() -> PathBuf {
 /// Makes the packages ready, of the sellers and of the scheme that they link to; says what is missing.
 fn missing() -> Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    MISSING.get_or_init(|| prepare(&folder().join("x402-hive")).or_else(|| prepare(&sources()))).clone()
+    MISSING.get_or_init(|| prepare(&scheme()).or_else(|| prepare(&sources()))).clone()
 }
 
 fn sell(framework: &str) {
