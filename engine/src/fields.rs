@@ -174,7 +174,8 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
         UrlRule::Redirect => (local, "must be an https URL (http only to localhost)"),
         UrlRule::Https => (false, "must be an https URL"),
         UrlRule::Contact => (local, "must be an https or mailto URL"),
-        UrlRule::Webhook { allow_insecure } => (allow_insecure, "must be an https URL"),
+        UrlRule::Webhook { allow_insecure: true } => (true, "must be an http or https URL"),
+        UrlRule::Webhook { allow_insecure: false } => (false, "must be an https URL"),
     };
     match url.scheme() {
         "https" => {}

@@ -320,7 +320,7 @@ fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]
 ANSWER=$(curl -s {api}/api/public/payments -H 'x-api-key: {api_key}' -H 'content-type: application/json' -d '{{\"amount\":\"1500\",\"currency\":\"HBD\",\"description\":\"A blue mug\"}}')
 ID=$(echo $ANSWER | grep -o 'pay_[0-9a-z]*' | head -1); echo $ID {api}/checkout/$ID
 
-  2. Pay it as alice (or open the checkout page in a browser)
+  2. Pay it as alice (or open {api}/dashboard in a browser, log in with the API key, and pay it there with play money; the checkout page takes real wallets only)
 
 {program} transfer --node {ledger} --from alice --to {account} --amount '1.500 HBD' --memo pos-$ID --key {payer_key}
 

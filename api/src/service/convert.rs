@@ -213,12 +213,17 @@ pub(super) const fn currency(currency: Currency) -> v1::Currency {
     }
 }
 
+/// Returns the refusal of a call that needs an API key and has none.
+pub(super) fn no_key() -> ApiError {
+    ApiError::with_message(Reason::InvalidApiKey, "the API key is missing: send it in `x-api-key`")
+}
+
 /// Reads a currency; an unset or unknown one is a wrong field.
 pub(super) fn read_currency(wire: i32) -> Result<Currency, ApiError> {
     match v1::Currency::try_from(wire) {
         Ok(v1::Currency::Hive) => Ok(Currency::Hive),
         Ok(v1::Currency::Hbd) => Ok(Currency::Hbd),
-        _ => Err(ApiError::field("currency", "must be HIVE or HBD")),
+        _ => Err(ApiError::field("currency", "must be CURRENCY_HIVE or CURRENCY_HBD (REST: HIVE or HBD)")),
     }
 }
 

@@ -29,6 +29,10 @@ const STATUS: &str = "grpc-status";
 /// Load balancers and orchestrators ask for health without a token.
 const OPEN: &str = "/grpc.health.v1.Health/";
 
+/// What a caller without a valid token reads.
+const ACCESS_DENIED: &str =
+    "`authorization` must be `Bearer <token of the gRPC port>`; the API key goes into `x-api-key`";
+
 /// What every call passes.
 #[derive(Clone)]
 pub(super) struct Edge<S> {
@@ -81,7 +85,11 @@ where
         let is_open = path.starts_with(OPEN);
         let request_id = request.headers().get(REQUEST_ID).filter(|id| is_request_id(id)).cloned();
         if !is_open && let Some(reason) = self.shared.refusal(path, request.headers()) {
-            return finished(ApiError::new(reason).into(), call, request_id);
+            let refused = match reason {
+                Reason::EngineAccessDenied => ApiError::with_message(reason, ACCESS_DENIED),
+                other => ApiError::new(other),
+            };
+            return finished(refused.into(), call, request_id);
         }
         let refused = if is_open { None } else { ambiguous(request.headers()) };
         if let Some(status) = refused.or_else(|| refused_key(path, request.headers())) {

@@ -35,7 +35,10 @@ fn place(text: &str) -> Result<After, ApiError> {
 }
 
 fn no_place() -> ApiError {
-    ApiError::field("after", "must be the nextCursor of an answer, or the id of an event that is still kept")
+    ApiError::field(
+        "after",
+        "must be the nextCursor (gRPC: next_page_token) of a response, or the id of an event that is still kept",
+    )
 }
 
 /// Says which field is wrong where an event is not known.
@@ -80,7 +83,7 @@ impl EventService for Service {
 
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
+        let key = proto::caller::api_key(&request).ok_or_else(convert::no_key)?.to_owned();
         let after = request.get_ref().page_token.as_deref().map(place).transpose()?;
         let watch = self.engine.webhooks.watch_events(merchant.id, after).await.map_err(misplaced)?;
         let epoch = watch.position().epoch;

@@ -127,7 +127,7 @@ impl Service {
         request: &Request<T>,
         needed: Option<Scope>,
     ) -> Result<(Arc<Merchant>, ApiKey), ApiError> {
-        let text = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
+        let text = proto::caller::api_key(request).ok_or_else(convert::no_key)?;
         let (merchant, key) = self.engine.merchants.authenticate_key(text).await.map_err(convert::error)?;
         if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
             let message = format!("this API key lacks the scope {}", needed.as_str());

@@ -21,7 +21,7 @@ pub(super) const METHODS: [(&str, &str, &str); 21] = [
     (
         "control.advance_time",
         "seconds, blocks (1)",
-        "Moves the chain's clock ahead of the wall clock for good, and makes blocks at the new time.",
+        "Moves the chain's clock ahead of the wall clock for good, and makes blocks at the new time. A transfer that is in no block yet expires if the clock passes its expiration, 60 seconds after `control.transfer` signed it: make a block first.",
     ),
     ("control.auto_produce", "on, intervalMs?", "Makes blocks by themselves, or only by `control.produce`."),
     (
