@@ -21,6 +21,8 @@ crate::tests!(
     attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment,
     a_payment_that_hangs_is_handed_in_again_with_the_same_bytes,
     a_payment_that_expires_unseen_is_known_to_be_unpaid,
+    a_payment_that_was_refused_is_submitted_again_without_a_new_signature,
+    with_json_nothing_is_printed_beside_it,
     every_word_and_every_exit_code_stands_in_the_page_for_agents,
     attack_35_the_page_says_that_a_receipt_proves_nothing,
 );
@@ -249,6 +251,46 @@ fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
         Some(shop.payment(&payment.id)).filter(|record| record["status"] == "failed" || record["status"] == "pending")
     });
     assert_eq!(record["amountPaid"], "0", "{record}");
+}
+
+fn a_payment_that_was_refused_is_submitted_again_without_a_new_signature() {
+    let dev = Dev::start();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let url = address(&shop, &payment.slug);
+    dev.ledger.order("set_rc", &json!({ "name": agent.name, "hasRc": false }));
+    let mut first = command(&dev, &url, &agent, "1.500 HBD", &["--expires-in", "600"]);
+    first.env("HIVETILL_KEY", &agent.key);
+    let refused = run(first);
+    assert_eq!((refused.code, &refused.json["status"]), (11, &json!("unpaid")), "{}", refused.json);
+    let header = refused.json["payment"].as_str().expect("the signed payment").to_owned();
+    dev.ledger.order("set_rc", &json!({ "name": agent.name, "hasRc": true }));
+    let again = |payer: &Payer, max: &str| {
+        let mut again = command(&dev, &url, payer, max, &["--payment", &header]);
+        again.env_remove("HIVETILL_KEY");
+        run(again)
+    };
+    assert_eq!(again(&agent, "1.499 HBD").json["reason"], "above_maximum");
+    assert_eq!(again(&agent, "9.000 HIVE").json["reason"], "other_currency");
+    let other = again(&shop.account, "1.500 HBD");
+    assert_eq!((other.code, &other.json["reason"]), (2, &json!("bad_payment")), "{}", other.json);
+    for _ in 0..2 {
+        let paid = again(&agent, "1.500 HBD");
+        assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
+        assert_eq!((&paid.json["txId"], &paid.json["payment"]), (&refused.json["txId"], &Value::Null));
+    }
+    paid_once(&shop, &payment.id);
+}
+
+fn with_json_nothing_is_printed_beside_it() {
+    let dev = shared();
+    let shop = dev.shop();
+    let agent = dev.ledger.account("agent");
+    let url = address(&shop, &shop.open_payment().slug);
+    for (max, code) in [("0.001 HBD", 10), ("1.500 HBD", 0)] {
+        let paid = run(command(dev, &url, &agent, max, &["--json"]));
+        assert_eq!((paid.code, paid.said.as_str()), (code, ""), "{}", paid.json);
+    }
 }
 
 fn page_named(name: &str) -> String {

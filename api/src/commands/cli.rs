@@ -68,8 +68,11 @@ pub fn main() -> ExitCode {
     if matches!(cli.command, Command::Simulate(_)) {
         simulate::keep_memory();
     }
+    let is_silent = matches!(&cli.command, Command::Pay(args) if args.is_silent());
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
+        // Its line of JSON on standard output has the message.
+        Err(failure) if is_silent => ExitCode::from(failure.exit_code()),
         Err(failure) => {
             // A closed standard error does not change the exit code.
             let _ = writeln!(std::io::stderr(), "hivetill: {failure}");

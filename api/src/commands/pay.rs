@@ -9,9 +9,10 @@ use actors::{
 };
 use engine::{
     account::AccountName,
-    hive::{Authority, ChainId, KeyError, Pack, PrivateKey, PublicKey, Role, Transaction, check},
+    hive::{Authority, ChainId, KeyError, Operation, Pack, PrivateKey, PublicKey, Role, Transaction, check},
     ledger::TxId,
     money::{Currency, Money},
+    x402::{PaymentPayload, Version},
 };
 use reqwest::{Client, Url, header::ACCEPT, redirect::Policy};
 use serde_json::{Value, json};
@@ -69,12 +70,23 @@ pub(super) struct Args {
     /// Show what would be paid, without signing; needs no key
     #[arg(long)]
     dry_run: bool,
+    /// Submit this signed payment again and sign nothing: `payment` of an earlier run's JSON, or `-` for standard input.
+    /// Give the same URL, --account and --max as before
+    #[arg(long, value_name = "HEADER", conflicts_with = "dry_run")]
+    payment: Option<String>,
     /// Allow payments over plain http to another host, where others on the network can read them
     #[arg(long)]
     allow_http: bool,
 }
 
-/// Hides the key.
+impl Args {
+    /// Says whether nothing may be printed to standard error.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.json
+    }
+}
+
+/// Hides the key and the payment.
 impl std::fmt::Debug for Args {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Args").field("account", &self.account).field("max", &self.max).finish_non_exhaustive()
@@ -90,6 +102,9 @@ pub enum Failure {
     /// The key is none.
     #[error("--key {0}")]
     Key(#[from] KeyError),
+    /// `--payment` is none of this account.
+    #[error("--payment {0}")]
+    Payment(String),
     /// The header is a bearer token: whoever reads it can submit it first.
     #[error("{0} uses plain http to another host; add --allow-http to pay there nevertheless")]
     PlainHttp(Url),
@@ -193,7 +208,7 @@ impl Failure {
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Self::Output(_) | Self::Setup(_) => 1,
-            Self::NoKey | Self::Key(_) | Self::PlainHttp(_) | Self::Config(_) => 2,
+            Self::NoKey | Self::Key(_) | Self::Payment(_) | Self::PlainHttp(_) | Self::Config(_) => 2,
             Self::Unacceptable(_) | Self::Unsignable(_) | Self::Account(_) => 10,
             Self::NotOffered { .. } | Self::Unpaid { .. } => 11,
             Self::Unknown { .. } | Self::Busy { .. } => 12,
@@ -215,6 +230,7 @@ impl Failure {
         match self {
             Self::NoKey => "no_key".into(),
             Self::Key(_) => "bad_key".into(),
+            Self::Payment(_) => "bad_payment".into(),
             Self::PlainHttp(_) => "plain_http".into(),
             Self::Config(_) => "bad_settings".into(),
             Self::Setup(_) | Self::Output(_) => "failed".into(),
@@ -257,13 +273,15 @@ async fn pay(args: &Args, told: &mut Value) -> Result<(), Failure> {
     if args.url.scheme() == "http" && !is_here(&args.url) && !args.allow_http {
         return Err(Failure::PlainHttp(args.url.clone()));
     }
+    if let Some(payment) = &args.payment {
+        return repeat(args, payment, told).await;
+    }
     let key = match &args.key {
         Some(wif) => Some(PrivateKey::from_wif(wif)?),
         None if args.dry_run => None,
         None => return Err(Failure::NoKey),
     };
-    // A redirect could hand the payment to somebody else.
-    let client = Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?;
+    let client = client()?;
     let asked = match ask(&client, &args.url, args.max.currency).await? {
         Offer::Asked(asked) => asked,
         Offer::Free(response) => {
@@ -286,10 +304,62 @@ async fn pay(args: &Args, told: &mut Value) -> Result<(), Failure> {
     told["expiresAt"] = transaction.expiration.to_string().into();
     say(args, &format!("signed {tx_id}; submitting it"));
     let (header, value) = asked.header(&transaction, &nonce)?;
+    told["payment"] = value.as_str().into();
     let hands = Hands { client: &client, url: &args.url, header, value, tx_id };
     let patience = Duration::from_secs(args.expires_in.into());
     let handed = hands.hand_in(&node, transaction.expiration, patience, |word| say(args, word)).await;
     report(handed, tx_id, args.url.clone(), told)
+}
+
+/// A client that follows no redirect: it could hand the payment to somebody else.
+fn client() -> Result<Client, Failure> {
+    Ok(Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?)
+}
+
+/// Submits a payment that an earlier run signed.
+async fn repeat(args: &Args, payment: &str, told: &mut Value) -> Result<(), Failure> {
+    let value = if payment == "-" { std::io::read_to_string(std::io::stdin())? } else { payment.to_owned() };
+    let value = value.trim().to_owned();
+    let payload = match PaymentPayload::decode_header(&value) {
+        Ok(Ok(payload)) => payload,
+        Ok(Err(refused)) => return Err(Failure::Payment(refused.to_string())),
+        Err(error) => return Err(Failure::Payment(error.to_string())),
+    };
+    let transaction = payload.transaction;
+    check_again(&transaction, args)?;
+    let tx_id = transaction.id(Pack::Legacy);
+    told["txId"] = tx_id.to_string().into();
+    told["expiresAt"] = transaction.expiration.to_string().into();
+    told["payment"] = value.as_str().into();
+    let (nodes, wanted) = ledger(args)?;
+    let (node, ..) = reach(&nodes, wanted, args.account).await?;
+    let header = if payload.version == Version::V1 { "x-payment" } else { "payment-signature" };
+    say(args, &format!("submitting {tx_id} again"));
+    let client = client()?;
+    let hands = Hands { client: &client, url: &args.url, header, value, tx_id };
+    let patience = transaction.expiration.since(SystemClock.now());
+    let handed = hands.hand_in(&node, transaction.expiration, patience, |word| say(args, word)).await;
+    report(handed, tx_id, args.url.clone(), told)
+}
+
+/// Checks that a signed payment takes at most `--max` from `--account`, and nothing else.
+fn check_again(transaction: &Transaction, args: &Args) -> Result<(), Failure> {
+    let mut units = 0_u64;
+    for operation in &transaction.operations {
+        let Operation::Transfer(transfer) = operation else {
+            return Err(Failure::Payment("contains more than transfers".to_owned()));
+        };
+        if transfer.from != args.account.as_str() {
+            return Err(Failure::Payment(format!("is from {}, not from {}", transfer.from, args.account)));
+        }
+        let money = transfer.amount.money().ok_or_else(|| Failure::Payment("is in neither HIVE nor HBD".to_owned()))?;
+        if money.currency != args.max.currency {
+            return Err(Unacceptable::OtherCurrency { asked: money, max: args.max }.into());
+        }
+        units = units.saturating_add(money.units);
+    }
+    let asked = Money::new(units, args.max.currency);
+    if units > args.max.units { Err(Unacceptable::AboveMaximum { asked, max: args.max }.into()) } else { Ok(()) }
 }
 
 fn report(handed: Handed, tx_id: TxId, url: Url, told: &mut Value) -> Result<(), Failure> {
@@ -302,6 +372,9 @@ fn report(handed: Handed, tx_id: TxId, url: Url, told: &mut Value) -> Result<(),
     }
     match handed.fate {
         handing::Fate::Paid { response } => {
+            if let Some(told) = told.as_object_mut() {
+                told.remove("payment");
+            }
             told["status"] = "paid".into();
             told["response"] = response;
             Ok(())
@@ -338,15 +411,30 @@ async fn ask(client: &Client, url: &Url, currency: Currency) -> Result<Offer, Fa
 
 /// Checks that the account can pay, and signs. Nothing after this signs again.
 async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Result<(HiveRpc, Transaction), Failure> {
+    let (nodes, wanted) = ledger(args)?;
+    let (node, anchor, account) = reach(&nodes, wanted, args.account).await?;
+    check_account(&account, key, asked.total)?;
+    asked.check_time(anchor.head_time)?;
+    let expires_in = Duration::from_secs(args.expires_in.into());
+    let transaction = anchor.sign(asked.transfers(&args.account, nonce), expires_in, Pack::Legacy, key)?;
+    Ok((node, transaction))
+}
+
+/// Returns the nodes to ask, and the chain that they must serve.
+fn ledger(args: &Args) -> Result<(Vec<String>, ChainId), Failure> {
     let own = if is_here(&args.url) { vec![("ledger.nodes", DEV_NODE.to_owned())] } else { Vec::new() };
     let variables = process_variables();
     let config = Config::load(Layers { command: own, command_name: "pay", variables, ..Layers::default() })?;
     let nodes = if args.nodes.is_empty() { config.list("ledger.nodes") } else { args.nodes.clone() };
-    let wanted = config.engine().chain_id;
+    Ok((nodes, config.engine().chain_id))
+}
+
+/// Returns the first node that responds, its head, and the payer's account.
+async fn reach(nodes: &[String], wanted: ChainId, payer: AccountName) -> Result<(HiveRpc, Anchor, Account), Failure> {
     let mut last = NodeError::Unreachable("no node is set".to_owned());
-    for url in &nodes {
+    for url in nodes {
         let node = HiveRpc::new(url, NODE_TIMEOUT)?;
-        let found = async { Ok((Anchor::of(&node).await?, node.accounts(vec![args.account]).await?)) };
+        let found = async { Ok((Anchor::of(&node).await?, node.accounts(vec![payer]).await?)) };
         let (anchor, accounts) = match found.await {
             Ok(found) => found,
             Err(error) => {
@@ -357,13 +445,8 @@ async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Resu
         if anchor.chain != wanted {
             return Err(NotOurs::Chain { found: anchor.chain, wanted }.into());
         }
-        let account = accounts.into_iter().find(|account| account.name == args.account);
-        let account = account.ok_or(NotOurs::NoAccount(args.account))?;
-        check_account(&account, key, asked.total)?;
-        asked.check_time(anchor.head_time)?;
-        let expires_in = Duration::from_secs(args.expires_in.into());
-        let transaction = anchor.sign(asked.transfers(&args.account, nonce), expires_in, Pack::Legacy, key)?;
-        return Ok((node, transaction));
+        let account = accounts.into_iter().find(|account| account.name == payer);
+        return Ok((node, anchor, account.ok_or(NotOurs::NoAccount(payer))?));
     }
     Err(last.into())
 }
