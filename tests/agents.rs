@@ -5,10 +5,14 @@ use std::{
     process::{Command, Stdio},
 };
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use engine::x402::Reason;
 use serde_json::{Value, json};
 
-use crate::harness::{Dev, Payer, Shop, background, shared, until};
+use crate::{
+    harness::{Dev, Payer, Shop, background, shared, until},
+    x402::{encode, json_of, nonce, v1},
+};
 
 crate::tests!(
     one_command_pays_a_session,
@@ -21,7 +25,7 @@ crate::tests!(
     attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment,
     a_payment_that_hangs_is_handed_in_again_with_the_same_bytes,
     a_payment_that_expires_unseen_is_known_to_be_unpaid,
-    a_payment_that_was_refused_is_submitted_again_without_a_new_signature,
+    a_signed_payment_is_submitted_again_without_a_new_signature,
     with_json_nothing_is_printed_beside_it,
     every_word_and_every_exit_code_stands_in_the_page_for_agents,
     attack_35_the_page_says_that_a_receipt_proves_nothing,
@@ -253,19 +257,26 @@ fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
     assert_eq!(record["amountPaid"], "0", "{record}");
 }
 
-fn a_payment_that_was_refused_is_submitted_again_without_a_new_signature() {
+fn a_signed_payment_is_submitted_again_without_a_new_signature() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let refused_of = |agent: &Payer| {
+        dev.ledger.order("set_rc", &json!({ "name": agent.name, "hasRc": false }));
+        let refused = pay(&dev, &address(&shop, &shop.open_payment().slug), agent, "1.500 HBD");
+        dev.ledger.order("set_rc", &json!({ "name": agent.name, "hasRc": true }));
+        refused.json
+    };
+    let refused = refused_of(&agent);
+    assert_eq!(refused["status"], "unpaid", "{refused}");
+    let kept = BASE64_STANDARD.decode(refused["payment"].as_str().expect("the signed payment")).expect("base64");
+    let kept: Value = serde_json::from_slice(&kept).expect("JSON");
+    assert_eq!(kept["payload"]["signedTransaction"]["operations"][0][1]["from"], agent.name);
+
     let payment = shop.open_payment();
-    let url = address(&shop, &payment.slug);
-    dev.ledger.order("set_rc", &json!({ "name": agent.name, "hasRc": false }));
-    let mut first = command(&dev, &url, &agent, "1.500 HBD", &["--expires-in", "600"]);
-    first.env("HIVETILL_KEY", &agent.key);
-    let refused = run(first);
-    assert_eq!((refused.code, &refused.json["status"]), (11, &json!("unpaid")), "{}", refused.json);
-    let header = refused.json["payment"].as_str().expect("the signed payment").to_owned();
-    dev.ledger.order("set_rc", &json!({ "name": agent.name, "hasRc": true }));
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, "1.500 HBD", &payment.memo)]);
+    let header = encode(&v1(&json_of(&signed), &nonce()));
     let again = |payer: &Payer, max: &str| {
+        let url = address(&shop, &payment.slug);
         let mut again = command(&dev, &url, payer, max, &["--payment", &header]);
         again.env_remove("HIVETILL_KEY");
         run(again)
@@ -274,12 +285,14 @@ fn a_payment_that_was_refused_is_submitted_again_without_a_new_signature() {
     assert_eq!(again(&agent, "9.000 HIVE").json["reason"], "other_currency");
     let other = again(&shop.account, "1.500 HBD");
     assert_eq!((other.code, &other.json["reason"]), (2, &json!("bad_payment")), "{}", other.json);
-    for _ in 0..2 {
+    let [first, second] = [0, 1].map(|_| {
         let paid = again(&agent, "1.500 HBD");
         assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
-        assert_eq!((&paid.json["txId"], &paid.json["payment"]), (&refused.json["txId"], &Value::Null));
-    }
-    paid_once(&shop, &payment.id);
+        assert!(paid.json.get("payment").is_none(), "it is spent: {}", paid.json);
+        paid.json["txId"].clone()
+    });
+    assert_eq!(first, second);
+    assert_eq!(paid_once(&shop, &payment.id)["internalId"], first);
 }
 
 fn with_json_nothing_is_printed_beside_it() {
