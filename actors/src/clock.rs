@@ -33,7 +33,7 @@ impl EngineClock {
     }
 
     /// Records the time of a head block. The engine's time never falls behind it.
-    pub(crate) fn saw_head(&self, time: Timestamp) {
+    pub(crate) fn record_head(&self, time: Timestamp) {
         self.head_time_ms.fetch_max(time.millis(), Ordering::Relaxed);
     }
 

@@ -227,7 +227,7 @@ impl NodeMetrics {
     }
 
     /// Notes an answer that a majority contradicts.
-    pub(crate) fn contradicted(&self) {
+    pub(crate) fn record_contradiction(&self) {
         self.contradictions.inc();
     }
 
@@ -238,7 +238,7 @@ impl NodeMetrics {
         }
     }
 
-    pub(crate) fn told_head(&self, num: u32) {
+    pub(crate) fn set_head(&self, num: u32) {
         self.head.set(num.into());
     }
 }

@@ -73,9 +73,9 @@ pub struct Settings {
 }
 
 /// Polls of the nodes after which those look who follow the ledger and whom nobody waits for.
-const POLLS_TO_A_LOOK: u32 = 10;
+const POLLS_PER_BACKGROUND_CHECK: u32 = 10;
 /// How long they wait at most.
-const MAX_UNHURRIED: Duration = Duration::from_secs(30);
+const MAX_BACKGROUND_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Settings {
     /// Returns the network it serves.
@@ -86,8 +86,8 @@ impl Settings {
 
     /// Returns how often those look who follow the ledger and whom nobody waits for. All of them wait alike, so that an
     /// idle engine wakes seldom.
-    pub(crate) fn unhurried(&self) -> Duration {
-        (self.poll_interval * POLLS_TO_A_LOOK).min(MAX_UNHURRIED)
+    pub(crate) fn background_interval(&self) -> Duration {
+        (self.poll_interval * POLLS_PER_BACKGROUND_CHECK).min(MAX_BACKGROUND_INTERVAL)
     }
 
     /// Returns the settings of a chain, everything else as documented.

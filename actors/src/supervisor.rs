@@ -16,7 +16,7 @@ use crate::{
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},
     operations::{handle::Operations, housekeeping::Housekeeper, reconciliation::Reconciler},
-    payments::{handle::Payments, messages::RegistryMsg, registry::Registry, transfer_log::Elsewhere},
+    payments::{handle::Payments, messages::RegistryMsg, registry::Registry, transfer_log::OtherAccountLog},
     scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
@@ -74,7 +74,8 @@ impl Tree {
         let ledger = Ledger::new(Arc::clone(&context));
         ledger.nodes.check_chain().await.map_err(StartError::WrongNode)?;
         let (started, engine) = oneshot::channel();
-        let root = Root { context: Arc::clone(&context), ledger, notifier: Arc::default(), elsewhere: Arc::default() };
+        let root =
+            Root { context: Arc::clone(&context), ledger, notifier: Arc::default(), other_accounts: Arc::default() };
         let (root, _) = Actor::spawn(None, root, started).await.map_err(|e| StartError::Actor(e.to_string()))?;
         let engine = engine.await.map_err(|_| StartError::Actor("the root died".to_owned()))?;
         Ok(Self { root, context, engine })
@@ -133,7 +134,7 @@ struct Root {
     context: Arc<Context>,
     ledger: Arc<Ledger>,
     notifier: Arc<Notifier>,
-    elsewhere: Arc<Elsewhere>,
+    other_accounts: Arc<OtherAccountLog>,
 }
 
 #[derive(Debug)]
@@ -281,8 +282,8 @@ impl Root {
         let (payments, merchants) = (children.payments.clone(), children.merchants.clone());
         let cell = match child {
             Child::Scanner => {
-                let elsewhere = Arc::clone(&self.elsewhere);
-                let scanner = Scanner { context, ledger, payments, merchants, elsewhere };
+                let other_accounts = Arc::clone(&self.other_accounts);
+                let scanner = Scanner { context, ledger, payments, merchants, other_accounts };
                 Actor::spawn_linked(None, scanner, (), me).await?.0.get_cell()
             }
             Child::Webhooks => {

@@ -41,9 +41,9 @@ impl Ledger {
     }
 
     /// Records the newest head block.
-    pub(crate) fn saw_head(&self, head: Head) {
-        self.view.saw_head(head);
-        self.context.clock.saw_head(head.time);
+    pub(crate) fn record_head(&self, head: Head) {
+        self.view.record_head(head);
+        self.context.clock.record_head(head.time);
     }
 
     /// Returns the last prices that were read.

@@ -17,14 +17,14 @@ pub(crate) struct LedgerView {
 }
 
 impl LedgerView {
-    pub(crate) fn saw_head(&self, head: Head) {
+    pub(crate) fn record_head(&self, head: Head) {
         self.head_time_ms.fetch_max(head.time.millis(), Ordering::Relaxed);
         self.head_num.store(head.block_id.number(), Ordering::Relaxed);
         self.chain_irreversible_num.fetch_max(head.irreversible_num, Ordering::Relaxed);
         self.is_reachable.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn lost_contact(&self) {
+    pub(crate) fn record_unreachable(&self) {
         self.is_reachable.store(false, Ordering::Relaxed);
     }
 

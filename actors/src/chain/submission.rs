@@ -10,17 +10,17 @@ use engine::{
 };
 
 use crate::{
-    chain::{ledger::Ledger, nodes::majority::Broadcast},
+    chain::{ledger::Ledger, nodes::majority::BroadcastOutcome},
     context::Context,
     environment::{NodeError, TxStatus},
 };
 
 /// How long a payer waits for an outcome; longer is `settlement_pending`.
-pub(crate) const HOLD: Duration = Duration::from_secs(20);
+pub(crate) const MAX_WAIT_FOR_OUTCOME: Duration = Duration::from_secs(20);
 
 /// The outcome of submitting a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Submitted {
+pub(crate) enum SubmitOutcome {
     /// A majority of the nodes took it, or has had it for some time.
     Accepted,
     /// A majority of the nodes refuses it, and none has it.
@@ -29,7 +29,7 @@ pub(crate) enum Submitted {
     Unknown,
 }
 
-/// Submits a transaction to every node. `may_be_out` says whether somebody may have it already; it becomes true when a
+/// Submits a transaction to every node. `possibly_sent` says whether somebody may have it already; it becomes true when a
 /// node takes it, or an answer is lost, without a majority that decides.
 pub(crate) async fn submit(
     context: &Context,
@@ -37,33 +37,33 @@ pub(crate) async fn submit(
     tx_id: TxId,
     signed_json: &str,
     expiration: Timestamp,
-    may_be_out: &mut bool,
-) -> Submitted {
+    possibly_sent: &mut bool,
+) -> SubmitOutcome {
     context.env.probe.reach("settlement: claimed, not broadcast");
     let outcome = ledger.nodes.broadcast(signed_json).await;
     context.env.probe.reach("settlement: broadcast, not recorded");
     let refusal = match outcome {
-        Broadcast::Accepted => return Submitted::Accepted,
-        Broadcast::Refused(error) => refused(&error, tx_id),
-        Broadcast::MayBeOut => {
-            *may_be_out = true;
-            return Submitted::Unknown;
+        BroadcastOutcome::Accepted => return SubmitOutcome::Accepted,
+        BroadcastOutcome::Refused(error) => refused(&error, tx_id),
+        BroadcastOutcome::PossiblySent => {
+            *possibly_sent = true;
+            return SubmitOutcome::Unknown;
         }
-        Broadcast::NotSent => return Submitted::Unknown,
+        BroadcastOutcome::NotSent => return SubmitOutcome::Unknown,
     };
     if mutant!("lost-answer-is-refusal") || mutant!("one-refusal-is-enough") {
-        return Submitted::Refused(refusal);
+        return SubmitOutcome::Refused(refusal);
     }
-    if *may_be_out {
-        return Submitted::Unknown;
+    if *possibly_sent {
+        return SubmitOutcome::Unknown;
     }
     // Somebody else may have broadcast it: the payer, or another facilitator.
     match ledger.nodes.find_transaction(tx_id, expiration).await {
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
-            Submitted::Refused(refusal)
+            SubmitOutcome::Refused(refusal)
         }
-        Ok(_) => Submitted::Accepted,
-        Err(_) => Submitted::Unknown,
+        Ok(_) => SubmitOutcome::Accepted,
+        Err(_) => SubmitOutcome::Unknown,
     }
 }
 

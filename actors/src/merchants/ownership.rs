@@ -191,7 +191,7 @@ impl Merchants {
 ///
 /// # Errors
 /// [`MerchantError`] where the answer could not be stored; the transfer must be read again.
-pub(crate) async fn take_transfer(merchants: &Merchants, transfer: &Transfer) -> Result<bool, MerchantError> {
+pub(crate) async fn record_proof_transfer(merchants: &Merchants, transfer: &Transfer) -> Result<bool, MerchantError> {
     let Some(id) = merchant_in_proof_memo(transfer) else { return Ok(false) };
     let (account, context) = (transfer.from, &merchants.access.context);
     let server = &context.settings.server;

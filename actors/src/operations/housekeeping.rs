@@ -235,7 +235,7 @@ impl Actor for Housekeeper {
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Round, ActorProcessingErr> {
         let now = self.context.now();
-        let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
+        let next = Some(Timer::send(&myself, self.context.settings.background_interval(), Msg::Look));
         Ok(Round {
             opened_before: 0,
             waited: Duration::ZERO,
@@ -262,7 +262,7 @@ impl Actor for Housekeeper {
 impl Housekeeper {
     async fn look(&self, myself: &ActorRef<Msg>, round: &mut Round) -> Result<(), ActorProcessingErr> {
         let opened = self.payments.opened();
-        let interval = self.context.settings.unhurried();
+        let interval = self.context.settings.background_interval();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
         if is_busy && round.waited < MAX_PATIENCE {
@@ -293,7 +293,7 @@ impl Housekeeper {
             myself.cast(Msg::Attach)?;
             None
         } else {
-            Some(Timer::send(myself, self.context.settings.unhurried(), Msg::Look))
+            Some(Timer::send(myself, self.context.settings.background_interval(), Msg::Look))
         };
         Ok(())
     }

@@ -98,7 +98,7 @@ impl Actor for Reconciler {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<State, ActorProcessingErr> {
-        let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
+        let next = Some(Timer::send(&myself, self.context.settings.background_interval(), Msg::Look));
         let not_before = Timestamp::EPOCH;
         Ok(State { from: None, check: None, tries: 0, not_before, again: None, next })
     }
@@ -117,7 +117,7 @@ impl Actor for Reconciler {
             state.next = None;
             myself.cast(Msg::Look)?;
         } else {
-            state.next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
+            state.next = Some(Timer::send(&myself, self.context.settings.background_interval(), Msg::Look));
         }
         Ok(())
     }

@@ -317,7 +317,7 @@ impl PaymentActor {
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
-                    transfer_log::moved(&payment);
+                    transfer_log::state_changed(&payment);
                     self.notifier.announced(payment.merchant);
                 }
                 Effect::Broadcast(tx_id) => {
@@ -332,15 +332,15 @@ impl PaymentActor {
         self.tell(&payment);
     }
 
-    fn settlement(&self, payment: &Payment, may_be_out: bool) -> Option<Task> {
+    fn settlement(&self, payment: &Payment, possibly_sent: bool) -> Option<Task> {
         let claim = payment.claim.clone()?;
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
         let (registry, id) = (self.registry.clone(), payment.id);
         Some(Task::persistent(move |begun| {
             // A crash may have come after the broadcast.
-            let may_be_out = may_be_out || begun > 0;
+            let possibly_sent = possibly_sent || begun > 0;
             let (context, ledger) = (Arc::clone(&context), Arc::clone(&ledger));
-            settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), may_be_out)
+            settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), possibly_sent)
         }))
     }
 

@@ -17,7 +17,7 @@ use ractor::ActorRef;
 use crate::{
     chain::{
         ledger::Ledger,
-        submission::{HOLD, Submitted, submit},
+        submission::{MAX_WAIT_FOR_OUTCOME, SubmitOutcome, submit},
     },
     context::Context,
     payments::messages::{Order, RegistryMsg},
@@ -38,7 +38,7 @@ pub(crate) async fn settle(
     registry: ActorRef<RegistryMsg>,
     id: PaymentId,
     claim: Arc<Claim>,
-    mut may_be_out: bool,
+    mut possibly_sent: bool,
 ) {
     let tx_id = claim.tx_id;
     // The answer comes back as a change of the session, which may end this task.
@@ -59,31 +59,31 @@ pub(crate) async fn settle(
             order(Command::Refuse { tx_id, reason, message });
             next_try = context.now() + RETRY;
         } else if context.now() >= next_try && context.now() < claim.expiration {
-            match submit(&context, &ledger, tx_id, &claim.signed_json, claim.expiration, &mut may_be_out).await {
-                Submitted::Accepted => {
+            match submit(&context, &ledger, tx_id, &claim.signed_json, claim.expiration, &mut possibly_sent).await {
+                SubmitOutcome::Accepted => {
                     if !is_out && claim.finality == ClaimFinality::Accepted {
                         order(Command::Settle { tx_id, evidence: ClaimFinality::Accepted, block: None });
                     }
                     is_out = true;
-                    may_be_out = true;
+                    possibly_sent = true;
                 }
-                Submitted::Refused(refused) => {
+                SubmitOutcome::Refused(refused) => {
                     let Refused { reason, message, .. } = refused.clone();
                     order(Command::Refuse { tx_id, reason, message });
                     refusal = Some(refused).filter(|_| !is_lost && !mutant!("hands-in-what-is-refused"));
                 }
-                Submitted::Unknown => {}
+                SubmitOutcome::Unknown => {}
             }
             next_try = context.now() + if is_out { REPEAT } else { RETRY };
         }
-        if !is_lost && context.now() >= claim.claimed_at + HOLD {
+        if !is_lost && context.now() >= claim.claimed_at + MAX_WAIT_FOR_OUTCOME {
             is_lost = true;
             order(Command::MarkUnknown { tx_id });
         }
         // Only what has expired can be buried: until then the ledger's time says nothing.
         let now = context.now();
         let next = if now < claim.expiration { next_try.min(claim.expiration) } else { now + STEP };
-        let next = if is_lost { next } else { next.min(claim.claimed_at + HOLD) };
+        let next = if is_lost { next } else { next.min(claim.claimed_at + MAX_WAIT_FOR_OUTCOME) };
         tokio::time::sleep(next.since(now).max(LEAST_STEP)).await;
     }
 }

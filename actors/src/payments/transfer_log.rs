@@ -45,7 +45,7 @@ pub(crate) fn sale(transfer: &Transfer) {
     uncredited(transfer, "x402", "sale by x402");
 }
 
-/// Lines about transfers between accounts that are nobody's here, in [`WINDOW`] blocks and of one reason. Such a
+/// LineCounter about transfers between accounts that are nobody's here, in [`WINDOW`] blocks and of one reason. Such a
 /// transfer costs its sender nothing.
 const MAX_LINES: u32 = 100;
 /// An hour of blocks.
@@ -53,12 +53,12 @@ const WINDOW: u32 = 1_200;
 
 /// Logs transfers that name a session, and went to an account that is nobody's here; so many an hour.
 #[derive(Debug, Default)]
-pub(crate) struct Elsewhere {
-    to_known_sessions: Lines,
-    to_unknown_sessions: Lines,
+pub(crate) struct OtherAccountLog {
+    to_known_sessions: LineCounter,
+    to_unknown_sessions: LineCounter,
 }
 
-impl Elsewhere {
+impl OtherAccountLog {
     /// Logs a transfer, while there are lines left for its reason.
     pub(crate) fn log(&self, transfer: &Transfer, reason: UnmatchedReason) {
         let lines = match reason {
@@ -78,9 +78,9 @@ impl Elsewhere {
 
 /// The window of blocks, and how many lines it has.
 #[derive(Debug, Default)]
-struct Lines(Mutex<(u32, u32)>);
+struct LineCounter(Mutex<(u32, u32)>);
 
-impl Lines {
+impl LineCounter {
     /// Returns how many lines the window of a block had before this one.
     fn take(&self, block_num: u32) -> u32 {
         let window = block_num / WINDOW;
@@ -96,7 +96,7 @@ impl Lines {
 
 fn uncredited(transfer: &Transfer, reason: &str, what: &str) {
     tracing::info!(
-        payment.id = named(transfer),
+        payment.id = memo_payment(transfer),
         account = %transfer.to,
         tx_id = %transfer.tx_id,
         block_num = transfer.position.block_num,
@@ -111,7 +111,7 @@ fn uncredited(transfer: &Transfer, reason: &str, what: &str) {
 }
 
 /// Returns the payment that the memo names, or nothing.
-fn named(transfer: &Transfer) -> String {
+fn memo_payment(transfer: &Transfer) -> String {
     match match_memo(&transfer.memo) {
         MemoMatch::Exact(id) | MemoMatch::Normalized(id) => id.to_string(),
         MemoMatch::None | MemoMatch::Ambiguous | MemoMatch::Encrypted => String::new(),
@@ -119,7 +119,7 @@ fn named(transfer: &Transfer) -> String {
 }
 
 /// Logs the new state of a payment, with what decided it.
-pub(crate) fn moved(payment: &Payment) {
+pub(crate) fn state_changed(payment: &Payment) {
     let tx_id = payment.paid_by.map(|tx_id| tx_id.to_string()).unwrap_or_default();
     tracing::info!(
         payment.id = %payment.id,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_window_of_blocks_has_so_many_lines_and_the_next_begins_anew() {
-        let lines = Lines::default();
+        let lines = LineCounter::default();
         let taken: Vec<u32> = (0..MAX_LINES + 2).map(|n| lines.take(WINDOW + n)).collect();
         assert_eq!(taken, (0..MAX_LINES + 2).collect::<Vec<_>>());
         assert_eq!((lines.take(2 * WINDOW), lines.take(3 * WINDOW - 1), lines.take(3 * WINDOW)), (0, 1, 0));

@@ -32,10 +32,10 @@ use crate::{
     payments::{
         handle::Payments,
         messages::{Order, RegistryMsg, SessionError},
-        transfer_log::{self, Elsewhere},
+        transfer_log::{self, OtherAccountLog},
     },
     scanner::{
-        concern::{Concern, Told},
+        classification::{Classification, ClassifiedTransfer},
         unknown_operations,
     },
     timer::Timer,
@@ -67,10 +67,10 @@ pub(crate) struct Scanner {
     pub(crate) payments: Payments,
     pub(crate) merchants: Merchants,
     /// Log lines about transfers between accounts of nobody here; they survive a restart of the scanner.
-    pub(crate) elsewhere: Arc<Elsewhere>,
+    pub(crate) other_accounts: Arc<OtherAccountLog>,
 }
 
-pub(crate) struct Position {
+pub(crate) struct ScanState {
     /// The newest irreversible block read; its credits are durable.
     read: Option<Cursor>,
     /// The cursor as it is stored; it may lag behind by uneventful blocks.
@@ -78,7 +78,7 @@ pub(crate) struct Position {
     /// The reversible blocks above, oldest first.
     recent: VecDeque<Recent>,
     /// Sightings that no block of `recent` answers for: those of an earlier scanner, and what an error interrupted.
-    doubtful: BTreeSet<Sighting>,
+    unconfirmed: BTreeSet<Sighting>,
     polls: u64,
     was_reachable: bool,
     obstacle: Option<String>,
@@ -120,22 +120,22 @@ enum PollError {
 
 impl Actor for Scanner {
     type Msg = Msg;
-    type State = Position;
+    type State = ScanState;
     type Arguments = ();
 
-    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<ScanState, ActorProcessingErr> {
         let stored = self.context.env.store.cursor().await?;
         if let Some(cursor) = stored {
             self.ledger.view.read_up_to(cursor.block_id.number(), cursor.time);
         }
         self.refresh_watched().await?;
-        let doubtful = self.sighted_before().await?;
+        let unconfirmed = self.load_reversible_sightings().await?;
         myself.cast(Msg::Poll)?;
-        Ok(Position {
+        Ok(ScanState {
             read: stored,
             stored,
             recent: VecDeque::new(),
-            doubtful,
+            unconfirmed,
             polls: 0,
             was_reachable: true,
             obstacle: None,
@@ -143,28 +143,23 @@ impl Actor for Scanner {
         })
     }
 
-    async fn handle(
-        &self,
-        myself: ActorRef<Msg>,
-        _poll: Msg,
-        position: &mut Position,
-    ) -> Result<(), ActorProcessingErr> {
-        position.polls += 1;
+    async fn handle(&self, myself: ActorRef<Msg>, _poll: Msg, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
+        state.polls += 1;
         self.context.watch_clock();
-        if position.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
+        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
             self.refresh_watched().await?;
         }
-        let more = match self.poll(position).await {
+        let more = match self.poll(state).await {
             Ok(more) => {
-                if !position.was_reachable {
+                if !state.was_reachable {
                     tracing::info!("ledger reachable again");
                 }
-                position.was_reachable = true;
-                position.obstacle = None;
+                state.was_reachable = true;
+                state.obstacle = None;
                 more
             }
             Err(error) => {
-                self.note(&error, position);
+                self.record_failure(&error, state);
                 false
             }
         };
@@ -173,45 +168,45 @@ impl Actor for Scanner {
         } else {
             let times = if mutant!("scanner-polls-rarely") { 20 } else { 1 };
             let wait = self.context.settings.poll_interval * times;
-            position.next_poll = Some(Timer::send(&myself, wait, Msg::Poll));
+            state.next_poll = Some(Timer::send(&myself, wait, Msg::Poll));
         }
         Ok(())
     }
 
-    async fn post_stop(&self, _myself: ActorRef<Msg>, position: &mut Position) -> Result<(), ActorProcessingErr> {
-        if position.read != position.stored
-            && let Some(read) = position.read
+    async fn post_stop(&self, _myself: ActorRef<Msg>, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
+        if state.read != state.stored
+            && let Some(read) = state.read
         {
             // A courtesy to the next start; without it some empty blocks are read again.
-            let _ = self.store_cursor(position, read, Batch::default()).await;
+            let _ = self.store_cursor(state, read, Batch::default()).await;
         }
         Ok(())
     }
 }
 
 impl Scanner {
-    fn note(&self, error: &PollError, position: &mut Position) {
+    fn record_failure(&self, error: &PollError, state: &mut ScanState) {
         match error {
             PollError::Nodes(error) => {
-                self.ledger.view.lost_contact();
-                if position.was_reachable {
+                self.ledger.view.record_unreachable();
+                if state.was_reachable {
                     tracing::warn!(%error, "cannot read the ledger: {error}");
                 }
-                position.was_reachable = false;
+                state.was_reachable = false;
             }
             PollError::Commit(error) => {
                 self.context.give_up_on(error);
                 tracing::warn!(%error, "scanner cannot store its progress: {error}");
                 // Another engine may have moved the cursor: take the store's word.
-                position.read = position.stored;
+                state.read = state.stored;
             }
             PollError::Read(error) => self.context.read_failed(error),
             error => {
                 let obstacle = error.to_string();
                 // The same obstacle at every poll is one obstacle.
-                if position.obstacle.as_ref() != Some(&obstacle) {
+                if state.obstacle.as_ref() != Some(&obstacle) {
                     tracing::error!(%error, "scanner stopped, retrying: {error}");
-                    position.obstacle = Some(obstacle);
+                    state.obstacle = Some(obstacle);
                 }
             }
         }
@@ -233,49 +228,49 @@ impl Scanner {
     }
 
     /// Reads on; says whether there is more to read at once.
-    async fn poll(&self, position: &mut Position) -> Result<bool, PollError> {
+    async fn poll(&self, state: &mut ScanState) -> Result<bool, PollError> {
         let head = self.ledger.nodes.head().await?;
-        self.ledger.saw_head(head);
-        let Some(read) = position.read else {
+        self.ledger.record_head(head);
+        let Some(read) = state.read else {
             // A chain that has just begun: nothing on it is final yet.
             if head.irreversible_num == 0 {
                 return Ok(false);
             }
-            self.start_at(head, position).await?;
+            self.start_at(head, state).await?;
             return Ok(true);
         };
         let read_num = read.block_id.number();
         if head.irreversible_num > read_num {
             let count = (head.irreversible_num - read_num).min(RANGE);
-            self.read_irreversible(position, read, count).await?;
-            let now_at = position.read.map_or(0, |cursor| cursor.block_id.number());
+            self.read_irreversible(state, read, count).await?;
+            let now_at = state.read.map_or(0, |cursor| cursor.block_id.number());
             if now_at < head.irreversible_num && now_at > read_num {
                 return Ok(true);
             }
         }
-        self.read_reversible(position, head).await?;
+        self.read_reversible(state, head).await?;
         Ok(false)
     }
 
     /// Begins with the newest irreversible block: no payment can be older than the engine.
-    async fn start_at(&self, head: Head, position: &mut Position) -> Result<(), PollError> {
+    async fn start_at(&self, head: Head, state: &mut ScanState) -> Result<(), PollError> {
         let wanted = head.irreversible_num;
         let blocks = self.ledger.nodes.blocks(wanted, 1, Depth::Irreversible).await?;
         let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
         let cursor = Cursor { block_id: block.id, time: block.time };
         self.store_cursor(
-            position,
+            state,
             cursor,
             Batch::of(notes::virtual_transfers_read_to(wanted)).and(notes::reconcile_after(block.time)),
         )
         .await?;
-        position.read = Some(cursor);
+        state.read = Some(cursor);
         tracing::info!(block_num = wanted, "scanning the ledger from block {wanted}");
         self.advanced(cursor.block_id.number(), cursor.time);
         Ok(())
     }
 
-    async fn read_irreversible(&self, position: &mut Position, read: Cursor, count: u32) -> Result<(), PollError> {
+    async fn read_irreversible(&self, state: &mut ScanState, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
         let blocks = self.ledger.nodes.blocks(from, count, Depth::Irreversible).await?;
         let mut last = read.block_id;
@@ -289,36 +284,40 @@ impl Scanner {
             last = block.id;
         }
         let Some(newest) = blocks.last() else { return Ok(()) };
-        self.forget_decided(position, &blocks).await?;
-        let told = self.told_by(&blocks).await?;
-        for told in told.iter().filter(|told| told.concern == Concern::Proof) {
-            ownership::take_transfer(&self.merchants, told.transfer).await?;
+        self.discard_decided(state, &blocks).await?;
+        let classified = self.classify_transfers(&blocks).await?;
+        for classified in classified.iter().filter(|classified| classified.classification == Classification::Proof) {
+            ownership::record_proof_transfer(&self.merchants, classified.transfer).await?;
         }
-        let mut unmatched = self.credit(&told, Finality::Irreversible).await?;
+        let mut unmatched = self.credit(&classified, Finality::Irreversible).await?;
         let released = blocks.iter().flat_map(|block| &block.escrow_releases);
         let released = released.filter(|released| self.ledger.watched.contains(&released.to)).cloned();
         let reason = UnmatchedReason::UnsupportedOperation;
         unmatched.extend(released.map(|transfer| Unmatched::open(transfer, reason)));
-        self.clear_doubts(position, newest.number()).await?;
+        self.discard_unconfirmed(state, newest.number()).await?;
         let cursor = Cursor { block_id: newest.id, time: newest.time };
-        position.read = Some(cursor);
+        state.read = Some(cursor);
         self.context.metrics.blocks.inc_by(blocks.len() as u64);
         for block in &blocks {
             unknown_operations::note(&self.context, block.number(), &block.unknown_operations);
         }
-        let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
-        let concerns_somebody = |told: &Told<'_>| told.concern != Concern::Nobody || told.refunds.is_some();
+        let stored_num = state.stored.map_or(0, |stored| stored.block_id.number());
+        let is_relevant = |classified: &ClassifiedTransfer<'_>| {
+            classified.classification != Classification::Nobody || classified.refunds.is_some()
+        };
         if !unmatched.is_empty()
-            || told.iter().any(concerns_somebody)
+            || classified.iter().any(is_relevant)
             || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
             let unmatched: Vec<_> = unmatched.collect();
             let writes = unmatched.iter().cloned().map(Write::Unmatched).collect();
             self.context.env.probe.reach("scanner: credited, cursor not moved");
-            self.store_cursor(position, cursor, Batch { writes }).await?;
+            self.store_cursor(state, cursor, Batch { writes }).await?;
             let is_sale = |transfer: &Transfer| {
-                told.iter().any(|told| told.concern == Concern::Sale && told.transfer.position == transfer.position)
+                classified.iter().any(|classified| {
+                    classified.classification == Classification::Sale && classified.transfer.position == transfer.position
+                })
             };
             for unmatched in &unmatched {
                 if is_sale(&unmatched.transfer) {
@@ -334,29 +333,33 @@ impl Scanner {
     }
 
     /// Says of every transfer of some blocks, in order, what it means here.
-    async fn told_by<'b>(&self, blocks: &'b [Block]) -> Result<Vec<Told<'b>>, ReadError> {
-        let mut told = Vec::new();
+    async fn classify_transfers<'b>(&self, blocks: &'b [Block]) -> Result<Vec<ClassifiedTransfer<'b>>, ReadError> {
+        let mut classified = Vec::new();
         for transfer in blocks.iter().flat_map(|block| &block.transfers) {
-            told.push(Told { transfer, concern: self.concern_of(transfer).await?, refunds: self.refunded(transfer) });
+            classified.push(ClassifiedTransfer {
+                transfer,
+                classification: self.classify(transfer).await?,
+                refunds: self.refund_of(transfer),
+            });
         }
-        Ok(told)
+        Ok(classified)
     }
 
     /// Returns the payment whose money a transfer sends back.
-    fn refunded(&self, transfer: &Transfer) -> Option<PaymentId> {
+    fn refund_of(&self, transfer: &Transfer) -> Option<PaymentId> {
         self.ledger.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
     }
 
-    async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
-        let expected = position.stored;
+    async fn store_cursor(&self, state: &mut ScanState, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
+        let expected = state.stored;
         let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
         if matches!(committed, Err(CommitError::Conflict { .. })) {
             // Another engine reads the same chain and was faster; go on from where it stands.
             let stored = self.context.env.store.cursor().await.inspect_err(|error| self.context.read_failed(error));
-            position.stored = stored.ok().flatten().or(position.stored);
+            state.stored = stored.ok().flatten().or(state.stored);
         }
         committed?;
-        position.stored = Some(cursor);
+        state.stored = Some(cursor);
         Ok(())
     }
 
@@ -366,28 +369,28 @@ impl Scanner {
     }
 
     /// Drops the reversible blocks that are decided now; those that lost take their sightings with them.
-    async fn forget_decided(&self, position: &mut Position, blocks: &[Block]) -> Result<(), PollError> {
-        while let Some(oldest) = position.recent.front() {
+    async fn discard_decided(&self, state: &mut ScanState, blocks: &[Block]) -> Result<(), PollError> {
+        while let Some(oldest) = state.recent.front() {
             let Some(decided) = blocks.iter().find(|block| block.number() >= oldest.id.number()) else { break };
             if decided.id == oldest.id || decided.number() > oldest.id.number() {
-                position.recent.pop_front();
+                state.recent.pop_front();
             } else {
-                self.roll_back(position).await?;
+                self.roll_back(state).await?;
             }
         }
         Ok(())
     }
 
     /// Reads the blocks that can still change, for show: they complete nothing.
-    async fn read_reversible(&self, position: &mut Position, head: Head) -> Result<(), PollError> {
-        let Some(read) = position.read else { return Ok(()) };
-        let top = position.recent.back().map_or(read.block_id, |recent| recent.id);
+    async fn read_reversible(&self, state: &mut ScanState, head: Head) -> Result<(), PollError> {
+        let Some(read) = state.read else { return Ok(()) };
+        let top = state.recent.back().map_or(read.block_id, |recent| recent.id);
         if head.block_id.number() < top.number() || head.block_id == top {
             // Nothing new, or a node that lags.
             return Ok(());
         }
         if head.block_id.number() == top.number() {
-            return self.roll_back(position).await;
+            return self.roll_back(state).await;
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
         let blocks = match self.ledger.nodes.blocks(top.number() + 1, count, Depth::Reversible).await {
@@ -399,45 +402,48 @@ impl Scanner {
         for block in blocks {
             if block.previous != last {
                 // A fork: what we saw on top is gone. Step back one block; the next poll tries again from there.
-                return if position.recent.is_empty() { Ok(()) } else { self.roll_back(position).await };
+                return if state.recent.is_empty() { Ok(()) } else { self.roll_back(state).await };
             }
             last = block.id;
-            let told = self.told_by(std::slice::from_ref(&block)).await?;
-            let sighting = |told: &Told<'_>| match told.concern {
-                Concern::Session(payment, _) => {
-                    let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.position.op_in_tx);
+            let classified = self.classify_transfers(std::slice::from_ref(&block)).await?;
+            let sighting = |classified: &ClassifiedTransfer<'_>| match classified.classification {
+                Classification::Session(payment, _) => {
+                    let (tx_id, op_in_tx) = (classified.transfer.tx_id, classified.transfer.position.op_in_tx);
                     Some(Sighting { block_num: block.number(), payment, tx_id, op_in_tx })
                 }
-                Concern::Account(_) | Concern::Sale | Concern::Proof | Concern::Nobody => None,
+                Classification::Account(_) | Classification::Sale | Classification::Proof | Classification::Nobody => {
+                    None
+                }
             };
-            let sighted: Vec<_> = told.iter().filter_map(sighting).collect();
+            let sighted: Vec<_> = classified.iter().filter_map(sighting).collect();
             // Until all are told, nobody can say which of them know.
-            position.doubtful.extend(&sighted);
-            self.credit(&told, Finality::Reversible).await?;
+            state.unconfirmed.extend(&sighted);
+            self.credit(&classified, Finality::Reversible).await?;
             for sighting in &sighted {
-                position.doubtful.remove(sighting);
+                state.unconfirmed.remove(sighting);
             }
-            position.recent.push_back(Recent { id: block.id, sighted });
+            state.recent.push_back(Recent { id: block.id, sighted });
         }
         Ok(())
     }
 
     /// Takes back the sightings of the newest reversible block.
-    async fn roll_back(&self, position: &mut Position) -> Result<(), PollError> {
-        let Some(gone) = position.recent.pop_back() else { return Ok(()) };
+    async fn roll_back(&self, state: &mut ScanState) -> Result<(), PollError> {
+        let Some(gone) = state.recent.pop_back() else { return Ok(()) };
         tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
         let sighted = if mutant!("forks-not-rolled-back") { Vec::new() } else { gone.sighted };
-        position.doubtful.extend(&sighted);
+        state.unconfirmed.extend(&sighted);
         for sighting in sighted {
             self.orphan(sighting).await?;
-            position.doubtful.remove(&sighting);
+            state.unconfirmed.remove(&sighting);
         }
         Ok(())
     }
 
     async fn orphan(&self, sighting: Sighting) -> Result<(), PollError> {
         let Sighting { payment, tx_id, op_in_tx, .. } = sighting;
-        match self.order(payment, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown)) {
+        match self.send_order(payment, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown))
+        {
             Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_) | SessionError::Damaged { .. }) => {
                 Ok(())
             }
@@ -446,7 +452,7 @@ impl Scanner {
     }
 
     /// Returns what was sighted before this scanner began and is not decided: a fork may have removed it meanwhile.
-    async fn sighted_before(&self) -> Result<BTreeSet<Sighting>, ReadError> {
+    async fn load_reversible_sightings(&self) -> Result<BTreeSet<Sighting>, ReadError> {
         let mut sighted = BTreeSet::new();
         for id in self.context.env.store.in_flight().await? {
             let read = self.context.sound(self.context.env.store.payment(id).await)?;
@@ -476,81 +482,92 @@ impl Scanner {
     }
 
     /// Takes back what was sighted at or below a block that is final, and was not credited with it.
-    async fn clear_doubts(&self, position: &mut Position, final_num: u32) -> Result<(), PollError> {
-        while let Some(doubt) = position.doubtful.first().copied().filter(|doubt| doubt.block_num <= final_num) {
+    async fn discard_unconfirmed(&self, state: &mut ScanState, final_num: u32) -> Result<(), PollError> {
+        while let Some(sighting) = state.unconfirmed.first().copied().filter(|sighting| sighting.block_num <= final_num)
+        {
             let is_same = |other: &Sighting| {
-                (other.payment, other.tx_id, other.op_in_tx) == (doubt.payment, doubt.tx_id, doubt.op_in_tx)
+                (other.payment, other.tx_id, other.op_in_tx) == (sighting.payment, sighting.tx_id, sighting.op_in_tx)
             };
             // Sighted again higher up, it is that block's to decide. One that is final refuses to be taken back.
-            let is_higher = position.recent.iter().any(|recent| recent.sighted.iter().any(is_same));
+            let is_higher = state.recent.iter().any(|recent| recent.sighted.iter().any(is_same));
             if !is_higher {
-                self.orphan(doubt).await?;
+                self.orphan(sighting).await?;
             }
-            position.doubtful.remove(&doubt);
+            state.unconfirmed.remove(&sighting);
         }
         Ok(())
     }
 
     /// Says whom a transfer concerns: the session or the sale its transaction was claimed for, or else the session its memo
     /// names.
-    async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
+    async fn classify(&self, transfer: &Transfer) -> Result<Classification, ReadError> {
         if merchant_in_proof_memo(transfer).is_some() {
-            return Ok(Concern::Proof);
+            return Ok(Classification::Proof);
         }
         if self.ledger.watched.contains(&transfer.to) {
             // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
             let claimed = self.context.sound(self.context.env.store.claim(transfer.tx_id).await)?.flatten();
             match claimed {
-                Some(ClaimRecord { purpose: Purpose::Session(id), .. }) => return Ok(Concern::Session(id, false)),
-                Some(claimed) if claimed.sale().is_some() => return Ok(Concern::Sale),
+                Some(ClaimRecord { purpose: Purpose::Session(id), .. }) => {
+                    return Ok(Classification::Session(id, false));
+                }
+                Some(claimed) if claimed.sale().is_some() => return Ok(Classification::Sale),
                 _ => {}
             }
         }
-        Ok(self.named(transfer))
+        Ok(self.classify_memo(transfer))
     }
 
-    fn named(&self, transfer: &Transfer) -> Concern {
+    fn classify_memo(&self, transfer: &Transfer) -> Classification {
         let is_fee = matches!(&self.context.settings.fee_mode, FeeMode::Split { account } if *account == transfer.to);
         let read = if is_fee { match_fee_memo(&transfer.memo) } else { match_memo(&transfer.memo) };
         let reason = match read {
-            MemoMatch::Exact(id) => return Concern::Session(id, false),
+            MemoMatch::Exact(id) => return Classification::Session(id, false),
             MemoMatch::Normalized(id) => {
-                return Concern::Session(id, !is_fee && !mutant!("free-memos-are-exact"));
+                return Classification::Session(id, !is_fee && !mutant!("free-memos-are-exact"));
             }
             MemoMatch::None => UnmatchedReason::NoSession,
             MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,
             MemoMatch::Encrypted => UnmatchedReason::EncryptedMemo,
         };
-        if self.ledger.watched.contains(&transfer.to) { Concern::Account(reason) } else { Concern::Nobody }
+        if self.ledger.watched.contains(&transfer.to) {
+            Classification::Account(reason)
+        } else {
+            Classification::Nobody
+        }
     }
 
     /// Credits every transfer to the session it concerns, in order, and waits until all are durable. Returns those that
     /// pay no session.
-    async fn credit(&self, told: &[Told<'_>], finality: Finality) -> Result<Vec<Unmatched>, PollError> {
+    async fn credit(
+        &self,
+        classified: &[ClassifiedTransfer<'_>],
+        finality: Finality,
+    ) -> Result<Vec<Unmatched>, PollError> {
         let mut waiting = Vec::new();
         let mut unmatched = Vec::new();
-        for &Told { transfer, concern, refunds } in told {
+        for &ClassifiedTransfer { transfer, classification, refunds } in classified {
             if let Some(id) = refunds
                 && finality == Finality::Irreversible
                 && !mutant!("refund-forgotten")
             {
                 let command = Command::Refund(transfer.clone());
-                match self.order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {
+                match self.send_order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {
                     Ok(_) => continue,
                     Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, .. }) => continue,
                     Err(SessionError::Rejected { .. } | SessionError::NotFound(_) | SessionError::Damaged { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
-            match concern {
-                Concern::Nobody | Concern::Proof => {}
-                Concern::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
+            match classification {
+                Classification::Nobody | Classification::Proof => {}
+                Classification::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
                 // Kept with those that pay no session: what it is its claim says.
-                Concern::Sale => unmatched.push(Unmatched::open(transfer.clone(), UnmatchedReason::NoSession)),
-                Concern::Session(id, memo_normalized) => {
+                Classification::Sale => unmatched.push(Unmatched::open(transfer.clone(), UnmatchedReason::NoSession)),
+                Classification::Session(id, memo_normalized) => {
                     let command =
                         Command::Credit { transfer: transfer.clone(), finality, route: Route::Wallet, memo_normalized };
-                    waiting.push((transfer, self.order(id, command)?));
+                    waiting.push((transfer, self.send_order(id, command)?));
                 }
             }
         }
@@ -570,13 +587,13 @@ impl Scanner {
             if self.ledger.watched.contains(&transfer.to) {
                 unmatched.push(Unmatched::open(transfer.clone(), reason));
             } else if finality == Finality::Irreversible {
-                self.elsewhere.log(transfer, reason);
+                self.other_accounts.log(transfer, reason);
             }
         }
         Ok(unmatched)
     }
 
-    fn order(
+    fn send_order(
         &self,
         id: PaymentId,
         command: Command,

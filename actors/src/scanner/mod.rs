@@ -1,6 +1,6 @@
 //! Reading the ledger: irreversible blocks, and the virtual operations that no block contains.
 
 pub(crate) mod blocks;
-pub(crate) mod concern;
+pub(crate) mod classification;
 pub(crate) mod unknown_operations;
 pub(crate) mod virtual_transfers;

@@ -53,7 +53,7 @@ impl Actor for VirtualTransfers {
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
         let stored = self.stored().await?;
-        let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
+        let next = Some(Timer::send(&myself, self.context.settings.background_interval(), Msg::Look));
         Ok(Position { read: stored, stored, was_answered: true, next })
     }
 
@@ -66,7 +66,7 @@ impl Actor for VirtualTransfers {
         let wait = match self.read_on(position).await {
             Ok(more) => {
                 position.was_answered = true;
-                if more { Duration::ZERO } else { self.context.settings.unhurried() }
+                if more { Duration::ZERO } else { self.context.settings.background_interval() }
             }
             Err(error) => {
                 if position.was_answered {
@@ -109,11 +109,11 @@ impl VirtualTransfers {
         let mut stopped_by = None;
         for (number, answer) in wanted.clone().zip(asked) {
             match answer {
-                Ok(Some(told)) => {
+                Ok(Some(returned)) => {
                     last = number;
-                    unknown_operations::note(&self.context, number, &told.unknown);
+                    unknown_operations::note(&self.context, number, &returned.unknown);
                     kept.extend(
-                        told.transfers.into_iter().filter(|transfer| self.ledger.watched.contains(&transfer.to)),
+                        returned.transfers.into_iter().filter(|transfer| self.ledger.watched.contains(&transfer.to)),
                     );
                 }
                 // The nodes asked now are behind those that the scanner asked. It is told of where that lasts.

@@ -25,7 +25,7 @@ use crate::{
 /// Rounds of fetching delegates: an account, its delegates, theirs.
 const MAX_ROUNDS: usize = 4;
 /// How long a repeated settle waits at least before it says that the outcome is still open.
-pub(crate) const LEAST_WAIT: Duration = Duration::from_secs(3);
+pub(crate) const MIN_WAIT: Duration = Duration::from_secs(3);
 
 /// A payment that passed every check.
 pub(crate) struct Checked {
@@ -36,38 +36,42 @@ pub(crate) struct Checked {
 impl X402 {
     /// Looks up whether the transaction under either of its ids, its nonce or its identifier is claimed. Until the
     /// signatures are checked such a claim can only refuse.
-    pub(crate) async fn seen(&self, pay_to: AccountName, payload: &PaymentPayload) -> Result<Seen, X402Error> {
+    pub(crate) async fn find_claim(
+        &self,
+        pay_to: AccountName,
+        payload: &PaymentPayload,
+    ) -> Result<PriorClaim, X402Error> {
         let store = &self.access.context.env.store;
         for tx_id in candidate_ids(&payload.transaction) {
             if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))? {
-                return Ok(self.seen_as(claimed, payload));
+                return Ok(self.match_claim(claimed, payload));
             }
         }
         if let Some(identifier) = payload.identifier.clone() {
             let found = store.claim_by_identifier(pay_to, identifier).await;
             if let Some(claimed) = found.map_err(|error| self.access.read_failed(&error))? {
-                return Ok(self.seen_as(claimed, payload));
+                return Ok(self.match_claim(claimed, payload));
             }
         }
         let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
         let nonce = nonce.map_err(|error| self.access.read_failed(&error))?;
         if let Some(claimed) = nonce.filter(|_| !mutant!("nonce-claimed-twice")) {
-            return Ok(self.seen_as(claimed, payload));
+            return Ok(self.match_claim(claimed, payload));
         }
-        Ok(Seen::Never)
+        Ok(PriorClaim::None)
     }
 
     /// Says who shows a payment of which something is claimed.
-    pub(crate) fn seen_as(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> Seen {
+    pub(crate) fn match_claim(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> PriorClaim {
         let is_shown = claimed.proof.matches(&claimed.nonce, payload, self.access.context.settings.chain_id);
         if is_shown || mutant!("anybody-shows-a-payment") {
-            return Seen::ByItsPayer(Box::new(claimed));
+            return PriorClaim::SamePayment(Box::new(claimed));
         }
         let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
         if !is_this && payload.identifier.is_some() && payload.identifier == claimed.identifier {
-            return Seen::UnderItsIdentifier;
+            return PriorClaim::SameIdentifier;
         }
-        Seen::ByOthers
+        PriorClaim::Unproven
     }
 
     pub(crate) async fn refuse_claimed(
@@ -76,9 +80,9 @@ impl X402 {
         pay_to: AccountName,
         payload: &PaymentPayload,
     ) -> Result<(), X402Error> {
-        match self.seen(pay_to, payload).await? {
-            Seen::Never => Ok(()),
-            seen => Err(duplicate(&seen, target)),
+        match self.find_claim(pay_to, payload).await? {
+            PriorClaim::None => Ok(()),
+            prior => Err(duplicate(&prior, target)),
         }
     }
 
@@ -116,7 +120,7 @@ impl X402 {
                 tracing::debug!(%error, "cannot read the payer's authority: {error}");
                 EngineError::LedgerUnavailable
             })?;
-            let is_news = fetched.keys().any(|name| !accounts.contains_key(name));
+            let has_new_accounts = fetched.keys().any(|name| !accounts.contains_key(name));
             accounts.extend(fetched);
             let Some(payer_account) = accounts.get(payer) else {
                 let message = format!("the ledger has no account {payer}");
@@ -125,7 +129,7 @@ impl X402 {
             let authorities = accounts.iter().map(|(name, account)| (*name, account.active.clone())).collect();
             match authorize(&payload.transaction, payer, context.settings.chain_id, &authorities) {
                 Ok(authorized) => return Ok((authorized, Arc::clone(payer_account))),
-                Err(Ok(denied)) if is_news => wanted = denied.unknown,
+                Err(Ok(denied)) if has_new_accounts => wanted = denied.unknown,
                 Err(Ok(denied)) => return Err(Refused::new(Reason::Authority, denied).into()),
                 Err(Err(refused)) => return Err(refused.into()),
             }
@@ -134,7 +138,11 @@ impl X402 {
     }
 
     /// What the chain has already is public: whoever shows it may have read it there.
-    pub(crate) async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
+    pub(crate) async fn check_not_on_ledger(
+        &self,
+        payload: &PaymentPayload,
+        checked: &Checked,
+    ) -> Result<(), X402Error> {
         let tx_id = checked.authorized.tx_id;
         let status = self.ledger.nodes.find_transaction(tx_id, payload.transaction.expiration).await;
         match status.map_err(|_| EngineError::LedgerUnavailable)? {
@@ -156,24 +164,24 @@ pub(crate) fn assigned() -> Refused {
 }
 
 /// What is known of a payment that is shown.
-pub(crate) enum Seen {
+pub(crate) enum PriorClaim {
     /// Nothing of it was ever claimed.
-    Never,
+    None,
     /// Its payer shows the claimed payment again: same nonce, same bytes, signed by the same keys.
-    ByItsPayer(Box<ClaimRecord>),
+    SamePayment(Box<ClaimRecord>),
     /// Another payment was claimed under the payer's own name for it.
-    UnderItsIdentifier,
+    SameIdentifier,
     /// The transaction or the nonce is claimed, and nothing proves that this is the payer.
-    ByOthers,
+    Unproven,
 }
 
 /// Returns the refusal of a payment of which something is claimed. Names the transaction only to its payer, and only for
 /// what it was claimed for.
-pub(crate) fn duplicate(seen: &Seen, target: &Target) -> X402Error {
+pub(crate) fn duplicate(prior: &PriorClaim, target: &Target) -> X402Error {
     let refused = Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before");
-    match seen {
-        Seen::UnderItsIdentifier => EngineError::IdentifierReused.into(),
-        Seen::ByItsPayer(claimed) if is_target(claimed, target) => refused.with_tx(claimed.tx_id).into(),
+    match prior {
+        PriorClaim::SameIdentifier => EngineError::IdentifierReused.into(),
+        PriorClaim::SamePayment(claimed) if is_target(claimed, target) => refused.with_tx(claimed.tx_id).into(),
         _ => refused.into(),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) enum ClaimError {
 }
 
 /// Marks a settled payment as told: only one caller ever gets the success.
-pub(crate) async fn tell(
+pub(crate) async fn mark_reported(
     context: &Context,
     notifier: &Notifier,
     tx_id: TxId,
@@ -66,17 +66,17 @@ pub(crate) async fn decide(
     expected: ClaimOutcome,
     outcome: ClaimOutcome,
 ) -> Result<(), SessionError> {
-    let mut told = Vec::new();
+    let mut announcements = Vec::new();
     // A settlement is announced with the commit that makes it one.
     if let (ClaimOutcome::Open, ClaimOutcome::Settled { block_num, .. }) = (&expected, &outcome) {
         let failed = |error: storage::ReadError| read_failed(context, &error);
         let claimed = context.sound(context.env.store.claim(tx_id).await).map_err(failed)?.flatten();
         if let Some(claimed) = claimed {
-            told = sale_events(context, &claimed, *block_num, context.now()).await.map_err(failed)?;
+            announcements = sale_events(context, &claimed, *block_num, context.now()).await.map_err(failed)?;
         }
     }
     let mut batch = Batch::of(Write::ClaimOutcome { tx_id, expected, outcome });
-    let (merchants, events): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    let (merchants, events): (Vec<_>, Vec<_>) = announcements.into_iter().unzip();
     batch.writes.extend(events);
     context.env.store.commit(batch).await.map_err(|error| failed(context, error))?;
     merchants.into_iter().for_each(|merchant| notifier.announced(merchant));

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::{
     chain::{
         ledger::Ledger,
-        submission::{Submitted, submit},
+        submission::{SubmitOutcome, submit},
     },
     context::Context,
     environment::TxStatus,
@@ -87,7 +87,7 @@ impl Actor for Facilitator {
 }
 
 impl Facilitator {
-    fn follow(&self, myself: &ActorRef<FacilitatorMsg>, open: &mut Open, claimed: ClaimRecord, may_be_out: bool) {
+    fn follow(&self, myself: &ActorRef<FacilitatorMsg>, open: &mut Open, claimed: ClaimRecord, possibly_sent: bool) {
         let tx_id = claimed.tx_id;
         let Purpose::Facilitated(facilitation) = claimed.purpose else { return };
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
@@ -97,8 +97,9 @@ impl Facilitator {
             let (notifier, myself, facilitation) = (Arc::clone(&notifier), myself.clone(), facilitation.clone());
             async move {
                 // A crash may have come after the broadcast.
-                let may_be_out = may_be_out || begun > 0;
-                let outcome = bring_in(&context, &ledger, tx_id, &facilitation, claimed.at, may_be_out).await;
+                let possibly_sent = possibly_sent || begun > 0;
+                let outcome =
+                    submit_until_final(&context, &ledger, tx_id, &facilitation, claimed.at, possibly_sent).await;
                 while let Err(error) = decide(&context, &notifier, tx_id, ClaimOutcome::Open, outcome.clone()).await {
                     tracing::warn!(%tx_id, %error, "cannot store the settlement outcome of {tx_id}: {error}");
                     if error != SessionError::Overloaded {
@@ -114,27 +115,27 @@ impl Facilitator {
 }
 
 /// Submits the transaction until its outcome is certain.
-async fn bring_in(
+async fn submit_until_final(
     context: &Context,
     ledger: &Ledger,
     tx_id: TxId,
     facilitation: &Facilitation,
     since: Timestamp,
-    mut may_be_out: bool,
+    mut possibly_sent: bool,
 ) -> ClaimOutcome {
     let expiration = facilitation.expiration;
     loop {
         let irreversible_time = ledger.view.irreversible_time();
         if context.now() < expiration {
-            match submit(context, ledger, tx_id, &facilitation.signed_json, expiration, &mut may_be_out).await {
-                Submitted::Accepted if facilitation.finality == ClaimFinality::Accepted => {
+            match submit(context, ledger, tx_id, &facilitation.signed_json, expiration, &mut possibly_sent).await {
+                SubmitOutcome::Accepted if facilitation.finality == ClaimFinality::Accepted => {
                     return ClaimOutcome::Settled { is_reported: false, block_num: None };
                 }
-                Submitted::Accepted => may_be_out = true,
-                Submitted::Refused(refused) => {
+                SubmitOutcome::Accepted => possibly_sent = true,
+                SubmitOutcome::Refused(refused) => {
                     return ClaimOutcome::Refused { reason: refused.reason, message: refused.message };
                 }
-                Submitted::Unknown => {}
+                SubmitOutcome::Unknown => {}
             }
         }
         match ledger.nodes.find_transaction(tx_id, expiration).await {

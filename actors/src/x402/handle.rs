@@ -107,7 +107,7 @@ impl X402 {
         Self { access: self.access.by(Arc::clone(&actor)), payments: self.payments.by(actor), ..self.clone() }
     }
 
-    pub(crate) fn tell(&self, message: FacilitatorMsg) -> Result<(), EngineError> {
+    pub(crate) fn send(&self, message: FacilitatorMsg) -> Result<(), EngineError> {
         self.facilitator.cast(message).map_err(|_| EngineError::StoreFailed)
     }
 }

@@ -13,11 +13,11 @@ use engine::{
 use tokio::sync::oneshot;
 
 use crate::{
-    chain::submission::HOLD,
+    chain::submission::MAX_WAIT_FOR_OUTCOME,
     error::EngineError,
     payments::messages::SessionError,
     x402::{
-        checks::{Checked, LEAST_WAIT, Seen, assigned, duplicate, is_for},
+        checks::{Checked, MIN_WAIT, PriorClaim, assigned, duplicate, is_for},
         claims::{self, ClaimError, FacilitatorMsg},
         handle::{Caller, Settled, Target, X402, X402Error},
     },
@@ -25,13 +25,13 @@ use crate::{
 
 /// How often a success for somebody else's server is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Telling {
+enum Reporting {
     /// Never to this caller: the payment belongs to another request.
     Never,
     /// To one caller only.
     Once,
     /// Again, to the request it belongs to.
-    Again,
+    Repeatable,
 }
 
 impl Caller {
@@ -50,18 +50,18 @@ impl X402 {
     ) -> Result<Settled, X402Error> {
         let target = Target::Requirements(requirements.clone());
         if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
-            return self.await_facilitation(settled, Telling::Again).await;
+            return self.await_facilitation(settled, Reporting::Repeatable).await;
         }
-        match self.seen(requirements.pay_to, payload).await? {
-            Seen::Never => {}
-            seen => return self.settled_before(seen, requirements, payload, caller).await,
+        match self.find_claim(requirements.pay_to, payload).await? {
+            PriorClaim::None => {}
+            prior => return self.settled_earlier(prior, requirements, payload, caller).await,
         }
         let checked = match self.check_requirements(requirements, payload).await {
             Ok(checked) => checked,
             // The same request may have claimed and sent it while this one was looking.
-            Err(refused) => match self.seen(requirements.pay_to, payload).await? {
-                seen @ Seen::ByItsPayer(_) => {
-                    return self.settled_before(seen, requirements, payload, caller).await;
+            Err(refused) => match self.find_claim(requirements.pay_to, payload).await? {
+                prior @ PriorClaim::SamePayment(_) => {
+                    return self.settled_earlier(prior, requirements, payload, caller).await;
                 }
                 _ => return Err(refused),
             },
@@ -77,13 +77,13 @@ impl X402 {
         });
         match claims::claim(&self.access.context, &claimed, remembered).await {
             Ok(()) => {
-                let telling = if remembered.is_some() { Telling::Again } else { Telling::Once };
-                self.await_facilitation(claimed, telling).await
+                let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once };
+                self.await_facilitation(claimed, reporting).await
             }
             // The same request twice at once: one of them will be told.
-            Err(ClaimError::Failed(SessionError::Claimed(other))) => match self.seen_as(*other, payload) {
-                seen @ Seen::ByItsPayer(_) => self.settled_before(seen, requirements, payload, caller).await,
-                seen => Err(duplicate(&seen, &target).by(&payer)),
+            Err(ClaimError::Failed(SessionError::Claimed(other))) => match self.match_claim(*other, payload) {
+                prior @ PriorClaim::SamePayment(_) => self.settled_earlier(prior, requirements, payload, caller).await,
+                prior => Err(duplicate(&prior, &target).by(&payer)),
             },
             Err(ClaimError::Failed(SessionError::Assigned(_))) => {
                 Err(assigned().by(&payer).with_tx(claimed.tx_id).into())
@@ -92,7 +92,7 @@ impl X402 {
             // Another request under the same key was first.
             Err(ClaimError::Remembered(earlier)) => {
                 let earlier = self.settlement_of(&earlier, requirements, payload).await?;
-                self.await_facilitation(earlier, Telling::Again).await
+                self.await_facilitation(earlier, Reporting::Repeatable).await
             }
         }
     }
@@ -131,19 +131,19 @@ impl X402 {
     }
 
     /// Answers for a payment of which something was claimed before this request.
-    async fn settled_before(
+    async fn settled_earlier(
         &self,
-        seen: Seen,
+        prior: PriorClaim,
         requirements: &Requirements,
         payload: &PaymentPayload,
         caller: &Caller,
     ) -> Result<Settled, X402Error> {
-        match seen {
-            Seen::ByItsPayer(claimed) if is_for(&claimed, requirements) => {
-                let telling = self.telling(caller, requirements, payload, &claimed).await?;
-                self.await_facilitation(*claimed, telling).await
+        match prior {
+            PriorClaim::SamePayment(claimed) if is_for(&claimed, requirements) => {
+                let reporting = self.reporting(caller, requirements, payload, &claimed).await?;
+                self.await_facilitation(*claimed, reporting).await
             }
-            seen => Err(duplicate(&seen, &Target::Requirements(requirements.clone()))),
+            prior => Err(duplicate(&prior, &Target::Requirements(requirements.clone()))),
         }
     }
 
@@ -168,25 +168,25 @@ impl X402 {
 
     /// Says whether the success belongs to the caller's request. One that a seller asked for is the seller's, and under a
     /// key it belongs to that one request: a payer cannot show its payment to two requests of the same resource.
-    async fn telling(
+    async fn reporting(
         &self,
         caller: &Caller,
         requirements: &Requirements,
         payload: &PaymentPayload,
         claimed: &ClaimRecord,
-    ) -> Result<Telling, X402Error> {
-        let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Telling::Never) };
+    ) -> Result<Reporting, X402Error> {
+        let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Reporting::Never) };
         let key = caller.request_key().map(|(_, key)| key);
         let is_sellers =
             facilitation.seller.is_none() || facilitation.seller == caller.seller || mutant!("sold-to-any-seller");
         let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
         if !is_sellers || !is_requests {
-            return Ok(Telling::Never);
+            return Ok(Reporting::Never);
         }
         Ok(match self.settled_under(caller, requirements, payload).await? {
-            Some(earlier) if earlier.tx_id == claimed.tx_id => Telling::Again,
-            None if mutant!("key-of-any-request") => Telling::Again,
-            _ => Telling::Once,
+            Some(earlier) if earlier.tx_id == claimed.tx_id => Reporting::Repeatable,
+            None if mutant!("key-of-any-request") => Reporting::Repeatable,
+            _ => Reporting::Once,
         })
     }
 
@@ -203,8 +203,8 @@ impl X402 {
         let claimed =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         // Both were written at once, and a claim is never removed.
-        match self.seen_as(claimed.ok_or(EngineError::StoreFailed)?, payload) {
-            Seen::ByItsPayer(claimed) => Ok(*claimed),
+        match self.match_claim(claimed.ok_or(EngineError::StoreFailed)?, payload) {
+            PriorClaim::SamePayment(claimed) => Ok(*claimed),
             _ => Err(EngineError::KeyReused.into()),
         }
     }
@@ -225,23 +225,23 @@ impl X402 {
         let expected =
             Expected { pay_to: requirements.pay_to, net: requirements.amount, fee: None, memo: MemoRule::Requirements };
         let checked = self.check_payment(&expected, payload).await?;
-        self.check_unseen(payload, &checked).await?;
+        self.check_not_on_ledger(payload, &checked).await?;
         Ok(checked)
     }
 
-    async fn await_facilitation(&self, claimed: ClaimRecord, telling: Telling) -> Result<Settled, X402Error> {
+    async fn await_facilitation(&self, claimed: ClaimRecord, reporting: Reporting) -> Result<Settled, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else {
             return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
         };
-        let left = (claimed.at + HOLD).since(self.access.now()).max(LEAST_WAIT);
+        let left = (claimed.at + MAX_WAIT_FOR_OUTCOME).since(self.access.now()).max(MIN_WAIT);
         let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
         let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
-        let told_before = || refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id);
-        if telling == Telling::Never {
-            return Err(told_before().into());
+        let already_settled = || refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id);
+        if reporting == Reporting::Never {
+            return Err(already_settled().into());
         }
         let (reply, decided) = oneshot::channel();
-        self.tell(FacilitatorMsg::Follow(Box::new(claimed.clone()), reply))?;
+        self.send(FacilitatorMsg::Follow(Box::new(claimed.clone()), reply))?;
         tokio::select! {
             biased;
             _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
@@ -259,17 +259,17 @@ impl X402 {
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
             ClaimOutcome::Settled { is_reported: true, block_num }
-                if telling == Telling::Again || mutant!("told-twice") =>
+                if reporting == Reporting::Repeatable || mutant!("told-twice") =>
             {
                 settled(block_num, true)
             }
-            ClaimOutcome::Settled { is_reported: true, .. } => Err(told_before().into()),
+            ClaimOutcome::Settled { is_reported: true, .. } => Err(already_settled().into()),
             ClaimOutcome::Settled { is_reported: false, block_num } => {
-                match claims::tell(&self.access.context, &self.notifier, tx_id, block_num).await {
+                match claims::mark_reported(&self.access.context, &self.notifier, tx_id, block_num).await {
                     Ok(()) => settled(block_num, false),
-                    Err(SessionError::Contended) if telling == Telling::Again => settled(block_num, true),
+                    Err(SessionError::Contended) if reporting == Reporting::Repeatable => settled(block_num, true),
                     // Another caller was told a moment ago.
-                    Err(SessionError::Contended) => Err(told_before().into()),
+                    Err(SessionError::Contended) => Err(already_settled().into()),
                     Err(error) => Err(EngineError::from(error).into()),
                 }
             }

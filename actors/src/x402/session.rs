@@ -15,11 +15,11 @@ use engine::{
 };
 
 use crate::{
-    chain::submission::HOLD,
+    chain::submission::MAX_WAIT_FOR_OUTCOME,
     error::EngineError,
     payments::messages::SessionError,
     x402::{
-        checks::{Checked, LEAST_WAIT, Seen, assigned, duplicate, sent_by_wallet},
+        checks::{Checked, MIN_WAIT, PriorClaim, assigned, duplicate, sent_by_wallet},
         handle::{Settled, Target, X402, X402Error},
     },
 };
@@ -27,12 +27,12 @@ use crate::{
 impl X402 {
     pub(crate) async fn settle_session(&self, id: PaymentId, payload: &PaymentPayload) -> Result<Settled, X402Error> {
         let payment = self.session(id).await?;
-        match self.seen(payment.pay_to, payload).await? {
-            Seen::Never => {}
-            Seen::ByItsPayer(claimed) if claimed.purpose == Purpose::Session(id) => {
+        match self.find_claim(payment.pay_to, payload).await? {
+            PriorClaim::None => {}
+            PriorClaim::SamePayment(claimed) if claimed.purpose == Purpose::Session(id) => {
                 return self.follow_session(id, &claimed, payload, true).await;
             }
-            seen => return Err(duplicate(&seen, &Target::Session(id))),
+            prior => return Err(duplicate(&prior, &Target::Session(id))),
         }
         // A wallet's payment has no receipt: its transaction is public, and anybody can show it.
         if let Some(tx_id) = wallet_transfer(&payment, payload) {
@@ -75,11 +75,11 @@ impl X402 {
         }
         match self.payments.order(id, Command::Claim(Arc::new(claim)), None).await {
             Ok(_) => self.follow_session(id, &claimed, payload, false).await,
-            Err(SessionError::Claimed(other)) => match self.seen_as(*other, payload) {
-                Seen::ByItsPayer(other) if other.purpose == Purpose::Session(id) => {
+            Err(SessionError::Claimed(other)) => match self.match_claim(*other, payload) {
+                PriorClaim::SamePayment(other) if other.purpose == Purpose::Session(id) => {
                     self.follow_session(id, &other, payload, true).await
                 }
-                seen => Err(duplicate(&seen, &Target::Session(id)).by(&payer)),
+                prior => Err(duplicate(&prior, &Target::Session(id)).by(&payer)),
             },
             // The same request twice at once: both wait for the one outcome, and it may be there already.
             Err(SessionError::Rejected { rejection, payment }) => match self.claimed_for(&payment, payload).await? {
@@ -96,8 +96,8 @@ impl X402 {
 
     /// Looks up whether this payer claimed this very payment for this session.
     async fn claimed_for(&self, payment: &Payment, payload: &PaymentPayload) -> Result<Option<ClaimRecord>, X402Error> {
-        Ok(match self.seen(payment.pay_to, payload).await? {
-            Seen::ByItsPayer(claimed) if claimed.purpose == Purpose::Session(payment.id) => Some(*claimed),
+        Ok(match self.find_claim(payment.pay_to, payload).await? {
+            PriorClaim::SamePayment(claimed) if claimed.purpose == Purpose::Session(payment.id) => Some(*claimed),
             _ => None,
         })
     }
@@ -140,7 +140,7 @@ impl X402 {
         required.check_accepted(payload.accepted.as_ref())?;
         let expected = Expected::of_session(payment);
         let checked = self.check_payment(&expected, payload).await?;
-        self.check_unseen(payload, &checked).await?;
+        self.check_not_on_ledger(payload, &checked).await?;
         Ok(checked)
     }
 
@@ -197,7 +197,7 @@ impl X402 {
 
     /// Waits, for as long as a payer should, until the outcome of the claimed transaction is known.
     async fn await_session(&self, id: PaymentId, claimed: &ClaimRecord) -> Result<Settled, X402Error> {
-        let left = (claimed.at + HOLD).since(self.access.now()).max(LEAST_WAIT);
+        let left = (claimed.at + MAX_WAIT_FOR_OUTCOME).since(self.access.now()).max(MIN_WAIT);
         let mut watch = self.payments.watch(id).await?;
         let decided = tokio::time::timeout(left, async {
             while let Some(payment) = watch.next().await {

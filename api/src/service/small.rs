@@ -72,7 +72,7 @@ fn ledger_node(node: NodeState) -> v1::LedgerNode {
         name: node.name,
         failures: node.failures,
         answered_at: node.answered_at.map(timestamp),
-        rests_until: node.rests_until.map(timestamp),
+        rests_until: node.backoff_until.map(timestamp),
         condition: super::enums::condition(node.condition).into(),
         head_block: node.head_num,
     }

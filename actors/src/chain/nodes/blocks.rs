@@ -6,8 +6,8 @@ use engine::ledger::Block;
 
 use super::{
     majority,
-    pool::{GRACE, Nodes, NodesError, Plan},
-    round::Progress,
+    pool::{Nodes, NodesError, Plan, STRAGGLER_TIMEOUT},
+    round::RoundStatus,
 };
 use crate::environment::Node;
 
@@ -22,11 +22,11 @@ pub(crate) enum Depth {
 
 /// Judges the answers about `count` blocks: the whole range as soon as enough agree on it, a part of it once those that
 /// were asked have nothing more to say.
-pub(super) fn judge(answers: &[(usize, Vec<Block>)], count: usize, progress: Progress) -> Option<Vec<Block>> {
+pub(super) fn decide(answers: &[(usize, Vec<Block>)], count: usize, status: RoundStatus) -> Option<Vec<Block>> {
     let given: Vec<&[Block]> = answers.iter().map(|(_, blocks)| blocks.as_slice()).collect();
-    let agreed = majority::blocks(&given, count, progress.needed);
+    let agreed = majority::blocks(&given, count, status.needed);
     let is_all = agreed.len() == count;
-    let is_some = !agreed.is_empty() && (progress.is_complete || progress.is_late);
+    let is_some = !agreed.is_empty() && (status.is_complete || status.is_timed_out);
     (is_all || is_some).then_some(agreed)
 }
 
@@ -34,21 +34,21 @@ impl Nodes {
     /// Returns blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.
     pub(crate) async fn blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, NodesError> {
         let needed = self.shared.needed;
-        let plan = Plan { request: "blocks", first: needed, needed, patience: GRACE };
-        let question = move |node: Arc<dyn Node>| -> futures_util::future::BoxFuture<'static, _> {
+        let plan = Plan { request: "blocks", first: needed, needed, timeout: STRAGGLER_TIMEOUT };
+        let request_to = move |node: Arc<dyn Node>| -> futures_util::future::BoxFuture<'static, _> {
             Box::pin(async move { node.blocks(from, count).await })
         };
-        let judge = |answers: &[_], progress| judge(answers, count as usize, progress);
-        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
+        let decide = |answers: &[_], status| decide(answers, count as usize, status);
+        let result = self.shared.query(plan, request_to, Result::ok, decide).await;
         if depth == Depth::Irreversible
-            && let Some(agreed) = &asked.decision
+            && let Some(agreed) = &result.decision
         {
-            for (place, blocks) in &asked.answers {
+            for (place, blocks) in &result.answers {
                 if let Some((block, _)) = agreed.iter().zip(blocks).find(|(ours, theirs)| ours != theirs) {
-                    self.shared.contradicted([*place], &format!("block {}", block.number()));
+                    self.shared.record_contradiction([*place], &format!("block {}", block.number()));
                 }
             }
         }
-        asked.decided(|| format!("block {from}"), needed)
+        result.decided(|| format!("block {from}"), needed)
     }
 }

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    majority::{self, Broadcast, Reply},
+    majority::{self, BroadcastOutcome, Reply},
     pool::Nodes,
-    round::Progress,
+    round::RoundStatus,
 };
 use crate::environment::Node;
 
 /// Judges the replies: an acceptance by a majority at once; anything else once slower nodes are no longer waited for.
-pub(super) fn judge(replies: &[(usize, Reply)], progress: Progress) -> Option<Broadcast> {
+pub(super) fn decide(replies: &[(usize, Reply)], status: RoundStatus) -> Option<BroadcastOutcome> {
     let replies: Vec<Reply> = replies.iter().map(|(_, reply)| reply.clone()).collect();
-    match majority::broadcast(&replies, progress.needed) {
-        Broadcast::Accepted => Some(Broadcast::Accepted),
+    match majority::broadcast(&replies, status.needed) {
+        BroadcastOutcome::Accepted => Some(BroadcastOutcome::Accepted),
         // A node that is still waited for may have it.
-        Broadcast::NotSent if !progress.is_over => None,
-        outcome => progress.may_end().then_some(outcome),
+        BroadcastOutcome::NotSent if !status.is_over => None,
+        outcome => status.may_end().then_some(outcome),
     }
 }
 
 impl Nodes {
     /// Hands a signed transaction to every node. The same bytes at several nodes are one transaction.
-    pub(crate) async fn broadcast(&self, signed_json: &str) -> Broadcast {
+    pub(crate) async fn broadcast(&self, signed_json: &str) -> BroadcastOutcome {
         let signed: Arc<str> = Arc::from(signed_json);
-        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+        let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             let signed = signed.to_string();
             Box::pin(async move { node.broadcast(signed).await })
         };
         let read = |answer| Some(Reply::of(answer)).filter(|reply| *reply != Reply::NotSent);
-        let asked = self.shared.ask(self.to_all("broadcast"), question, read, judge).await;
-        asked.decision.unwrap_or(Broadcast::NotSent)
+        let result = self.shared.query(self.to_all("broadcast"), request_to, read, decide).await;
+        result.decision.unwrap_or(BroadcastOutcome::NotSent)
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Expected(Mutex<Option<(u32, Instant)>>);
 
 impl Expected {
     /// Notes the head that a majority has reached; it never goes back.
-    pub(super) fn has_reached(&self, num: u32) {
+    pub(super) fn record_reached(&self, num: u32) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|(before, _)| num > before) {
             *known = Some((num, Instant::now()));
@@ -37,7 +37,7 @@ impl Expected {
     }
 
     /// Returns where the head is by now if a block is made every three seconds; none before the first.
-    pub(super) fn by_now(&self) -> Option<u32> {
+    pub(super) fn extrapolated(&self) -> Option<u32> {
         let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.map(|(num, at)| {
             let blocks = at.elapsed().as_millis() / BLOCK_INTERVAL.as_millis();

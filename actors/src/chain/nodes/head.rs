@@ -6,19 +6,19 @@ use engine::{ledger::Head, mutant};
 
 use super::{
     majority,
-    pool::{GRACE, Nodes, NodesError, Shared, drive, uncrashed},
-    round::{Progress, Round},
+    pool::{Nodes, NodesError, STRAGGLER_TIMEOUT, Shared, catch_panic, drive},
+    round::{Round, RoundStatus},
 };
 use crate::environment::{Node, NodeError};
 
 /// Says whether the heads of a round are enough: `needed` fresh ones, or whatever a majority says once slower nodes are
 /// no longer waited for.
-pub(crate) fn is_enough(heads: &[u32], expected: Option<u32>, progress: Progress) -> bool {
-    if heads.len() < progress.needed {
+pub(crate) fn is_enough(heads: &[u32], expected: Option<u32>, status: RoundStatus) -> bool {
+    if heads.len() < status.needed {
         return false;
     }
     let fresh = expected.map_or(0, |expected| heads.iter().filter(|num| majority::is_fresh(**num, expected)).count());
-    fresh >= progress.needed || progress.may_end()
+    fresh >= status.needed || status.may_end()
 }
 
 impl Nodes {
@@ -33,30 +33,30 @@ impl Nodes {
         let mut round = Round::new(nodes, nodes, self.shared.needed);
         let mut last = None;
         for (place, slot) in self.shared.slots.iter().enumerate() {
-            if slot.rests() || (mutant!("spares-are-not-asked") && place >= self.shared.needed) {
+            if slot.is_backing_off() || (mutant!("spares-are-not-asked") && place >= self.shared.needed) {
                 round.answered(place, None);
-            } else if slot.begins_head() {
+            } else if slot.begin_head_request() {
                 let (shared, sender) = (Arc::clone(&self.shared), heads.sender.clone());
                 tokio::spawn(async move {
-                    let answer = uncrashed(shared.ask_head(place)).await;
+                    let answer = catch_panic(shared.query_head(place)).await;
                     let _ = sender.send((place, answer));
                 });
             }
         }
-        let judge = |heads: &[(usize, Head)], progress| {
+        let decide = |heads: &[(usize, Head)], status| {
             let nums: Vec<u32> = heads.iter().map(|(_, head)| head.block_id.number()).collect();
-            is_enough(&nums, self.shared.expected.by_now(), progress).then_some(())
+            is_enough(&nums, self.shared.expected.extrapolated(), status).then_some(())
         };
         let decided = drive(
             &mut round,
             &mut heads.answers,
-            |_| GRACE,
+            |_| STRAGGLER_TIMEOUT,
             |_| {},
-            judge,
-            |place, answer| answer.inspect_err(|error| last = Some(self.shared.says(place, error))).ok(),
+            decide,
+            |place, answer| answer.inspect_err(|error| last = Some(self.shared.describe(place, error))).ok(),
         );
         let decided = decided.await;
-        self.shared.show();
+        self.shared.publish_condition();
         match decided.and_then(|()| self.shared.known_head()) {
             Some(head) => Ok(head),
             None => Err(NodesError::Unavailable(last.unwrap_or_else(|| "too few nodes answer".to_owned()))),
@@ -65,12 +65,12 @@ impl Nodes {
 }
 
 impl Shared {
-    async fn ask_head(&self, place: usize) -> Result<Head, NodeError> {
+    async fn query_head(&self, place: usize) -> Result<Head, NodeError> {
         let answer =
-            self.ask_one(place, "head", &|node: Arc<dyn Node>| Box::pin(async move { node.head().await })).await;
-        self.slots[place].ended_head(&answer);
+            self.query_node(place, "head", &|node: Arc<dyn Node>| Box::pin(async move { node.head().await })).await;
+        self.slots[place].end_head_request(&answer);
         if let Some(head) = self.known_head() {
-            self.expected.has_reached(head.block_id.number());
+            self.expected.record_reached(head.block_id.number());
         }
         answer
     }

@@ -20,19 +20,19 @@ const SLOW: Duration = Duration::from_secs(1);
 /// Latencies that differ by less than this make no difference.
 const LATENCY_STEP: Duration = Duration::from_millis(100);
 /// How long a node counts as disagreeing after an answer that a majority contradicts.
-const DISAGREES_FOR: Duration = Duration::from_secs(600);
+const DISAGREEMENT_WINDOW: Duration = Duration::from_secs(600);
 /// How long a request for the head may take at most, whatever the node does.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(300);
+const HEAD_REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// The API that keeps histories and virtual operations; many nodes do without it.
 pub(super) const HISTORY_API: &str = "account_history_api";
 /// The API that knows the state of a transaction; some nodes do without it.
 pub(super) const TRANSACTION_API: &str = "transaction_status_api";
 /// The APIs that a healthy node may do without, and how long it is not asked again for one that it lacks.
-const OPTIONAL: [&str; 2] = [HISTORY_API, TRANSACTION_API];
-const LACKS_FOR: Duration = Duration::from_secs(50);
+const OPTIONAL_APIS: [&str; 2] = [HISTORY_API, TRANSACTION_API];
+const API_RECHECK_INTERVAL: Duration = Duration::from_secs(50);
 /// How long a node that limits the rate is left alone if it does not say, and at most.
-const REST: Duration = Duration::from_secs(2);
-const MAX_REST: Duration = Duration::from_secs(600);
+const DEFAULT_BACKOFF: Duration = Duration::from_secs(2);
+const MAX_BACKOFF: Duration = Duration::from_secs(600);
 
 /// The condition of a ledger node, from good to bad. Blocks are read from the best nodes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +85,7 @@ pub struct NodeState {
     /// When it last answered; none if it never did since this process began.
     pub answered_at: Option<Timestamp>,
     /// Until then it is left alone, because it limits our rate.
-    pub rests_until: Option<Timestamp>,
+    pub backoff_until: Option<Timestamp>,
     /// The number of the newest block it reported.
     pub head_num: Option<u32>,
 }
@@ -102,7 +102,7 @@ struct Health {
     failures: u32,
     is_checked: bool,
     answered_at: Option<Timestamp>,
-    rests_until: Option<Instant>,
+    backoff_until: Option<Instant>,
     head: Option<Head>,
     /// When the head was asked for that is not answered yet.
     head_asked_at: Option<Instant>,
@@ -118,11 +118,11 @@ struct Health {
 impl Health {
     fn condition(&self, now: Instant, expected: &Expected) -> Condition {
         let is_waiting = self.head_asked_at.is_some_and(|at| now.duration_since(at) > SLOW);
-        if self.rests_until.is_some_and(|until| now < until) {
+        if self.backoff_until.is_some_and(|until| now < until) {
             Condition::RateLimited
         } else if self.failures > 0 {
             Condition::Failing
-        } else if self.disagreed_at.is_some_and(|at| now.duration_since(at) < DISAGREES_FOR) {
+        } else if self.disagreed_at.is_some_and(|at| now.duration_since(at) < DISAGREEMENT_WINDOW) {
             Condition::Disagreeing
         } else if self.head.is_some_and(|head| !majority::is_fresh(head.block_id.number(), expected.reached())) {
             Condition::Stale
@@ -157,13 +157,13 @@ impl Slot {
     }
 
     /// Says whether the node wants to be left alone.
-    pub(crate) fn rests(&self) -> bool {
-        self.health(|health| health.rests_until.is_some_and(|until| Instant::now() < until))
+    pub(crate) fn is_backing_off(&self) -> bool {
+        self.health(|health| health.backoff_until.is_some_and(|until| Instant::now() < until))
     }
 
     /// Says whether the node is known not to serve an API; after a while it is asked again.
     pub(crate) fn lacks(&self, request: &'static str) -> bool {
-        self.health(|health| health.lacks.get(request).is_some_and(|since| since.elapsed() < LACKS_FOR))
+        self.health(|health| health.lacks.get(request).is_some_and(|since| since.elapsed() < API_RECHECK_INTERVAL))
     }
 
     pub(crate) fn condition(&self, expected: &Expected) -> Condition {
@@ -188,13 +188,13 @@ impl Slot {
         now: Timestamp,
     ) {
         match answer {
-            Err(error) if error.lacks_api() && OPTIONAL.contains(&request) => self.lacks_request(request, error),
+            Err(error) if error.lacks_api() && OPTIONAL_APIS.contains(&request) => self.lacks_request(request, error),
             Err(NodeError::RateLimited { retry_after }) => {
                 self.metrics.failed();
                 let retry_after = retry_after.filter(|_| !mutant!("retry-after-ignored"));
-                let until = Instant::now() + retry_after.unwrap_or(REST).min(MAX_REST);
+                let until = Instant::now() + retry_after.unwrap_or(DEFAULT_BACKOFF).min(MAX_BACKOFF);
                 // An answer to an earlier request may ask for less.
-                self.health(|health| health.rests_until = health.rests_until.max(Some(until)));
+                self.health(|health| health.backoff_until = health.backoff_until.max(Some(until)));
             }
             Err(error) if error.is_the_nodes_fault() => self.failed(error),
             // A refusal by the ledger's own rules is an answer, too.
@@ -230,11 +230,11 @@ impl Slot {
     }
 
     /// Notes that a majority contradicts an answer of the node.
-    pub(crate) fn contradicted(&self, about: &str) {
+    pub(crate) fn record_contradiction(&self, about: &str) {
         let now = Instant::now();
-        self.metrics.contradicted();
+        self.metrics.record_contradiction();
         let is_new = self.health(|health| {
-            let is_old = health.disagreed_at.is_none_or(|at| now.duration_since(at) >= DISAGREES_FOR);
+            let is_old = health.disagreed_at.is_none_or(|at| now.duration_since(at) >= DISAGREEMENT_WINDOW);
             health.disagreed_at = Some(now);
             is_old
         });
@@ -245,9 +245,9 @@ impl Slot {
     }
 
     /// Begins to ask for the head; says no while an earlier request for it is not answered.
-    pub(crate) fn begins_head(&self) -> bool {
+    pub(crate) fn begin_head_request(&self) -> bool {
         self.health(|health| {
-            let is_idle = health.head_asked_at.is_none_or(|at| at.elapsed() > GIVEN_UP_AFTER);
+            let is_idle = health.head_asked_at.is_none_or(|at| at.elapsed() > HEAD_REQUEST_TIMEOUT);
             if is_idle {
                 health.head_asked_at = Some(Instant::now());
             }
@@ -256,7 +256,7 @@ impl Slot {
     }
 
     /// Notes the answer to a request for the head.
-    pub(crate) fn ended_head(&self, answer: &Result<Head, NodeError>) {
+    pub(crate) fn end_head_request(&self, answer: &Result<Head, NodeError>) {
         self.health(|health| {
             let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());
             if let Ok(head) = answer {
@@ -266,7 +266,7 @@ impl Slot {
             }
         });
         if let Ok(head) = answer {
-            self.metrics.told_head(head.block_id.number());
+            self.metrics.set_head(head.block_id.number());
         }
     }
 
@@ -276,7 +276,7 @@ impl Slot {
     }
 
     /// Logs and shows the condition where it has changed.
-    pub(crate) fn show(&self, expected: &Expected) {
+    pub(crate) fn publish_condition(&self, expected: &Expected) {
         let now = Instant::now();
         let (condition, before, head) = self.health(|health| {
             let condition = health.condition(now, expected);
@@ -308,7 +308,7 @@ impl Slot {
             condition: health.condition(instant, expected),
             failures: health.failures,
             answered_at: health.answered_at,
-            rests_until: health.rests_until.filter(|until| instant < *until).map(|until| now + (until - instant)),
+            backoff_until: health.backoff_until.filter(|until| instant < *until).map(|until| now + (until - instant)),
             head_num: health.head.map(|head| head.block_id.number()),
         })
     }

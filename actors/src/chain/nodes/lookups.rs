@@ -13,15 +13,15 @@ use futures_util::future::BoxFuture;
 use super::{
     health::{HISTORY_API, TRANSACTION_API},
     majority,
-    pool::{GRACE, Nodes, NodesError, Plan},
-    round::Progress,
+    pool::{Nodes, NodesError, Plan, STRAGGLER_TIMEOUT},
+    round::RoundStatus,
 };
 use crate::environment::{Account, Node, NodeError, TxStatus};
 
 /// How far behind the head of its node an account's history may be.
 const HISTORY_SETTLES: Duration = Duration::from_secs(120);
 /// How long the other nodes are spared while the first read a history: nobody waits for it.
-const HISTORY_PATIENCE: Duration = Duration::from_secs(5);
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What entries of histories are told apart by: nodes count an operation's place in ways of their own.
 fn identity(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
@@ -31,26 +31,26 @@ fn identity(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
 
 /// Judges what nodes say of accounts: as soon as a majority agrees on everything, or on the authorities once slower
 /// nodes are no longer waited for.
-pub(super) fn judge_accounts(
+pub(super) fn decide_accounts(
     names: &[AccountName],
     answers: &[(usize, Vec<Account>)],
-    progress: Progress,
+    status: RoundStatus,
 ) -> Option<Vec<Account>> {
     let given: Vec<&[Account]> = answers.iter().map(|(_, accounts)| accounts.as_slice()).collect();
-    let accounts = majority::accounts(names, &given, progress.needed)?;
-    (accounts.is_settled || progress.may_end()).then_some(accounts.found)
+    let accounts = majority::accounts(names, &given, status.needed)?;
+    (accounts.is_settled || status.may_end()).then_some(accounts.found)
 }
 
 /// Judges what nodes know of a transaction: its place in the chain, or that it will never have one, as soon as a majority
 /// agrees; anything else once slower nodes are no longer waited for.
-pub(super) fn judge_transaction(answers: &[(usize, TxStatus)], progress: Progress) -> Option<TxStatus> {
+pub(super) fn decide_transaction(answers: &[(usize, TxStatus)], round_status: RoundStatus) -> Option<TxStatus> {
     let given: Vec<TxStatus> = answers.iter().map(|(_, status)| *status).collect();
-    let status = majority::transaction(&given, progress.needed)?;
+    let status = majority::transaction(&given, round_status.needed)?;
     let is_definite = matches!(
         status,
         TxStatus::InIrreversibleBlock(_) | TxStatus::InReversibleBlock(_) | TxStatus::ExpiredIrreversible
     );
-    (is_definite || progress.may_end()).then_some(status)
+    (is_definite || round_status.may_end()).then_some(status)
 }
 
 impl Nodes {
@@ -62,85 +62,85 @@ impl Nodes {
     /// Returns those of the accounts that exist. A majority agrees on each authority; balances are for orientation.
     pub(crate) async fn accounts(&self, names: Vec<AccountName>) -> Result<Vec<Account>, NodesError> {
         let wanted = names.clone();
-        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+        let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             let wanted = wanted.clone();
             Box::pin(async move { node.accounts(wanted).await })
         };
         let plan = self.to_all("accounts");
-        let judge = |answers: &[_], progress| judge_accounts(&names, answers, progress);
-        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
-        if let Some(decided) = &asked.decision {
+        let decide = |answers: &[_], status| decide_accounts(&names, answers, status);
+        let result = self.shared.query(plan, request_to, Result::ok, decide).await;
+        if let Some(decided) = &result.decision {
             let active = |accounts: &[Account], name: &AccountName| {
                 accounts.iter().find(|account| account.name == *name).map(|account| account.active.clone())
             };
-            for (place, given) in &asked.answers {
+            for (place, given) in &result.answers {
                 if let Some(name) = names.iter().find(|name| active(given, name) != active(decided, name)) {
-                    self.shared.contradicted([*place], &format!("the keys of {name}"));
+                    self.shared.record_contradiction([*place], &format!("the keys of {name}"));
                 }
             }
         }
-        asked.decided(|| "an account's authority".to_owned(), plan.needed)
+        result.decided(|| "an account's authority".to_owned(), plan.needed)
     }
 
     /// Returns what a majority knows of a transaction; that it may be under way takes a single node.
     pub(crate) async fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Result<TxStatus, NodesError> {
-        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+        let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move { node.find_transaction(tx_id, expiration).await })
         };
         let plan = self.to_all(TRANSACTION_API);
-        let asked = self.shared.ask(plan, question, Result::ok, judge_transaction).await;
-        asked.decided(|| format!("transaction {tx_id}"), plan.needed)
+        let result = self.shared.query(plan, request_to, Result::ok, decide_transaction).await;
+        result.decided(|| format!("transaction {tx_id}"), plan.needed)
     }
 
     /// Returns the witnesses' price of HIVE as a majority gives it within two percent; none on a chain without feeds.
     pub(crate) async fn price(&self) -> Result<Option<HivePrice>, NodesError> {
-        let question = |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
+        let request_to = |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
         let plan = self.to_all("price");
-        let judge = |answers: &[(usize, Option<HivePrice>)], progress: Progress| {
+        let decide = |answers: &[(usize, Option<HivePrice>)], status: RoundStatus| {
             let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
-            majority::price(&given, progress.needed)
+            majority::price(&given, status.needed)
         };
-        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
-        if let Some(decided) = asked.decision {
+        let result = self.shared.query(plan, request_to, Result::ok, decide).await;
+        if let Some(decided) = result.decision {
             let differs = |price: &Option<HivePrice>| majority::price(&[*price, decided], 2).is_none();
-            let places = asked.answers.iter().filter(|(_, price)| differs(price)).map(|(place, _)| *place);
-            self.shared.contradicted(places, "the price of HIVE");
+            let places = result.answers.iter().filter(|(_, price)| differs(price)).map(|(place, _)| *place);
+            self.shared.record_contradiction(places, "the price of HIVE");
         }
-        asked.decided(|| "the price of HIVE".to_owned(), plan.needed)
+        result.decided(|| "the price of HIVE".to_owned(), plan.needed)
     }
 
     /// Returns the price of HBD on the internal market as a majority gives it within two percent; none where there is none.
     pub(crate) async fn hbd_price(&self) -> Result<Option<HbdPrice>, NodesError> {
-        let question =
+        let request_to =
             |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.hbd_price().await }) };
         let plan = self.to_all("hbd_price");
-        let judge = |answers: &[(usize, Option<HbdPrice>)], progress: Progress| {
+        let decide = |answers: &[(usize, Option<HbdPrice>)], status: RoundStatus| {
             let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
-            majority::hbd_price(&given, progress.needed)
+            majority::hbd_price(&given, status.needed)
         };
-        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
-        asked.decided(|| "the price of HBD".to_owned(), plan.needed)
+        let result = self.shared.query(plan, request_to, Result::ok, decide).await;
+        result.decided(|| "the price of HBD".to_owned(), plan.needed)
     }
 
     /// Returns how a question about account history is put: the nodes that do not keep it are absent.
-    fn of_history(&self, patience: Duration) -> Plan {
+    fn of_history(&self, timeout: Duration) -> Plan {
         let configured = self.shared.slots.len();
         let lacking = self.shared.slots.iter().filter(|slot| slot.lacks(HISTORY_API)).count();
         let needed = majority::needed_of_history(configured, lacking, self.shared.at_least);
-        Plan { request: HISTORY_API, first: needed, needed, patience }
+        Plan { request: HISTORY_API, first: needed, needed, timeout }
     }
 
     /// Returns what the virtual operations of an irreversible block paid, as enough nodes give it alike; none while too
     /// few have the block. Nodes of different releases may name different operations besides: those of one are told.
     pub(crate) async fn virtual_operations(&self, block_num: u32) -> Result<Option<VirtualOperations>, NodesError> {
-        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+        let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move { node.virtual_operations(block_num).await })
         };
-        let plan = self.of_history(GRACE);
-        let judge = |answers: &[(usize, Option<VirtualOperations>)], progress: Progress| {
+        let plan = self.of_history(STRAGGLER_TIMEOUT);
+        let decide = |answers: &[(usize, Option<VirtualOperations>)], status: RoundStatus| {
             let given: Vec<&VirtualOperations> = answers.iter().filter_map(|(_, told)| told.as_ref()).collect();
             let paid: Vec<&[Transfer]> = given.iter().map(|told| told.transfers.as_slice()).collect();
-            let agreed = majority::agreed(&paid, progress.needed)?;
+            let agreed = majority::agreed(&paid, status.needed)?;
             given.iter().find(|told| told.transfers == *agreed).map(|told| (*told).clone())
         };
         let read = |answer: Result<Option<VirtualOperations>, NodeError>| match answer {
@@ -150,20 +150,20 @@ impl Nodes {
             }
             answer => answer.ok(),
         };
-        let asked = self.shared.ask(plan, question, read, judge).await;
-        if let Some(decided) = &asked.decision {
+        let result = self.shared.query(plan, request_to, read, decide).await;
+        if let Some(decided) = &result.decision {
             let differs = |given: &Option<VirtualOperations>| {
                 given.as_ref().is_some_and(|given| given.transfers != decided.transfers)
             };
-            let places = asked.answers.iter().filter(|(_, given)| differs(given)).map(|(place, _)| *place);
-            self.shared.contradicted(places, &format!("the virtual operations of block {block_num}"));
+            let places = result.answers.iter().filter(|(_, given)| differs(given)).map(|(place, _)| *place);
+            self.shared.record_contradiction(places, &format!("the virtual operations of block {block_num}"));
         }
-        let is_behind = asked.answers.iter().any(|(_, given)| given.is_none());
-        let have_it = asked.answers.iter().filter(|(_, given)| given.is_some()).count();
-        if asked.decision.is_none() && is_behind && have_it < plan.needed {
+        let is_behind = result.answers.iter().any(|(_, given)| given.is_none());
+        let have_it = result.answers.iter().filter(|(_, given)| given.is_some()).count();
+        if result.decision.is_none() && is_behind && have_it < plan.needed {
             return Ok(None);
         }
-        asked.decided(|| format!("the virtual operations of block {block_num}"), plan.needed).map(Some)
+        result.decided(|| format!("the virtual operations of block {block_num}"), plan.needed).map(Some)
     }
 
     /// Returns an account's history as enough nodes give it alike that are past the span's end.
@@ -173,7 +173,7 @@ impl Nodes {
         span: (Timestamp, Timestamp),
     ) -> Result<Vec<Transfer>, NodesError> {
         let account = *account;
-        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+        let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 let head = node.head().await?;
                 // What is older than this is irreversible long since.
@@ -185,18 +185,18 @@ impl Nodes {
                 Ok(Some(transfers))
             })
         };
-        let plan = self.of_history(HISTORY_PATIENCE);
-        let judge = |answers: &[(usize, Vec<Transfer>)], progress: Progress| {
+        let plan = self.of_history(HISTORY_TIMEOUT);
+        let decide = |answers: &[(usize, Vec<Transfer>)], status: RoundStatus| {
             let same = |a: &[Transfer], b: &[Transfer]| a.iter().map(identity).eq(b.iter().map(identity));
             let like = |given: &[Transfer]| answers.iter().filter(|(_, other)| same(other, given)).count();
-            let agreed = answers.iter().find(|(_, given)| like(given) >= progress.needed);
+            let agreed = answers.iter().find(|(_, given)| like(given) >= status.needed);
             agreed.map(|(_, given)| given.clone())
         };
         let read = |answer: Result<Option<Vec<Transfer>>, NodeError>| match answer {
             Err(error) if error.lacks_api() && engine::mutant!("missing-history-is-empty") => Some(Vec::new()),
             answer => answer.ok().flatten(),
         };
-        let asked = self.shared.ask(plan, question, read, judge).await;
-        asked.decided(|| format!("the history of {account}"), plan.needed)
+        let result = self.shared.query(plan, request_to, read, decide).await;
+        result.decided(|| format!("the history of {account}"), plan.needed)
     }
 }

@@ -145,49 +145,49 @@ pub(crate) fn transaction(answers: &[TxStatus], needed: usize) -> Option<TxStatu
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// It took it, or has it already.
-    Taken,
+    Accepted,
     /// It refuses by the rules of the ledger.
     Refused(NodeError),
     /// It did not get it.
     NotSent,
     /// Nobody knows whether it got it.
-    Lost,
+    Unknown,
 }
 
 impl Reply {
     /// Reads a node's answer to a broadcast. A duplicate is one that the node has.
     pub(crate) fn of(answer: Result<(), NodeError>) -> Self {
         match answer {
-            Ok(()) => Self::Taken,
+            Ok(()) => Self::Accepted,
             Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => {
-                Self::Taken
+                Self::Accepted
             }
             Err(error) if error.lacks_api() => Self::NotSent,
             Err(error @ NodeError::Rpc { .. }) if !error.is_the_nodes_fault() => Self::Refused(error),
             Err(NodeError::Unreachable(_) | NodeError::WrongChain(_) | NodeError::RateLimited { .. }) => Self::NotSent,
-            Err(_) => Self::Lost,
+            Err(_) => Self::Unknown,
         }
     }
 }
 
 /// What became of a broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Broadcast {
+pub(crate) enum BroadcastOutcome {
     /// A majority has it.
     Accepted,
     /// A majority refuses it and no node that answered has it.
     Refused(NodeError),
     /// Some node has it, or may have it.
-    MayBeOut,
+    PossiblySent,
     /// No node can have it.
     NotSent,
 }
 
 /// Returns what became of a broadcast by the replies so far.
-pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> Broadcast {
-    let taken = replies.iter().filter(|reply| **reply == Reply::Taken).count();
+pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
+    let taken = replies.iter().filter(|reply| **reply == Reply::Accepted).count();
     if taken >= needed {
-        return Broadcast::Accepted;
+        return BroadcastOutcome::Accepted;
     }
     let refusals: Vec<&NodeError> = replies
         .iter()
@@ -196,8 +196,8 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> Broadcast {
             _ => None,
         })
         .collect();
-    if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Lost) {
-        return Broadcast::Refused(NodeError::Rpc {
+    if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Unknown) {
+        return BroadcastOutcome::Refused(NodeError::Rpc {
             code: -32_003,
             data_code: None,
             name: String::new(),
@@ -213,12 +213,12 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> Broadcast {
         let like = |error: &NodeError| refusals.iter().filter(|other| code(other) == code(error)).count();
         // The reason that most give; the first among equals.
         let most = refusals.iter().rev().max_by_key(|error| like(error)).expect("at least one refusal");
-        return Broadcast::Refused((*most).clone());
+        return BroadcastOutcome::Refused((*most).clone());
     }
-    if replies.iter().any(|reply| matches!(reply, Reply::Taken | Reply::Lost)) {
-        Broadcast::MayBeOut
+    if replies.iter().any(|reply| matches!(reply, Reply::Accepted | Reply::Unknown)) {
+        BroadcastOutcome::PossiblySent
     } else {
-        Broadcast::NotSent
+        BroadcastOutcome::NotSent
     }
 }
 

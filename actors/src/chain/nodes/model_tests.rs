@@ -15,15 +15,15 @@ use engine::{
 
 use super::{
     blocks, broadcast, head, lookups,
-    majority::{self, Broadcast, Reply},
+    majority::{self, BroadcastOutcome, Reply},
     pool,
-    round::{Progress, Round, Step},
+    round::{Round, RoundStatus, Step},
 };
 use crate::environment::{Account, NodeError, TxStatus};
 
 /// How a node behaves when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum Behavior {
     /// It answers with what is so.
     Honest,
     /// It answers with what was so a while ago.
@@ -36,66 +36,66 @@ enum Manner {
     Lies,
 }
 
-impl Manner {
+impl Behavior {
     const ALL: [Self; 5] = [Self::Honest, Self::Stale, Self::Fails, Self::Hangs, Self::Lies];
 }
 
 /// Every way in which `nodes` nodes can behave.
-fn manners(nodes: usize) -> Vec<Vec<Manner>> {
+fn behaviors(nodes: usize) -> Vec<Vec<Behavior>> {
     let mut all = vec![Vec::new()];
     for _ in 0..nodes {
-        all = all.iter().flat_map(|some| Manner::ALL.map(|next| [some.as_slice(), &[next]].concat())).collect();
+        all = all.iter().flat_map(|some| Behavior::ALL.map(|next| [some.as_slice(), &[next]].concat())).collect();
     }
     all
 }
 
 /// Judges the answers so far.
-type Judge<T, R> = Box<dyn Fn(&[(usize, T)], Progress) -> Option<R>>;
+type Decide<T, R> = Box<dyn Fn(&[(usize, T)], RoundStatus) -> Option<R>>;
 
 /// What is put to the nodes, and how it is judged.
-struct Question<T, R> {
+struct Query<T, R> {
     /// How many of the nodes are asked at once.
     first: fn(nodes: usize, needed: usize) -> usize,
-    answer: Box<dyn Fn(Manner) -> Option<T>>,
-    judge: Judge<T, R>,
+    answer: Box<dyn Fn(Behavior) -> Option<T>>,
+    decide: Decide<T, R>,
 }
 
 /// The end of one interleaving.
 struct End<'w, R> {
     needed: usize,
-    manners: &'w [Manner],
+    behaviors: &'w [Behavior],
     /// The nodes that answered or failed before the end, in order, with how often the patience had ended before.
     heard: &'w [usize],
     /// How often the patience ended.
-    lates: usize,
+    timeouts: usize,
     /// What was decided; none if the round ended undecided.
     decision: Option<&'w R>,
 }
 
 impl<R> End<'_, R> {
-    fn count(&self, manner: Manner) -> usize {
-        self.manners.iter().filter(|each| **each == manner).count()
+    fn count(&self, behavior: Behavior) -> usize {
+        self.behaviors.iter().filter(|each| **each == behavior).count()
     }
 
     /// Says whether the nodes' lies are fewer than a majority, so that nothing untrue may be decided.
-    fn is_sound(&self) -> bool {
-        self.count(Manner::Lies) < self.needed
+    fn has_honest_majority(&self) -> bool {
+        self.count(Behavior::Lies) < self.needed
     }
 
-    fn is_heard(&self, wanted: Manner) -> usize {
-        self.heard.iter().filter(|place| self.manners[**place] == wanted).count()
+    fn count_heard(&self, wanted: Behavior) -> usize {
+        self.heard.iter().filter(|place| self.behaviors[**place] == wanted).count()
     }
 }
 
 /// Walks through every interleaving for one to five nodes; returns how many there are.
-fn walk<T: Clone, R: Debug>(question: &Question<T, R>, check: impl Fn(&End<'_, R>)) -> u64 {
+fn walk<T: Clone, R: Debug>(query: &Query<T, R>, check: impl Fn(&End<'_, R>)) -> u64 {
     let mut count = 0;
     for nodes in 1..=5 {
         let needed = majority::needed(nodes, 0);
-        for manners in manners(nodes) {
-            let round = Round::new(nodes, (question.first)(nodes, needed), needed);
-            let mut path = Path { question, check: &check, manners: &manners, needed, heard: Vec::new(), count: 0 };
-            path.go_on(round, 0);
+        for behaviors in behaviors(nodes) {
+            let round = Round::new(nodes, (query.first)(nodes, needed), needed);
+            let mut path = Path { query, check: &check, behaviors: &behaviors, needed, heard: Vec::new(), count: 0 };
+            path.explore(round, 0);
             count += path.count;
         }
     }
@@ -103,23 +103,24 @@ fn walk<T: Clone, R: Debug>(question: &Question<T, R>, check: impl Fn(&End<'_, R
 }
 
 struct Path<'w, T, R, C> {
-    question: &'w Question<T, R>,
+    query: &'w Query<T, R>,
     check: &'w C,
-    manners: &'w [Manner],
+    behaviors: &'w [Behavior],
     needed: usize,
     heard: Vec<usize>,
     count: u64,
 }
 
 impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
-    fn go_on(&mut self, mut round: Round<T>, lates: usize) {
+    fn explore(&mut self, mut round: Round<T>, timeouts: usize) {
         let step = loop {
-            match round.step(&self.question.judge) {
-                Step::AskOthers => {}
+            match round.step(&self.query.decide) {
+                Step::QueryOthers => {}
                 step => break step,
             }
         };
-        let end = |decision| End { needed: self.needed, manners: self.manners, heard: &self.heard, lates, decision };
+        let end =
+            |decision| End { needed: self.needed, behaviors: self.behaviors, heard: &self.heard, timeouts, decision };
         match step {
             Step::Done(decision) => {
                 self.count += 1;
@@ -129,42 +130,42 @@ impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
                 self.count += 1;
                 return (self.check)(&end(None));
             }
-            Step::AskOthers | Step::Wait => {}
+            Step::QueryOthers | Step::Wait => {}
         }
         let open: Vec<usize> = (0..round.asked()).filter(|place| !self.heard.contains(place)).collect();
-        assert!(!open.is_empty(), "{:?} waits for nobody", self.manners);
-        let is_quiet = open.iter().all(|place| self.manners[*place] == Manner::Hangs) && !round.can_be_late();
+        assert!(!open.is_empty(), "{:?} waits for nobody", self.behaviors);
+        let is_quiet = open.iter().all(|place| self.behaviors[*place] == Behavior::Hangs) && !round.needs_timeout();
         // Who hangs is heard of last, when its request times out: the patience is shorter than that.
-        for place in open.into_iter().filter(|place| is_quiet || self.manners[*place] != Manner::Hangs) {
+        for place in open.into_iter().filter(|place| is_quiet || self.behaviors[*place] != Behavior::Hangs) {
             let mut next = round.clone();
-            next.answered(place, (self.question.answer)(self.manners[place]));
+            next.answered(place, (self.query.answer)(self.behaviors[place]));
             self.heard.push(place);
-            self.go_on(next, lates);
+            self.explore(next, timeouts);
             self.heard.pop();
         }
-        if round.can_be_late() {
-            round.late();
-            self.go_on(round, lates + 1);
+        if round.needs_timeout() {
+            round.timed_out();
+            self.explore(round, timeouts + 1);
         }
     }
 }
 
 /// Asserts that what a majority of honest nodes gives is decided by it, and with no help of the clock where the honest
 /// ones come first.
-fn decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
-    let honest = end.count(Manner::Honest);
+fn assert_decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
+    let honest = end.count(Behavior::Honest);
     if honest < end.needed {
         return;
     }
-    assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.manners);
+    assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.behaviors);
     // Nobody who hangs is waited for: at most once for the others to be asked, and once for slower answers.
-    let hung = end.is_heard(Manner::Hangs);
-    assert!(hung == 0, "{:?} waited for a node that hangs, heard {:?}", end.manners, end.heard);
-    assert!(end.lates <= 2, "{:?}", end.manners);
-    let came_first = end.heard.len() <= end.needed && end.heard.iter().all(|at| end.manners[*at] == Manner::Honest);
-    let all_at_once = first == end.manners.len();
+    let hung = end.count_heard(Behavior::Hangs);
+    assert!(hung == 0, "{:?} waited for a node that hangs, heard {:?}", end.behaviors, end.heard);
+    assert!(end.timeouts <= 2, "{:?}", end.behaviors);
+    let came_first = end.heard.len() <= end.needed && end.heard.iter().all(|at| end.behaviors[*at] == Behavior::Honest);
+    let all_at_once = first == end.behaviors.len();
     if came_first && all_at_once && end.heard.len() == end.needed {
-        assert_eq!(end.lates, 0, "{:?} waited for somebody slower than the first majority", end.manners);
+        assert_eq!(end.timeouts, 0, "{:?} waited for somebody slower than the first majority", end.behaviors);
     }
 }
 
@@ -188,32 +189,32 @@ fn a_head(number: u32, irreversible_num: u32) -> Head {
 
 #[test]
 fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
-    let question = Question {
+    let query = Query {
         first: to_all,
-        answer: Box::new(|manner| match manner {
-            Manner::Honest => Some(a_head(1_000, 980)),
-            Manner::Stale => Some(a_head(600, 580)),
-            Manner::Lies => Some(a_head(9_000, 9_000)),
-            Manner::Fails | Manner::Hangs => None,
+        answer: Box::new(|behavior| match behavior {
+            Behavior::Honest => Some(a_head(1_000, 980)),
+            Behavior::Stale => Some(a_head(600, 580)),
+            Behavior::Lies => Some(a_head(9_000, 9_000)),
+            Behavior::Fails | Behavior::Hangs => None,
         }),
-        judge: Box::new(|heads: &[(usize, Head)], progress: Progress| {
+        decide: Box::new(|heads: &[(usize, Head)], status: RoundStatus| {
             let nums: Vec<u32> = heads.iter().map(|(_, head)| head.block_id.number()).collect();
             let heads: Vec<Head> = heads.iter().map(|(_, head)| *head).collect();
-            head::is_enough(&nums, Some(1_000), progress).then(|| majority::head(&heads, progress.needed).unwrap())
+            head::is_enough(&nums, Some(1_000), status).then(|| majority::head(&heads, status.needed).unwrap())
         }),
     };
-    let count = walk(&question, |end| {
-        decides_in_time(end, end.manners.len());
+    let count = walk(&query, |end| {
+        assert_decides_in_time(end, end.behaviors.len());
         let Some(head) = end.decision else { return };
-        if end.is_sound() {
-            assert!(head.irreversible_num <= 980 && head.block_id.number() <= 1_000, "{:?}: {head:?}", end.manners);
-            assert!(head.time <= a_head(1_000, 0).time, "{:?}: {head:?}", end.manners);
+        if end.has_honest_majority() {
+            assert!(head.irreversible_num <= 980 && head.block_id.number() <= 1_000, "{:?}: {head:?}", end.behaviors);
+            assert!(head.time <= a_head(1_000, 0).time, "{:?}: {head:?}", end.behaviors);
         }
-        let fresh = end.is_heard(Manner::Honest) + end.is_heard(Manner::Lies);
+        let fresh = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Lies);
         // A liar that claims to be ahead is no help to a stale node: without enough fresh heads the patience has to end.
-        assert!(fresh >= end.needed || end.lates > 0 || end.heard.len() == end.manners.len());
-        if end.is_heard(Manner::Honest) >= end.needed && end.is_sound() {
-            assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.manners);
+        assert!(fresh >= end.needed || end.timeouts > 0 || end.heard.len() == end.behaviors.len());
+        if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
+            assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.behaviors);
         }
     });
     assert!(count > 100_000, "{count} interleavings");
@@ -230,29 +231,29 @@ fn blocks_are_what_as_many_as_must_agree_give_alike() {
         unknown_operations: std::collections::BTreeMap::new(),
     };
     let range = move |count: u32, salt: u8| -> Vec<Block> { (1..=count).map(|number| block(number, salt)).collect() };
-    let question = Question {
+    let query = Query {
         first: to_a_majority,
-        answer: Box::new(move |manner| match manner {
-            Manner::Honest => Some(range(2, 1)),
-            Manner::Stale => Some(range(1, 1)),
-            Manner::Lies => Some(range(2, 2)),
-            Manner::Fails | Manner::Hangs => None,
+        answer: Box::new(move |behavior| match behavior {
+            Behavior::Honest => Some(range(2, 1)),
+            Behavior::Stale => Some(range(1, 1)),
+            Behavior::Lies => Some(range(2, 2)),
+            Behavior::Fails | Behavior::Hangs => None,
         }),
-        judge: Box::new(|answers: &[(usize, Vec<Block>)], progress| blocks::judge(answers, 2, progress)),
+        decide: Box::new(|answers: &[(usize, Vec<Block>)], status| blocks::decide(answers, 2, status)),
     };
-    let count = walk(&question, |end| {
-        let honest = end.count(Manner::Honest);
+    let count = walk(&query, |end| {
+        let honest = end.count(Behavior::Honest);
         if honest >= end.needed {
-            assert!(end.decision.is_some(), "{:?}", end.manners);
-            assert_eq!(end.is_heard(Manner::Hangs), 0, "{:?} waited for a node that hangs", end.manners);
+            assert!(end.decision.is_some(), "{:?}", end.behaviors);
+            assert_eq!(end.count_heard(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
         }
         let Some(blocks) = end.decision else { return };
         assert!(!blocks.is_empty(), "no progress is no decision");
-        if end.is_sound() {
-            assert!(blocks.iter().all(|block| block.id.0[19] == 1), "{:?}: {blocks:?}", end.manners);
+        if end.has_honest_majority() {
+            assert!(blocks.iter().all(|block| block.id.0[19] == 1), "{:?}: {blocks:?}", end.behaviors);
         }
-        let knowing = end.is_heard(Manner::Honest) + end.is_heard(Manner::Stale);
-        assert!(!end.is_sound() || knowing >= end.needed, "{:?}", end.manners);
+        let knowing = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Stale);
+        assert!(!end.has_honest_majority() || knowing >= end.needed, "{:?}", end.behaviors);
     });
     assert!(count > 100_000, "{count} interleavings");
 }
@@ -271,52 +272,56 @@ fn an_authority_is_what_a_majority_gives_whatever_the_balances() {
         balances: [Money::new(units, Currency::Hive), Money::new(units, Currency::Hbd)],
     };
     let truth = theirs.clone();
-    let question = Question {
+    let query = Query {
         first: to_all,
-        answer: Box::new(move |manner| match manner {
-            Manner::Honest => Some(vec![account(&theirs, 500)]),
-            Manner::Stale => Some(vec![account(&theirs, 400)]),
-            Manner::Lies => Some(vec![account(&other, 0)]),
-            Manner::Fails | Manner::Hangs => None,
+        answer: Box::new(move |behavior| match behavior {
+            Behavior::Honest => Some(vec![account(&theirs, 500)]),
+            Behavior::Stale => Some(vec![account(&theirs, 400)]),
+            Behavior::Lies => Some(vec![account(&other, 0)]),
+            Behavior::Fails | Behavior::Hangs => None,
         }),
-        judge: Box::new(move |answers: &[(usize, Vec<Account>)], progress| {
-            lookups::judge_accounts(&[alice], answers, progress)
+        decide: Box::new(move |answers: &[(usize, Vec<Account>)], status| {
+            lookups::decide_accounts(&[alice], answers, status)
         }),
     };
-    walk(&question, |end| {
-        decides_in_time(end, end.manners.len());
+    walk(&query, |end| {
+        assert_decides_in_time(end, end.behaviors.len());
         let Some(accounts) = end.decision else { return };
-        if end.is_sound() {
-            assert_eq!(accounts.len(), 1, "{:?}", end.manners);
-            assert_eq!(accounts[0].active, truth, "{:?}", end.manners);
-            assert!([400, 500].contains(&accounts[0].balances[0].units), "{:?}", end.manners);
+        if end.has_honest_majority() {
+            assert_eq!(accounts.len(), 1, "{:?}", end.behaviors);
+            assert_eq!(accounts[0].active, truth, "{:?}", end.behaviors);
+            assert!([400, 500].contains(&accounts[0].balances[0].units), "{:?}", end.behaviors);
         }
     });
 }
 
 #[test]
 fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive() {
-    let question = Question {
+    let query = Query {
         first: to_all,
-        answer: Box::new(|manner| match manner {
-            Manner::Honest => Some(TxStatus::InReversibleBlock(7)),
-            Manner::Stale => Some(TxStatus::Unknown),
-            Manner::Lies => Some(TxStatus::InIrreversibleBlock(9)),
-            Manner::Fails | Manner::Hangs => None,
+        answer: Box::new(|behavior| match behavior {
+            Behavior::Honest => Some(TxStatus::InReversibleBlock(7)),
+            Behavior::Stale => Some(TxStatus::Unknown),
+            Behavior::Lies => Some(TxStatus::InIrreversibleBlock(9)),
+            Behavior::Fails | Behavior::Hangs => None,
         }),
-        judge: Box::new(lookups::judge_transaction),
+        decide: Box::new(lookups::decide_transaction),
     };
-    walk(&question, |end| {
-        decides_in_time(end, end.manners.len());
+    walk(&query, |end| {
+        assert_decides_in_time(end, end.behaviors.len());
         let Some(status) = end.decision else { return };
-        if end.is_sound() {
-            assert!(!matches!(status, TxStatus::InIrreversibleBlock(_)), "{:?}", end.manners);
+        if end.has_honest_majority() {
+            assert!(!matches!(status, TxStatus::InIrreversibleBlock(_)), "{:?}", end.behaviors);
         }
-        if end.is_heard(Manner::Honest) >= end.needed && end.is_sound() {
-            assert_eq!(*status, TxStatus::InReversibleBlock(7), "{:?}", end.manners);
+        if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
+            assert_eq!(*status, TxStatus::InReversibleBlock(7), "{:?}", end.behaviors);
         }
         if *status == TxStatus::Unknown {
-            assert!(end.is_heard(Manner::Stale) >= end.needed, "{:?}: one rumour is more than unknown", end.manners);
+            assert!(
+                end.count_heard(Behavior::Stale) >= end.needed,
+                "{:?}: one rumour is more than unknown",
+                end.behaviors
+            );
         }
         assert!(*status != TxStatus::ExpiredIrreversible);
     });
@@ -324,19 +329,19 @@ fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive(
 
 #[test]
 fn a_transaction_is_dead_only_if_a_majority_says_so() {
-    let question = Question {
+    let query = Query {
         first: to_all,
-        answer: Box::new(|manner| match manner {
-            Manner::Honest => Some(TxStatus::InMempool),
-            Manner::Stale => Some(TxStatus::Unknown),
-            Manner::Lies => Some(TxStatus::ExpiredIrreversible),
-            Manner::Fails | Manner::Hangs => None,
+        answer: Box::new(|behavior| match behavior {
+            Behavior::Honest => Some(TxStatus::InMempool),
+            Behavior::Stale => Some(TxStatus::Unknown),
+            Behavior::Lies => Some(TxStatus::ExpiredIrreversible),
+            Behavior::Fails | Behavior::Hangs => None,
         }),
-        judge: Box::new(lookups::judge_transaction),
+        decide: Box::new(lookups::decide_transaction),
     };
-    walk(&question, |end| {
-        if end.is_sound() {
-            assert!(end.decision != Some(&TxStatus::ExpiredIrreversible), "{:?}", end.manners);
+    walk(&query, |end| {
+        if end.has_honest_majority() {
+            assert!(end.decision != Some(&TxStatus::ExpiredIrreversible), "{:?}", end.behaviors);
         }
     });
 }
@@ -353,36 +358,36 @@ fn refusal() -> NodeError {
 #[test]
 fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
     // The stale node refuses what the others take, the lying one takes it and throws it away.
-    for (honest, stale) in [(Reply::Taken, Reply::Refused(refusal())), (Reply::Refused(refusal()), Reply::Lost)] {
-        let takes = honest == Reply::Taken;
-        let question = Question {
+    for (honest, stale) in [(Reply::Accepted, Reply::Refused(refusal())), (Reply::Refused(refusal()), Reply::Unknown)] {
+        let takes = honest == Reply::Accepted;
+        let query = Query {
             first: to_all,
-            answer: Box::new(move |manner| match manner {
-                Manner::Honest => Some(honest.clone()),
-                Manner::Stale => Some(stale.clone()),
-                Manner::Lies => Some(Reply::Taken),
-                Manner::Fails | Manner::Hangs => None,
+            answer: Box::new(move |behavior| match behavior {
+                Behavior::Honest => Some(honest.clone()),
+                Behavior::Stale => Some(stale.clone()),
+                Behavior::Lies => Some(Reply::Accepted),
+                Behavior::Fails | Behavior::Hangs => None,
             }),
-            judge: Box::new(broadcast::judge),
+            decide: Box::new(broadcast::decide),
         };
-        walk(&question, |end| {
-            let (honest, stale) = (end.is_heard(Manner::Honest), end.is_heard(Manner::Stale));
-            let lies = end.is_heard(Manner::Lies);
+        walk(&query, |end| {
+            let (honest, stale) = (end.count_heard(Behavior::Honest), end.count_heard(Behavior::Stale));
+            let lies = end.count_heard(Behavior::Lies);
             let (taken, refused) = if takes { (honest + lies, stale) } else { (lies, honest) };
             match end.decision {
-                Some(Broadcast::Accepted) => assert!(taken >= end.needed, "{:?}", end.manners),
-                Some(Broadcast::Refused(_)) => {
-                    assert!(taken == 0 && refused >= end.needed, "{:?}", end.manners);
+                Some(BroadcastOutcome::Accepted) => assert!(taken >= end.needed, "{:?}", end.behaviors),
+                Some(BroadcastOutcome::Refused(_)) => {
+                    assert!(taken == 0 && refused >= end.needed, "{:?}", end.behaviors);
                 }
-                Some(Broadcast::NotSent) => {
+                Some(BroadcastOutcome::NotSent) => {
                     let lost = if takes { 0 } else { stale };
-                    assert!(taken + lost == 0 && refused < end.needed, "{:?}", end.manners);
+                    assert!(taken + lost == 0 && refused < end.needed, "{:?}", end.behaviors);
                 }
-                Some(Broadcast::MayBeOut) => assert!(taken < end.needed, "{:?}", end.manners),
-                None => panic!("{:?}: undecided", end.manners),
+                Some(BroadcastOutcome::PossiblySent) => assert!(taken < end.needed, "{:?}", end.behaviors),
+                None => panic!("{:?}: undecided", end.behaviors),
             }
-            if end.count(Manner::Honest) >= end.needed {
-                assert_eq!(end.is_heard(Manner::Hangs), 0, "{:?} waited for a node that hangs", end.manners);
+            if end.count(Behavior::Honest) >= end.needed {
+                assert_eq!(end.count_heard(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
             }
         });
     }
@@ -390,26 +395,26 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
 
 #[test]
 fn a_price_is_within_two_percent_of_an_honest_one() {
-    let question = Question {
+    let query = Query {
         first: to_all,
-        answer: Box::new(|manner| match manner {
-            Manner::Honest => Some(HivePrice::new(258, 1_000)),
+        answer: Box::new(|behavior| match behavior {
+            Behavior::Honest => Some(HivePrice::new(258, 1_000)),
             // Read an hour ago: the median moves slowly.
-            Manner::Stale => Some(HivePrice::new(255, 1_000)),
-            Manner::Lies => Some(HivePrice::new(25_800, 1_000)),
-            Manner::Fails | Manner::Hangs => None,
+            Behavior::Stale => Some(HivePrice::new(255, 1_000)),
+            Behavior::Lies => Some(HivePrice::new(25_800, 1_000)),
+            Behavior::Fails | Behavior::Hangs => None,
         }),
-        judge: Box::new(|answers: &[(usize, Option<HivePrice>)], progress: Progress| {
+        decide: Box::new(|answers: &[(usize, Option<HivePrice>)], status: RoundStatus| {
             let prices: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
-            majority::price(&prices, progress.needed)
+            majority::price(&prices, status.needed)
         }),
     };
-    walk(&question, |end| {
-        decides_in_time(end, end.manners.len());
+    walk(&query, |end| {
+        assert_decides_in_time(end, end.behaviors.len());
         if let Some(price) = end.decision
-            && end.is_sound()
+            && end.has_honest_majority()
         {
-            assert!([255, 258].contains(&price.unwrap().base_hbd_units), "{:?}: {price:?}", end.manners);
+            assert!([255, 258].contains(&price.unwrap().base_hbd_units), "{:?}: {price:?}", end.behaviors);
         }
     });
 }
@@ -427,25 +432,25 @@ fn a_majority_of_the_configured_nodes_decides_and_the_setting_only_raises_it() {
 
 /// Asks three nodes, of which the last never answers, something that takes a majority and the end of the patience; returns how
 /// long it took.
-async fn waited_for(patience: [Duration; 3]) -> Duration {
+async fn measure_wait(timeout: [Duration; 3]) -> Duration {
     let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
     let begun = tokio::time::Instant::now();
-    let ask = |at: usize| {
+    let query = |at: usize| {
         if at < 2 {
             sender.send((at, Ok(()))).unwrap();
         }
     };
-    let judge = |_: &[(usize, ())], progress: Progress| progress.may_end().then_some(());
+    let decide = |_: &[(usize, ())], status: RoundStatus| status.may_end().then_some(());
     let mut round = Round::new(3, 3, 2);
-    pool::drive(&mut round, &mut answers, |at| patience[at], ask, judge, |_, answer| answer.ok()).await.unwrap();
+    pool::drive(&mut round, &mut answers, |at| timeout[at], query, decide, |_, answer| answer.ok()).await.unwrap();
     begun.elapsed()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_known_to_be_slow_is_not_waited_for_after_a_majority() {
     let (long, none) = (Duration::from_millis(300), Duration::ZERO);
-    let slow = waited_for([long, long, none]).await;
+    let slow = measure_wait([long, long, none]).await;
     assert!(slow < Duration::from_millis(5), "{slow:?}");
-    let well = waited_for([none, none, long]).await;
+    let well = measure_wait([none, none, long]).await;
     assert!((long..long + Duration::from_millis(5)).contains(&well), "{well:?}");
 }

@@ -21,7 +21,7 @@ use crate::{
         expected::{Expected, Heads},
         health::{Condition, NodeState, Slot},
         majority,
-        round::{Progress, Round, Step},
+        round::{Round, RoundStatus, Step},
     },
     environment::{Clock, Environment, Identity, Node, NodeError},
     metrics::Metrics,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// How long the others are spared while the first answer, and how long slower ones are waited for after a majority.
-pub(super) const GRACE: Duration = Duration::from_millis(300);
+pub(super) const STRAGGLER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Returns how many of the configured nodes must agree on whatever decides money; `at_least` can only raise it.
 #[must_use]
@@ -76,7 +76,7 @@ pub(super) struct Shared {
 }
 
 /// What came of a question.
-pub(super) struct Asked<T, R> {
+pub(super) struct QueryResult<T, R> {
     /// The decision, if there is one.
     pub(super) decision: Option<R>,
     /// Each node's place among the configured ones, with its answer.
@@ -85,7 +85,7 @@ pub(super) struct Asked<T, R> {
     pub(super) last: String,
 }
 
-impl<T, R> Asked<T, R> {
+impl<T, R> QueryResult<T, R> {
     /// Returns the decision, or why there is none.
     pub(super) fn decided(self, about: impl FnOnce() -> String, needed: usize) -> Result<R, NodesError> {
         match self.decision {
@@ -108,7 +108,7 @@ pub(super) struct Plan {
     /// How many nodes decide.
     pub(super) needed: usize,
     /// How long the others are spared, and slower ones are waited for.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl Nodes {
@@ -167,7 +167,7 @@ impl Nodes {
     /// Puts a question to all nodes at once.
     pub(super) fn to_all(&self, request: &'static str) -> Plan {
         let Shared { slots, needed, .. } = &*self.shared;
-        Plan { request, first: slots.len(), needed: *needed, patience: GRACE }
+        Plan { request, first: slots.len(), needed: *needed, timeout: STRAGGLER_TIMEOUT }
     }
 }
 
@@ -190,11 +190,11 @@ impl Shared {
     }
 
     /// Asks one node, and notes in its health how it went.
-    pub(super) async fn ask_one<T>(
+    pub(super) async fn query_node<T>(
         &self,
         place: usize,
         request: &'static str,
-        question: &(impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Sync),
+        request_to: &(impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Sync),
     ) -> Result<T, NodeError> {
         let slot = &self.slots[place];
         if let Err(error) = self.check(slot).await {
@@ -202,49 +202,49 @@ impl Shared {
             return Err(error);
         }
         let begun = Instant::now();
-        let answer = question(Arc::clone(&slot.node)).await;
+        let answer = request_to(Arc::clone(&slot.node)).await;
         slot.answered(request, &answer, begun, self.clock.now());
         answer
     }
 
-    /// Puts a question to the nodes as planned, best ones first, until `judge` has a decision or nobody is left.
+    /// Puts a question to the nodes as planned, best ones first, until `decide` has a decision or nobody is left.
     /// Requests that are not waited for any more are not cut off.
-    pub(super) async fn ask<T: Send + 'static, U, R>(
+    pub(super) async fn query<T: Send + 'static, U, R>(
         self: &Arc<Self>,
         plan: Plan,
-        question: impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Send + Sync + 'static,
+        request_to: impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Send + Sync + 'static,
         read: impl Fn(Result<T, NodeError>) -> Option<U>,
-        judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
-    ) -> Asked<U, R> {
+        decide: impl Fn(&[(usize, U)], RoundStatus) -> Option<R>,
+    ) -> QueryResult<U, R> {
         let order = self.in_order(plan.request);
-        let worth_waiting = self.worth_waiting(&order);
+        let responsive = self.responsive(&order);
         let (sender, mut answers) = mpsc::unbounded_channel();
-        let question = Arc::new(question);
-        let ask = |at: usize| {
-            let (shared, question, sender) = (Arc::clone(self), Arc::clone(&question), sender.clone());
+        let request_to = Arc::new(request_to);
+        let query = |at: usize| {
+            let (shared, request_to, sender) = (Arc::clone(self), Arc::clone(&request_to), sender.clone());
             let place = order[at];
             tokio::spawn(async move {
-                let answer = uncrashed(shared.ask_one(place, plan.request, &*question)).await;
+                let answer = catch_panic(shared.query_node(place, plan.request, &*request_to)).await;
                 let _ = sender.send((at, answer));
             });
         };
         let mut round = Round::new(order.len(), plan.first, plan.needed);
         let mut last = "no node can be asked".to_owned();
-        let patience = |at: usize| if worth_waiting[at] { plan.patience } else { Duration::ZERO };
-        let decided = drive(&mut round, &mut answers, patience, ask, judge, |at, answer| {
+        let timeout = |at: usize| if responsive[at] { plan.timeout } else { Duration::ZERO };
+        let decided = drive(&mut round, &mut answers, timeout, query, decide, |at, answer| {
             if let Err(error) = &answer {
-                last = self.says(order[at], error);
+                last = self.describe(order[at], error);
             }
             read(answer)
         });
         let decision = decided.await;
         let answers = round.into_answers().into_iter().map(|(at, answer)| (order[at], answer)).collect();
-        Asked { decision, answers, last }
+        QueryResult { decision, answers, last }
     }
 
     /// Returns the nodes that can be asked, the best first; equally good ones in the order of the configuration.
     fn in_order(&self, request: &'static str) -> Vec<usize> {
-        let can = |place: &usize| !self.slots[*place].rests() && !self.slots[*place].lacks(request);
+        let can = |place: &usize| !self.slots[*place].is_backing_off() && !self.slots[*place].lacks(request);
         let mut places: Vec<usize> = (0..self.slots.len()).filter(can).collect();
         places.sort_by_key(|place| {
             let slot = &self.slots[*place];
@@ -255,37 +255,39 @@ impl Shared {
 
     /// Says of each of these nodes whether it is worth waiting for after a majority: it is well, and about as fast as the
     /// slowest that a majority needs.
-    fn worth_waiting(&self, order: &[usize]) -> Vec<bool> {
+    fn responsive(&self, order: &[usize]) -> Vec<bool> {
         let latencies: Vec<Duration> = order.iter().map(|place| self.slots[*place].latency()).collect();
         let mut sorted = latencies.clone();
         sorted.sort_unstable();
         let usual = sorted.get(self.needed - 1).copied().unwrap_or(Duration::MAX);
         let is_well = |place: usize| self.slots[place].condition(&self.expected) <= Condition::Unknown;
         let places = order.iter().zip(latencies);
-        places.map(|(place, latency)| is_well(*place) && latency < usual.saturating_add(GRACE / 2)).collect()
+        places
+            .map(|(place, latency)| is_well(*place) && latency < usual.saturating_add(STRAGGLER_TIMEOUT / 2))
+            .collect()
     }
 
     /// Notes that the nodes at these places contradict a majority.
-    pub(super) fn contradicted(&self, places: impl IntoIterator<Item = usize>, about: &str) {
+    pub(super) fn record_contradiction(&self, places: impl IntoIterator<Item = usize>, about: &str) {
         for place in places {
-            self.slots[place].contradicted(about);
+            self.slots[place].record_contradiction(about);
         }
     }
 
-    pub(super) fn says(&self, place: usize, error: &NodeError) -> String {
+    pub(super) fn describe(&self, place: usize, error: &NodeError) -> String {
         format!("{}: {error}", self.slots[place].node.name())
     }
 
     /// Logs and shows the conditions that have changed.
-    pub(super) fn show(&self) {
+    pub(super) fn publish_condition(&self) {
         for slot in &self.slots {
-            slot.show(&self.expected);
+            slot.publish_condition(&self.expected);
         }
     }
 }
 
 /// Returns the answer of a request; one that crashes is a node without an answer.
-pub(super) async fn uncrashed<T>(request: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+pub(super) async fn catch_panic<T>(request: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
     let crashed = |_| Err(NodeError::Broken("the request crashed".to_owned()));
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(crashed)
 }
@@ -295,29 +297,29 @@ pub(super) async fn uncrashed<T>(request: impl Future<Output = Result<T, NodeErr
 pub(super) async fn drive<T, U, R>(
     round: &mut Round<U>,
     answers: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,
-    patience: impl Fn(usize) -> Duration,
-    ask: impl Fn(usize),
-    judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
+    timeout: impl Fn(usize) -> Duration,
+    query: impl Fn(usize),
+    decide: impl Fn(&[(usize, U)], RoundStatus) -> Option<R>,
     mut read: impl FnMut(usize, Result<T, NodeError>) -> Option<U>,
 ) -> Option<R> {
-    let (mut asked, mut patient_since) = (0, None);
+    let (mut asked, mut waiting_since) = (0, None);
     let mut open = Vec::new();
     loop {
-        let step = round.step(&judge);
+        let step = round.step(&decide);
         while asked < round.asked() {
-            ask(asked);
+            query(asked);
             open.push(asked);
             asked += 1;
         }
         match step {
             Step::Done(decision) => return Some(decision),
             Step::Undecided => return None,
-            Step::AskOthers => continue,
+            Step::QueryOthers => continue,
             Step::Wait => {}
         }
-        let deadline = round.can_be_late().then(|| {
-            let longest = open.iter().map(|at| patience(*at)).max().unwrap_or_default();
-            *patient_since.get_or_insert_with(Instant::now) + longest
+        let deadline = round.needs_timeout().then(|| {
+            let longest = open.iter().map(|at| timeout(*at)).max().unwrap_or_default();
+            *waiting_since.get_or_insert_with(Instant::now) + longest
         });
         tokio::select! {
             biased;
@@ -329,8 +331,8 @@ pub(super) async fn drive<T, U, R>(
                 None => return None,
             },
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                round.late();
-                patient_since = None;
+                round.timed_out();
+                waiting_since = None;
             }
         }
     }

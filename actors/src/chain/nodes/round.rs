@@ -15,7 +15,7 @@ pub(crate) struct Round<T> {
     /// How many that were asked gave no answer.
     absent: usize,
     /// Whether slower nodes are no longer waited for.
-    is_late: bool,
+    is_timed_out: bool,
 }
 
 /// What to do next.
@@ -24,7 +24,7 @@ pub(crate) enum Step<R> {
     /// It is decided.
     Done(R),
     /// Put the question to every node that was not asked yet.
-    AskOthers,
+    QueryOthers,
     /// Wait for an answer, or for the end of the patience.
     Wait,
     /// Everybody was asked, and it cannot be decided.
@@ -33,28 +33,28 @@ pub(crate) enum Step<R> {
 
 /// How far a round has come, for who judges its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct RoundStatus {
     /// How many nodes decide.
     pub(crate) needed: usize,
     /// Whether no further answer can come.
     pub(crate) is_over: bool,
     /// Whether slower nodes are no longer waited for.
-    pub(crate) is_late: bool,
+    pub(crate) is_timed_out: bool,
     /// Whether everyone asked so far has answered or failed.
     pub(crate) is_complete: bool,
 }
 
-impl Progress {
+impl RoundStatus {
     /// Says whether more answers are worth waiting for.
     pub(crate) const fn may_end(&self) -> bool {
-        self.is_over || self.is_late
+        self.is_over || self.is_timed_out
     }
 }
 
 impl<T> Round<T> {
     /// Returns a round of `nodes` nodes of which `needed` decide and the first `first` are asked at once.
     pub(crate) fn new(nodes: usize, first: usize, needed: usize) -> Self {
-        Self { needed, nodes, asked: first.min(nodes), answers: Vec::new(), absent: 0, is_late: false }
+        Self { needed, nodes, asked: first.min(nodes), answers: Vec::new(), absent: 0, is_timed_out: false }
     }
 
     /// Returns how many nodes are asked by now.
@@ -68,8 +68,8 @@ impl<T> Round<T> {
     }
 
     /// Says whether a timer is worth starting: the others can be asked, or enough answered that the rest is a courtesy.
-    pub(crate) const fn can_be_late(&self) -> bool {
-        !self.is_late && (self.asked < self.nodes || self.answers.len() >= self.needed)
+    pub(crate) const fn needs_timeout(&self) -> bool {
+        !self.is_timed_out && (self.asked < self.nodes || self.answers.len() >= self.needed)
     }
 
     /// Takes the answer of a node; none where it is absent.
@@ -81,27 +81,31 @@ impl<T> Round<T> {
     }
 
     /// Ends the patience with slow nodes: the others are asked, or the slow ones are no longer waited for.
-    pub(crate) fn late(&mut self) {
+    pub(crate) fn timed_out(&mut self) {
         if self.asked < self.nodes {
             self.asked = self.nodes;
         } else {
-            self.is_late = self.answers.len() >= self.needed;
+            self.is_timed_out = self.answers.len() >= self.needed;
         }
     }
 
-    /// Says what to do next. `judge` returns the decision, if the answers make one.
-    pub(crate) fn step<R>(&mut self, judge: impl Fn(&[(usize, T)], Progress) -> Option<R>) -> Step<R> {
+    /// Says what to do next. `decide` returns the decision, if the answers make one.
+    pub(crate) fn step<R>(&mut self, decide: impl Fn(&[(usize, T)], RoundStatus) -> Option<R>) -> Step<R> {
         let is_complete = self.answers.len() + self.absent >= self.asked;
         let has_all = self.asked >= self.nodes;
-        let progress =
-            Progress { needed: self.needed, is_over: is_complete && has_all, is_late: self.is_late, is_complete };
-        if let Some(decision) = judge(&self.answers, progress) {
+        let status = RoundStatus {
+            needed: self.needed,
+            is_over: is_complete && has_all,
+            is_timed_out: self.is_timed_out,
+            is_complete,
+        };
+        if let Some(decision) = decide(&self.answers, status) {
             return Step::Done(decision);
         }
         if !has_all && (is_complete || self.absent > 0) {
             self.asked = self.nodes;
-            return Step::AskOthers;
+            return Step::QueryOthers;
         }
-        if progress.is_over { Step::Undecided } else { Step::Wait }
+        if status.is_over { Step::Undecided } else { Step::Wait }
     }
 }

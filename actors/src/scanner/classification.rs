@@ -4,16 +4,16 @@ use engine::{ids::PaymentId, ledger::Transfer};
 use storage::UnmatchedReason;
 
 /// What a transfer of a block means here.
-pub(crate) struct Told<'b> {
+pub(crate) struct ClassifiedTransfer<'b> {
     pub(crate) transfer: &'b Transfer,
-    pub(crate) concern: Concern,
+    pub(crate) classification: Classification,
     /// The payment whose money it sends back.
     pub(crate) refunds: Option<PaymentId>,
 }
 
 /// Whom a transfer concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Concern {
+pub(crate) enum Classification {
     /// A session; whether the memo said more than its name.
     Session(PaymentId, bool),
     /// A merchant's account, though no session.
