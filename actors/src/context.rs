@@ -37,8 +37,8 @@ impl Context {
         }
     }
 
-    /// Notes a failed read. A disk that cannot be read stops the engine; a damaged row stops only who needs it, and the
-    /// store has logged it.
+    /// Handles a failed read: an unreadable disk stops the engine, a damaged row fails only its caller. The store has already
+    /// logged it.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
             ReadError::Failed(_) if mutant!("read-error-ignored") => {}
@@ -48,7 +48,7 @@ impl Context {
         }
     }
 
-    /// Passes over a damaged row; a disk that cannot be read stops the engine.
+    /// Returns `None` for a damaged row; passes on any other read error.
     pub(crate) fn sound<T>(&self, read: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
         match read {
             Ok(row) => Ok(Some(row)),
@@ -57,7 +57,7 @@ impl Context {
         }
     }
 
-    /// Notes a commit whose outcome is unknown: memory must not argue with disk, so the process has to stop.
+    /// Stops the process after a commit with unknown outcome, because memory and disk may differ.
     pub(crate) fn give_up_on(&self, error: &CommitError) {
         if matches!(error, CommitError::Unknown(_)) {
             self.fatal.raise(error.to_string());
@@ -65,7 +65,7 @@ impl Context {
     }
 }
 
-/// The end of a process that must not go on.
+/// The signal that stops the process after a fatal error.
 #[derive(Debug, Default)]
 pub(crate) struct Fatal {
     why: Mutex<Option<String>>,
@@ -75,7 +75,7 @@ pub(crate) struct Fatal {
 impl Fatal {
     pub(crate) fn raise(&self, why: String) {
         let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        // Everything that is under way fails for the same reason; it is said once.
+        // Calls in flight fail for the same reason; only the first is logged.
         if first.is_none() {
             tracing::error!(%why, "engine shuts down: {why}");
             *first = Some(why);
@@ -84,7 +84,7 @@ impl Fatal {
         self.raised.notify_waiters();
     }
 
-    /// Waits until the engine cannot go on; any number may wait.
+    /// Waits for a fatal error and returns its message; supports any number of waiters.
     pub(crate) async fn raised(&self) -> String {
         loop {
             let raised = self.raised.notified();

@@ -1,4 +1,4 @@
-//! How an engine is set up, with what is documented as default.
+//! Settings of an engine, with the documented defaults.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use engine::{
     quota::Quota,
 };
 
-/// How an engine is set up.
+/// Settings of an engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The chain it serves.
     pub chain_id: ChainId,
-    /// Whether a development ledger is what we want.
+    /// Whether the ledger is a development ledger.
     pub development: bool,
     /// The service's fee.
     pub fee_percent: FeePercent,
@@ -26,7 +26,7 @@ pub struct Settings {
     pub session_lifetime: Duration,
     /// How much later than its expiry a session's block may be.
     pub session_grace: Duration,
-    /// Active sessions at most; the others are passivated, and reactivated by the next order.
+    /// Maximum active sessions; the others are passivated, and reactivated by their next command.
     pub max_awake: usize,
     /// The ledger's time from one block to the next.
     pub block_interval: Duration,
@@ -54,9 +54,9 @@ pub struct Settings {
     pub x402: X402Settings,
     /// Whether merchants may roll their own API keys; otherwise support re-issues them.
     pub key_roll: bool,
-    /// How much a merchant may take before somebody has to look; none where no limits hold.
+    /// Compliance limits; `None` disables them.
     pub compliance: Option<Compliance>,
-    /// How much of the store a merchant may take; none where no caps hold.
+    /// Storage quota per merchant; `None` disables it.
     pub quota: Option<Quota>,
     /// Idempotency keys kept of one merchant at once.
     pub idempotency_keys: u64,
@@ -68,13 +68,13 @@ pub struct Settings {
     pub account_change_wait: Duration,
     /// How merchants are billed.
     pub billing: BillingSettings,
-    /// Calls that may wait at the handle at once; the rest are turned away.
+    /// Maximum calls queued at the handle; further ones fail with `overloaded`.
     pub max_waiting_calls: usize,
 }
 
-/// Polls of the nodes after which those look who follow the ledger and whom nobody waits for.
+/// Poll intervals per run of a background task.
 const POLLS_PER_BACKGROUND_CHECK: u32 = 10;
-/// How long they wait at most.
+/// Maximum interval of background tasks.
 const MAX_BACKGROUND_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Settings {
@@ -84,8 +84,7 @@ impl Settings {
         Network::of(self.chain_id, self.development)
     }
 
-    /// Returns how often those look who follow the ledger and whom nobody waits for. All of them wait alike, so that an
-    /// idle engine wakes seldom.
+    /// Returns the interval of background tasks. They share it, so that an idle engine wakes rarely.
     pub(crate) fn background_interval(&self) -> Duration {
         (self.poll_interval * POLLS_PER_BACKGROUND_CHECK).min(MAX_BACKGROUND_INTERVAL)
     }
@@ -144,11 +143,11 @@ impl Default for HbdPeg {
 /// Who may register as a merchant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistrationMode {
-    /// Everybody.
+    /// Anyone.
     Open,
-    /// Everybody; a merchant is inactive until an admin activates it.
+    /// Anyone; a merchant is inactive until an admin activates it.
     Approval,
-    /// Nobody but by the operator.
+    /// Only the operator creates merchants.
     Closed,
 }
 

@@ -34,7 +34,7 @@ pub use store::{
     error::{FILE_NAME, OpenError, Read, ReadError},
     events::Events,
     idempotency::IdempotencyKeys,
-    ledger_entries::{BookedPlace, LedgerEntries},
+    ledger_entries::{LedgerEntries, LedgerEntryKey},
     merchants::{ListedMerchant, MerchantQuery, Merchants},
     notes::Notes,
     outbox::{DeliveryQuery, Due, DueWork, Outbox, Passed},
@@ -42,7 +42,7 @@ pub use store::{
     payments::{DayVolume, PaymentQuery, Payments, Vicinity, Volume, VolumeQuery},
     prelude,
     report::{Books, Figures, Line, Report},
-    unmatched::{StrayKey, UnmatchedTransfers},
+    unmatched::{UnmatchedTransfers, WaitingTransferKey},
     wrapped::{Call, Wrapped},
 };
 

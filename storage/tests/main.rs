@@ -3,6 +3,7 @@
 
 mod billing;
 mod commits;
+mod compliance;
 mod crashes;
 mod damage;
 mod disk;
@@ -18,4 +19,3 @@ mod raw;
 mod sales;
 mod samples;
 mod search;
-mod standings;

@@ -169,7 +169,7 @@ impl Model {
                 if let Some(earlier) = by_tx.or(by_nonce) {
                     return Err(CommitError::Claimed(Box::new(earlier.clone())));
                 }
-                // Every stray transfer here is of the first transaction.
+                // Every unmatched transfer here is of the first transaction.
                 let is_assigned = |u: &&Unmatched| matches!(u.handling, Handling::Assigned { .. });
                 if claimed.tx_id == tx_id(1) && self.unmatched.iter().any(|u| is_assigned(&u)) {
                     return Err(CommitError::Assigned(payment_id(1)));

@@ -1,4 +1,4 @@
-//! Submits a signed transaction to the nodes, and reads what their answers mean.
+//! Submits a signed transaction to the nodes and interprets their replies.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::{
     environment::{NodeError, TxStatus},
 };
 
-/// How long a payer waits for an outcome; longer is `settlement_pending`.
+/// Maximum time a caller waits for the outcome; after that it receives `settlement_pending`.
 pub(crate) const MAX_WAIT_FOR_OUTCOME: Duration = Duration::from_secs(20);
 
 /// The outcome of submitting a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SubmitOutcome {
-    /// A majority of the nodes took it, or has had it for some time.
+    /// A majority of the nodes accepted it or already had it.
     Accepted,
-    /// A majority of the nodes refuses it, and none has it.
+    /// A majority of the nodes refused it, and none has it.
     Refused(Refused),
-    /// Somebody may have it.
+    /// At least one node may have it.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn submit(
     if *possibly_sent {
         return SubmitOutcome::Unknown;
     }
-    // Somebody else may have broadcast it: the payer, or another facilitator.
+    // The payer or another facilitator may have broadcast it.
     match ledger.nodes.find_transaction(tx_id, expiration).await {
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
             SubmitOutcome::Refused(refusal)
@@ -67,7 +67,7 @@ pub(crate) async fn submit(
     }
 }
 
-/// Puts a node's refusal into the interface's words. Nothing of the node itself is told.
+/// Maps a node's refusal to an x402 reason. The message contains nothing of the node's own error text.
 fn refused(error: &NodeError, tx_id: TxId) -> Refused {
     let NodeError::Rpc { data_code, message, .. } = error else {
         return Refused::new(Reason::UnexpectedSettleError, "no ledger node responds");

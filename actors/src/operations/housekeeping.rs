@@ -13,7 +13,7 @@ use engine::{
     ownership::AuthorityDigest, time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, StrayKey, Write};
+use storage::{Batch, WaitingTransferKey, Write};
 
 use crate::{
     chain::ledger::Ledger,
@@ -82,7 +82,7 @@ pub(crate) struct Round {
     /// Where the walk over claims goes on.
     claims_after: Option<TxId>,
     /// Where the next look at waiting transfers begins.
-    unmatched_after: Option<StrayKey>,
+    unmatched_after: Option<WaitingTransferKey>,
     personal: Pass,
     next: Option<Timer>,
 }

@@ -10,7 +10,7 @@ use engine::{
     payment::{Assignment, Command, Rejection, Route},
 };
 use ractor::ActorRef;
-use storage::{Batch, Handling, ReadError, StrayKey, Unmatched, Write};
+use storage::{Batch, Handling, ReadError, Unmatched, WaitingTransferKey, Write};
 
 use crate::{
     context::Context,
@@ -51,8 +51,8 @@ pub(crate) async fn awaited(
 pub(crate) async fn attach_waiting(
     context: &Context,
     registry: &ActorRef<RegistryMsg>,
-    after: Option<StrayKey>,
-) -> Option<StrayKey> {
+    after: Option<WaitingTransferKey>,
+) -> Option<WaitingTransferKey> {
     const AT_ONCE: usize = 100;
     let not_before = context.now().minus(WAITS);
     let waiting = match context.env.store.waiting_for_sessions(after, AT_ONCE).await {

@@ -316,7 +316,8 @@ impl Scanner {
             self.store_cursor(state, cursor, Batch { writes }).await?;
             let is_sale = |transfer: &Transfer| {
                 classified.iter().any(|classified| {
-                    classified.classification == Classification::Sale && classified.transfer.position == transfer.position
+                    classified.classification == Classification::Sale
+                        && classified.transfer.position == transfer.position
                 })
             };
             for unmatched in &unmatched {

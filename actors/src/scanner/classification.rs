@@ -1,27 +1,27 @@
-//! What the transfers of a block mean here.
+//! The classification of the transfers of a block.
 
 use engine::{ids::PaymentId, ledger::Transfer};
 use storage::UnmatchedReason;
 
-/// What a transfer of a block means here.
+/// A transfer with its classification.
 pub(crate) struct ClassifiedTransfer<'b> {
     pub(crate) transfer: &'b Transfer,
     pub(crate) classification: Classification,
-    /// The payment whose money it sends back.
+    /// The payment that the transfer refunds, by its memo.
     pub(crate) refunds: Option<PaymentId>,
 }
 
-/// Whom a transfer concerns.
+/// The purpose of a transfer, as far as this engine is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Classification {
-    /// A session; whether the memo said more than its name.
+    /// Pays a session. The flag is set if the memo contains more than the session id.
     Session(PaymentId, bool),
-    /// A merchant's account, though no session.
+    /// Goes to a merchant's account and matches no session.
     Account(UnmatchedReason),
-    /// A merchant's account, and somebody's server that was paid there by x402.
+    /// Goes to a merchant's account and was settled by x402 for another server.
     Sale,
-    /// A merchant that proves an account.
+    /// Proves the ownership of an account.
     Proof,
-    /// Nobody here.
+    /// Unrelated to this engine.
     Nobody,
 }

@@ -1,4 +1,4 @@
-//! Checks of a payment that is shown: is something of it claimed, is it authorized, does the ledger have it.
+//! Checks of a presented payment: earlier claims, authorization, presence on the ledger.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ use crate::{
 
 /// Rounds of fetching delegates: an account, its delegates, theirs.
 const MAX_ROUNDS: usize = 4;
-/// How long a repeated settle waits at least before it says that the outcome is still open.
+/// Minimum time that a repeated settle waits before it returns `settlement_pending`.
 pub(crate) const MIN_WAIT: Duration = Duration::from_secs(3);
 
 /// A payment that passed every check.
@@ -34,8 +34,8 @@ pub(crate) struct Checked {
 }
 
 impl X402 {
-    /// Looks up whether the transaction under either of its ids, its nonce or its identifier is claimed. Until the
-    /// signatures are checked such a claim can only refuse.
+    /// Looks up an earlier claim by either transaction id, by identifier or by nonce. Until the signatures are checked, a
+    /// claim can only lead to a refusal.
     pub(crate) async fn find_claim(
         &self,
         pay_to: AccountName,
@@ -61,7 +61,7 @@ impl X402 {
         Ok(PriorClaim::None)
     }
 
-    /// Says who shows a payment of which something is claimed.
+    /// Compares a presented payment with an earlier claim.
     pub(crate) fn match_claim(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> PriorClaim {
         let is_shown = claimed.proof.matches(&claimed.nonce, payload, self.access.context.settings.chain_id);
         if is_shown || mutant!("anybody-shows-a-payment") {
@@ -90,7 +90,7 @@ impl X402 {
         PayerProof::of(&payload.transaction, self.access.context.settings.chain_id, &checked.authorized)
     }
 
-    /// Local checks first, then the ledger's word on keys and funds.
+    /// Checks a payment locally, then the payer's keys and balance on the ledger.
     pub(crate) async fn check_payment(
         &self,
         expected: &Expected,
@@ -137,7 +137,7 @@ impl X402 {
         Err(Refused::new(Reason::Authority, "the authority is delegated too deeply").into())
     }
 
-    /// What the chain has already is public: whoever shows it may have read it there.
+    /// Refuses a transaction that is already on the ledger: it is public there, so its presenter need not be the payer.
     pub(crate) async fn check_not_on_ledger(
         &self,
         payload: &PaymentPayload,
@@ -147,7 +147,7 @@ impl X402 {
         let status = self.ledger.nodes.find_transaction(tx_id, payload.transaction.expiration).await;
         match status.map_err(|_| EngineError::LedgerUnavailable)? {
             TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => Ok(()),
-            // An account may need no signature at all: who shows its transaction need not be its payer.
+            // An account may need no signature, so the presenter need not be the payer.
             _ if payload.transaction.signatures.is_empty() => Err(sent_by_wallet().into()),
             _ => Err(sent_by_wallet().by(&checked.presented.payer).with_tx(tx_id).into()),
         }
@@ -163,15 +163,15 @@ pub(crate) fn assigned() -> Refused {
     Refused::new(Reason::DuplicateSettlement, "the transaction was sent without x402, and its money pays a session")
 }
 
-/// What is known of a payment that is shown.
+/// An earlier claim that overlaps with a presented payment.
 pub(crate) enum PriorClaim {
-    /// Nothing of it was ever claimed.
+    /// No claim exists.
     None,
-    /// Its payer shows the claimed payment again: same nonce, same bytes, signed by the same keys.
+    /// The same payment was claimed: same nonce, same bytes, signed by the same keys.
     SamePayment(Box<ClaimRecord>),
-    /// Another payment was claimed under the payer's own name for it.
+    /// Another payment was claimed with the same payment identifier.
     SameIdentifier,
-    /// The transaction or the nonce is claimed, and nothing proves that this is the payer.
+    /// The transaction or the nonce is claimed, and the presenter has not proven to be the payer.
     Unproven,
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn is_target(claimed: &ClaimRecord, target: &Target) -> bool {
     }
 }
 
-/// Says whether a claim was made for these requirements.
+/// Returns whether a claim was made for these requirements.
 pub(crate) fn is_for(claimed: &ClaimRecord, requirements: &Requirements) -> bool {
     match &claimed.purpose {
         Purpose::Facilitated(facilitation) => {

@@ -14,15 +14,15 @@ use crate::{
     webhooks::{announcements::sale_events, notifier::Notifier},
 };
 
-/// What others tell the facilitator.
+/// Messages to the facilitator.
 pub(crate) enum FacilitatorMsg {
-    /// Bring a claimed transaction onto the chain, and report when its outcome is stored.
+    /// Submit a claimed transaction, and notify the sender when its outcome is stored.
     Follow(Box<ClaimRecord>, oneshot::Sender<()>),
     /// The outcome of a transaction is stored.
     Decided(TxId),
 }
 
-/// Stores a claim before anything is broadcast, and with it the key it was asked for under.
+/// Stores a claim before the broadcast, together with the idempotency key of the request.
 pub(crate) async fn claim(
     context: &Context,
     claimed: &ClaimRecord,
@@ -47,7 +47,7 @@ pub(crate) enum ClaimError {
     Failed(SessionError),
 }
 
-/// Marks a settled payment as told: only one caller ever gets the success.
+/// Marks a settled payment as reported, so that only one caller receives the success.
 pub(crate) async fn mark_reported(
     context: &Context,
     notifier: &Notifier,

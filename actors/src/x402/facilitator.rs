@@ -1,4 +1,4 @@
-//! Settles payments for other people's servers: claims, broadcasts, and tells of a success once.
+//! Settles payments for other servers: claims, broadcasts, and reports a success once.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::{
     x402::claims::{FacilitatorMsg, decide},
 };
 
-/// How often a transaction's outcome is looked up, first and after a while.
+/// Polling intervals for a transaction's outcome: at first, and later.
 const EARLY: Duration = Duration::from_millis(500);
 const LATER: Duration = Duration::from_secs(5);
-/// How long early lasts.
+/// Time after which polling slows down.
 const EARLY_UNTIL: Duration = Duration::from_secs(30);
 
 pub(crate) struct Facilitator {
@@ -54,7 +54,7 @@ impl Actor for Facilitator {
     async fn pre_start(&self, myself: ActorRef<FacilitatorMsg>, (): ()) -> Result<Open, ActorProcessingErr> {
         let mut open = Open::default();
         for claimed in self.context.env.store.open_facilitations().await? {
-            // A process that died may have broadcast it.
+            // The previous process may have broadcast it.
             self.follow(&myself, &mut open, claimed, true);
         }
         Ok(open)
@@ -79,7 +79,7 @@ impl Actor for Facilitator {
                     }
                 }
             }
-            // Dropping the entry tells everybody who waits.
+            // Dropping the entry closes the channels of the waiting callers, which wakes them.
             FacilitatorMsg::Decided(tx_id) => drop(open.followed.remove(&tx_id)),
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Facilitator {
             let (context, ledger) = (Arc::clone(&context), Arc::clone(&ledger));
             let (notifier, myself, facilitation) = (Arc::clone(&notifier), myself.clone(), facilitation.clone());
             async move {
-                // A crash may have come after the broadcast.
+                // The task may have panicked after the broadcast.
                 let possibly_sent = possibly_sent || begun > 0;
                 let outcome =
                     submit_until_final(&context, &ledger, tx_id, &facilitation, claimed.at, possibly_sent).await;

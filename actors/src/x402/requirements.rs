@@ -23,19 +23,19 @@ use crate::{
     },
 };
 
-/// How often a success for somebody else's server is reported.
+/// Whether a successful settlement for another server may be reported to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reporting {
-    /// Never to this caller: the payment belongs to another request.
+    /// Not to this caller: the payment belongs to another request.
     Never,
-    /// To one caller only.
+    /// Only if it was not reported before.
     Once,
-    /// Again, to the request it belongs to.
+    /// Any number of times: the caller repeats the request that the payment belongs to.
     Repeatable,
 }
 
 impl Caller {
-    /// Returns under which key the caller may repeat its request. A key without a seller is nobody's.
+    /// Returns the idempotency key of the request; `None` without an authenticated seller.
     fn request_key(&self) -> Option<(MerchantId, [u8; 32])> {
         self.seller.zip(self.key.as_ref().map(|key| key.digest("x402 settle")))
     }
@@ -58,7 +58,7 @@ impl X402 {
         }
         let checked = match self.check_requirements(requirements, payload).await {
             Ok(checked) => checked,
-            // The same request may have claimed and sent it while this one was looking.
+            // A concurrent request may have claimed and broadcast it.
             Err(refused) => match self.find_claim(requirements.pay_to, payload).await? {
                 prior @ PriorClaim::SamePayment(_) => {
                     return self.settled_earlier(prior, requirements, payload, caller).await;
@@ -80,7 +80,7 @@ impl X402 {
                 let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once };
                 self.await_facilitation(claimed, reporting).await
             }
-            // The same request twice at once: one of them will be told.
+            // Two identical concurrent requests: one of them reports the success.
             Err(ClaimError::Failed(SessionError::Claimed(other))) => match self.match_claim(*other, payload) {
                 prior @ PriorClaim::SamePayment(_) => self.settled_earlier(prior, requirements, payload, caller).await,
                 prior => Err(duplicate(&prior, &target).by(&payer)),
@@ -89,7 +89,7 @@ impl X402 {
                 Err(assigned().by(&payer).with_tx(claimed.tx_id).into())
             }
             Err(ClaimError::Failed(error)) => Err(EngineError::from(error).into()),
-            // Another request under the same key was first.
+            // Another request with the same key was faster.
             Err(ClaimError::Remembered(earlier)) => {
                 let earlier = self.settlement_of(&earlier, requirements, payload).await?;
                 self.await_facilitation(earlier, Reporting::Repeatable).await
@@ -130,7 +130,7 @@ impl X402 {
         }
     }
 
-    /// Answers for a payment of which something was claimed before this request.
+    /// Returns the result for a payment with an earlier claim.
     async fn settled_earlier(
         &self,
         prior: PriorClaim,
@@ -147,8 +147,10 @@ impl X402 {
         }
     }
 
-    /// Looks up what was settled under the caller's key; the key may not stand for other requirements, nor for another
-    /// payment.
+    /// Returns the claim settled earlier with the caller's idempotency key.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyReused`] if the key belongs to other requirements or another payment.
     async fn settled_under(
         &self,
         caller: &Caller,
@@ -166,8 +168,8 @@ impl X402 {
         }
     }
 
-    /// Says whether the success belongs to the caller's request. One that a seller asked for is the seller's, and under a
-    /// key it belongs to that one request: a payer cannot show its payment to two requests of the same resource.
+    /// Returns whether the success may be reported to the caller. A settlement belongs to the seller that requested it, and
+    /// with an idempotency key to that one request, so that a payer cannot present one payment to two requests.
     async fn reporting(
         &self,
         caller: &Caller,
@@ -202,7 +204,7 @@ impl X402 {
         }
         let claimed =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
-        // Both were written at once, and a claim is never removed.
+        // The key and the claim were stored in one batch, and the retention of claims is longer.
         match self.match_claim(claimed.ok_or(EngineError::StoreFailed)?, payload) {
             PriorClaim::SamePayment(claimed) => Ok(*claimed),
             _ => Err(EngineError::KeyReused.into()),
@@ -245,7 +247,7 @@ impl X402 {
         tokio::select! {
             biased;
             _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
-            // Out of time, or the task died: what is stored tells.
+            // On timeout, or if the task panicked, the stored outcome decides.
             _ = tokio::time::timeout(left, decided) => {}
         }
         let settled = |block_num, is_replay| {
@@ -268,7 +270,7 @@ impl X402 {
                 match claims::mark_reported(&self.access.context, &self.notifier, tx_id, block_num).await {
                     Ok(()) => settled(block_num, false),
                     Err(SessionError::Contended) if reporting == Reporting::Repeatable => settled(block_num, true),
-                    // Another caller was told a moment ago.
+                    // The success was reported to a concurrent caller.
                     Err(SessionError::Contended) => Err(already_settled().into()),
                     Err(error) => Err(EngineError::from(error).into()),
                 }

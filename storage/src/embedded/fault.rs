@@ -30,11 +30,11 @@ pub(crate) enum Fault {
 impl Fault {
     /// Returns the fault of a record whose bytes are wrong.
     pub(crate) fn damaged(table: &'static str, key: impl ToString) -> impl FnOnce(Damage) -> Self {
-        move |damage| Self::contradicted(table, key, damage)
+        move |damage| Self::inconsistent(table, key, damage)
     }
 
     /// Returns the fault of a record that cannot be what it is.
-    pub(crate) fn contradicted(table: &'static str, key: impl ToString, why: impl ToString) -> Self {
+    pub(crate) fn inconsistent(table: &'static str, key: impl ToString, why: impl ToString) -> Self {
         Self::Damaged { table, key: key.to_string(), why: why.to_string() }
     }
 }

@@ -298,7 +298,7 @@ macro_rules! define {
             match table {
                 $(stringify!($field) => match Seed::of(stringify!($field)).open(key, sealed) {
                     Some(value) => Ok(Some(value)),
-                    None => Err(Fault::contradicted(stringify!($field), name_of::<$key>(table, key), CHECKSUM)),
+                    None => Err(Fault::inconsistent(stringify!($field), name_of::<$key>(table, key), CHECKSUM)),
                 })+
                 _ => Ok(None),
             }

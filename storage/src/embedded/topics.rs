@@ -43,13 +43,13 @@ use crate::{
         error::Read,
         events::Events,
         idempotency::IdempotencyKeys,
-        ledger_entries::{BookedPlace, LedgerEntries},
+        ledger_entries::{LedgerEntries, LedgerEntryKey},
         merchants::{ListedMerchant, MerchantQuery, Merchants},
         notes::Notes,
         outbox::{DeliveryQuery, DueWork, Outbox, Passed},
         page::Page,
         payments::{PaymentQuery, Payments, Vicinity, Volume, VolumeQuery},
-        unmatched::{StrayKey, UnmatchedTransfers},
+        unmatched::{UnmatchedTransfers, WaitingTransferKey},
     },
 };
 
@@ -218,7 +218,11 @@ impl UnmatchedTransfers for EmbeddedStore {
         self.read(move |snapshot| unmatched::before(snapshot, &account, before, limit))
     }
 
-    fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>> {
+    fn waiting_for_sessions(
+        &self,
+        after: Option<WaitingTransferKey>,
+        limit: usize,
+    ) -> Read<'_, Vec<WaitingTransferKey>> {
         self.read(move |snapshot| unmatched::waiting(snapshot, after.as_ref(), limit))
     }
 }
@@ -294,9 +298,9 @@ impl LedgerEntries for EmbeddedStore {
         &self,
         account: AccountName,
         span: (Timestamp, Timestamp),
-        after: Option<BookedPlace>,
+        after: Option<LedgerEntryKey>,
         limit: usize,
-    ) -> Read<'_, (Vec<LedgerEntry>, Option<BookedPlace>)> {
+    ) -> Read<'_, (Vec<LedgerEntry>, Option<LedgerEntryKey>)> {
         self.read(move |snapshot| ledger_entries::booked(snapshot, &account, span, after, limit))
     }
 

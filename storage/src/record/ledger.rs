@@ -84,7 +84,7 @@ struct FacilitationRecord {
 /// The outcomes of a claim; 0, what a record without one says, is open.
 const OPEN: u32 = 0;
 const SETTLED: u32 = 1;
-const TOLD: u32 = 2;
+const REPORTED: u32 = 2;
 const REFUSED: u32 = 3;
 const BURIED: u32 = 4;
 
@@ -139,7 +139,7 @@ pub(crate) fn claimed_to_bytes(claimed: &ClaimRecord) -> Vec<u8> {
     let (outcome, refusal, refusal_message) = match &claimed.outcome {
         ClaimOutcome::Open => (OPEN, "", ""),
         ClaimOutcome::Settled { is_reported: false, .. } => (SETTLED, "", ""),
-        ClaimOutcome::Settled { is_reported: true, .. } => (TOLD, "", ""),
+        ClaimOutcome::Settled { is_reported: true, .. } => (REPORTED, "", ""),
         ClaimOutcome::Refused { reason, message } => (REFUSED, reason.as_str(), message.as_str()),
         ClaimOutcome::Expired => (BURIED, "", ""),
     };
@@ -172,7 +172,9 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecor
     };
     let outcome = match record.outcome {
         OPEN => ClaimOutcome::Open,
-        told @ (SETTLED | TOLD) => ClaimOutcome::Settled { is_reported: told == TOLD, block_num: record.block_num },
+        code @ (SETTLED | REPORTED) => {
+            ClaimOutcome::Settled { is_reported: code == REPORTED, block_num: record.block_num }
+        }
         REFUSED => {
             let reason = Reason::parse(&record.refusal)
                 .ok_or_else(|| Damage::Value { field: "refusal", value: record.refusal.clone() })?;

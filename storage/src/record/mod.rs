@@ -7,6 +7,7 @@ pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod checked;
 pub(crate) mod codes;
+pub(crate) mod compliance;
 pub(crate) mod day;
 pub(crate) mod event;
 pub(crate) mod indexed;
@@ -16,7 +17,6 @@ pub(crate) mod ownership;
 pub(crate) mod payment;
 pub(crate) mod rate;
 pub(crate) mod remembered;
-pub(crate) mod standing;
 pub(crate) mod summary;
 pub(crate) mod sums;
 pub(crate) mod transfer;
@@ -28,6 +28,7 @@ mod golden_tests;
 
 pub(crate) use audit::{audit_from_bytes, audit_to_bytes};
 pub(crate) use billing::{period_from_bytes, period_to_bytes, schedule_from_bytes, schedule_to_bytes};
+pub(crate) use compliance::{compliance_from_bytes, compliance_to_bytes};
 pub(crate) use day::{day_from_bytes, day_to_bytes};
 pub(crate) use event::{
     attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, endpoint_from_bytes,
@@ -43,7 +44,6 @@ pub(crate) use merchant::{
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 pub(crate) use rate::{rate_from_bytes, rate_to_bytes};
 pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
-pub(crate) use standing::{standing_from_bytes, standing_to_bytes};
 pub(crate) use summary::{summary_from_bytes, summary_to_bytes};
 pub(crate) use sums::{sums_from_bytes, sums_to_bytes};
 pub(crate) use transfer::{transfer_from_bytes, transfer_to_bytes};

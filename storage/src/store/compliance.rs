@@ -11,7 +11,7 @@ use crate::store::{
 topic! {
     /// The compliance status of merchants.
     Compliance {
-        /// Returns where a merchant stands with compliance; one without a past stands well.
+        /// Returns the compliance status of a merchant; the default for a merchant without payments.
         standing(merchant: MerchantId) -> ComplianceStatus;
     }
 }

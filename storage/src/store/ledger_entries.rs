@@ -12,9 +12,9 @@ use crate::store::{
     wrapped::{Call, Wrapped},
 };
 
-/// Where a page of the books ends; the next begins after it.
+/// The key of a ledger entry; the next page begins after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BookedPlace {
+pub struct LedgerEntryKey {
     pub(crate) at_ms: u64,
     pub(crate) tx_id: [u8; 20],
     pub(crate) op_in_tx: u32,
@@ -25,11 +25,11 @@ pub struct BookedPlace {
 topic! {
     /// Ledger entries and the results of reconciliation.
     LedgerEntries {
-        /// Returns what was counted for an account in blocks from `span.0` up to but without `span.1`, after a place, at most
-        /// `limit`, and where the next page begins if there is one.
-        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<BookedPlace>, limit: usize) -> (Vec<LedgerEntry>, Option<BookedPlace>);
+        /// Returns at most `limit` ledger entries of an account in blocks from `span.0` (inclusive) to `span.1` (exclusive),
+        /// after `after`, and the key to continue from if there are more.
+        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<LedgerEntryKey>, limit: usize) -> (Vec<LedgerEntry>, Option<LedgerEntryKey>);
 
-        /// Returns what the checks of days that began before `before` said, newest first, at most `limit`.
+        /// Returns at most `limit` daily reconciliations of days that began before `before`, newest first.
         books(before: Option<Timestamp>, limit: usize) -> Vec<Day>;
     }
 }

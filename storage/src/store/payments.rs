@@ -139,7 +139,7 @@ topic! {
         /// the last of them. Damaged ones are passed over.
         payments_after(after: PaymentId, limit: usize) -> Page<Payment>;
 
-        /// Returns the payments that a stray transfer may have been meant for, newest first.
+        /// Returns the payments that an unmatched transfer may have been meant for, newest first.
         payments_near(vicinity: Vicinity) -> Vec<Payment>;
 
         /// Adds up a merchant's payments of some days.

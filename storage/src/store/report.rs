@@ -1,4 +1,4 @@
-//! What the payments of a store add up to, by currency and state: two stores with the same books took the same money.
+//! Totals of a store's payments by currency and state, to compare two stores.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use engine::{
     payment::{Payment, State},
 };
 
-/// The sums of a store.
+/// The totals of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Books {
     /// By currency and state.
     pub lines: BTreeMap<(Currency, State), Line>,
-    /// Transfers that paid no session, by currency: how many, and their smallest units.
+    /// Unmatched transfers by currency: count and total in smallest units.
     pub unmatched: BTreeMap<Currency, (u64, u128)>,
 }
 
-/// What payments in one currency and state add up to, in smallest units.
+/// Totals of the payments of one currency and state, in smallest units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Line {
-    /// How many there are.
+    /// Number of payments.
     pub payments: u64,
-    /// What they ask for.
+    /// Requested amount.
     pub asked_units: u128,
-    /// What counts toward that and can no longer change.
+    /// Irreversible transfers that count toward the requested amount.
     pub paid_units: u128,
-    /// What reached the account in final blocks, whether it counts or not.
+    /// Irreversible transfers to the account, whether they count or not.
     pub received_units: u128,
-    /// What was sent back.
+    /// Refunded amount.
     pub refunded_units: u128,
 }
 
 impl Books {
-    /// Enters a payment; says what in it contradicts itself.
+    /// Adds a payment; returns the inconsistency in it, if any.
     pub(crate) fn enter(&mut self, payment: &Payment) -> Option<&'static str> {
         let line = self.lines.entry((payment.amount.currency, payment.state)).or_default();
         line.payments += 1;
@@ -48,7 +48,7 @@ impl Books {
         }
     }
 
-    /// Enters a transfer that paid no session.
+    /// Adds an unmatched transfer.
     pub(crate) fn enter_unmatched(&mut self, money: Money) {
         let (count, units) = self.unmatched.entry(money.currency).or_default();
         *count += 1;
@@ -56,8 +56,8 @@ impl Books {
     }
 }
 
-/// Findings that are told in words; of the rest only their number.
-const TOLD: usize = 100;
+/// Maximum number of findings listed in full; the rest are only counted.
+const MAX_LISTED_FINDINGS: usize = 100;
 
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,7 +85,7 @@ impl Report {
 
     pub(crate) fn find(&mut self, table: &str, key: impl ToString, what: impl ToString) {
         self.finding_count += 1;
-        if self.findings.len() < TOLD {
+        if self.findings.len() < MAX_LISTED_FINDINGS {
             self.findings.push(format!("{table} {}: {}", key.to_string(), what.to_string()));
         }
     }
@@ -108,7 +108,7 @@ impl Report {
 pub struct Figures {
     /// Payments.
     pub payments: u64,
-    /// Payments that are pending, awake or parked.
+    /// Pending payments, active or passivated.
     pub open_payments: u64,
     /// Payments of which the chain has something to decide.
     pub in_flight: u64,

@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// A transfer that names a session nobody knew: the session, the account it went to, and where it stands.
-pub type StrayKey = (PaymentId, AccountName, ChainPosition);
+/// The key of an unmatched transfer that names an unknown session: session, receiving account, position on the ledger.
+pub type WaitingTransferKey = (PaymentId, AccountName, ChainPosition);
 
 topic! {
     /// Transfers that paid no session.
@@ -27,8 +27,8 @@ topic! {
         /// most `limit`.
         unmatched_before(account: AccountName, before: ChainPosition, limit: usize) -> Vec<Unmatched>;
 
-        /// Returns the transfers that name a session nobody knew when they came and about which nothing is done, by
-        /// session, after the entry `after`, at most `limit`.
-        waiting_for_sessions(after: Option<StrayKey>, limit: usize) -> Vec<StrayKey>;
+        /// Returns at most `limit` unhandled transfers whose session was unknown when they arrived, ordered by session,
+        /// after `after`.
+        waiting_for_sessions(after: Option<WaitingTransferKey>, limit: usize) -> Vec<WaitingTransferKey>;
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks: as many nodes as must agree are asked at once, the others after a while, on failure or disagreement.
+//! Blocks: queries as many nodes as must agree, and the others after a timeout, a failure or a disagreement.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::{
 };
 use crate::environment::Node;
 
-/// Whether blocks can still change. Nodes that differ about those that can do not lie.
+/// Whether blocks can still change. Nodes may legitimately differ about reversible blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// They cannot.
+    /// The blocks are final.
     Irreversible,
-    /// They can.
+    /// A fork can replace the blocks.
     Reversible,
 }
 
-/// Judges the answers about `count` blocks: the whole range as soon as enough agree on it, a part of it once those that
-/// were asked have nothing more to say.
+/// Decides on `count` blocks: the whole range as soon as enough nodes agree on it, or its agreed beginning once every
+/// queried node has answered or the timeout has passed.
 pub(super) fn decide(answers: &[(usize, Vec<Block>)], count: usize, status: RoundStatus) -> Option<Vec<Block>> {
     let given: Vec<&[Block]> = answers.iter().map(|(_, blocks)| blocks.as_slice()).collect();
     let agreed = majority::blocks(&given, count, status.needed);
@@ -31,7 +31,7 @@ pub(super) fn decide(answers: &[(usize, Vec<Block>)], count: usize, status: Roun
 }
 
 impl Nodes {
-    /// Returns blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.
+    /// Returns at most `count` blocks starting at `from`, each confirmed by as many nodes as must agree.
     pub(crate) async fn blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, NodesError> {
         let needed = self.shared.needed;
         let plan = Plan { request: "blocks", first: needed, needed, timeout: STRAGGLER_TIMEOUT };

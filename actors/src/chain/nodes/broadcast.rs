@@ -1,4 +1,4 @@
-//! Broadcasts: every node gets the transaction at once, because one of them may accept it and throw it away.
+//! Broadcasts: every node gets the transaction at once, because a single node may accept and then drop it.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use super::{
 };
 use crate::environment::Node;
 
-/// Judges the replies: an acceptance by a majority at once; anything else once slower nodes are no longer waited for.
+/// Decides on the replies: acceptance by a majority at once, any other outcome after the timeout.
 pub(super) fn decide(replies: &[(usize, Reply)], status: RoundStatus) -> Option<BroadcastOutcome> {
     let replies: Vec<Reply> = replies.iter().map(|(_, reply)| reply.clone()).collect();
     match majority::broadcast(&replies, status.needed) {
         BroadcastOutcome::Accepted => Some(BroadcastOutcome::Accepted),
-        // A node that is still waited for may have it.
+        // A node that has not replied yet may still accept it.
         BroadcastOutcome::NotSent if !status.is_over => None,
         outcome => status.may_end().then_some(outcome),
     }
 }
 
 impl Nodes {
-    /// Hands a signed transaction to every node. The same bytes at several nodes are one transaction.
+    /// Broadcasts a signed transaction to every node. Nodes deduplicate it by its transaction id.
     pub(crate) async fn broadcast(&self, signed_json: &str) -> BroadcastOutcome {
         let signed: Arc<str> = Arc::from(signed_json);
         let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {

@@ -1,4 +1,4 @@
-//! The head that a majority has reached, and where it must be by now.
+//! The head block that a majority has reached, and its extrapolation to the present.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -13,12 +13,12 @@ use crate::environment::NodeError;
 /// The time between two blocks of the chain.
 const BLOCK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// The head that a majority has reached, and where it must be by now: extrapolated by a clock that never jumps.
+/// The head block that a majority has reached, and its extrapolation by the monotonic clock.
 #[derive(Debug, Default)]
 pub(crate) struct Expected(Mutex<Option<(u32, Instant)>>);
 
 impl Expected {
-    /// Notes the head that a majority has reached; it never goes back.
+    /// Records the head block that a majority has reached; lower numbers are ignored.
     pub(super) fn record_reached(&self, num: u32) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|(before, _)| num > before) {
@@ -26,17 +26,17 @@ impl Expected {
         }
     }
 
-    /// Returns the head that a majority has reached; 0 before the first.
+    /// Returns the head block that a majority has reached; 0 before the first.
     pub(crate) fn reached(&self) -> u32 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).map_or(0, |(num, _)| num)
     }
 
-    /// Returns for how long the head did not rise; none before the first.
+    /// Returns the time since the head block last advanced; `None` before the first.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|(_, at)| at.elapsed())
     }
 
-    /// Returns where the head is by now if a block is made every three seconds; none before the first.
+    /// Returns the expected head block, at one block per three seconds; `None` before the first.
     pub(super) fn extrapolated(&self) -> Option<u32> {
         let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.map(|(num, at)| {
@@ -46,7 +46,7 @@ impl Expected {
     }
 }
 
-/// The way by which the answers about heads come in; those that are too late for one round wait here for the next.
+/// Channel for heads reported by nodes; the answers that arrive after a round stay queued until the next.
 pub(super) struct Heads {
     pub(super) sender: mpsc::UnboundedSender<(usize, Result<Head, NodeError>)>,
     pub(super) answers: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,

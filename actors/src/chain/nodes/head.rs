@@ -1,4 +1,4 @@
-//! Where the chain stands: the head that a majority has reached, without waiting for anybody slower.
+//! The head block that a majority of the nodes has reached, without waiting for slower nodes.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use super::{
 };
 use crate::environment::{Node, NodeError};
 
-/// Says whether the heads of a round are enough: `needed` fresh ones, or whatever a majority says once slower nodes are
-/// no longer waited for.
+/// Returns whether the heads of a round suffice: `needed` fresh ones, or those of any majority after the timeout.
 pub(crate) fn is_enough(heads: &[u32], expected: Option<u32>, status: RoundStatus) -> bool {
     if heads.len() < status.needed {
         return false;
@@ -22,13 +21,13 @@ pub(crate) fn is_enough(heads: &[u32], expected: Option<u32>, status: RoundStatu
 }
 
 impl Nodes {
-    /// Returns where the chain stands. All nodes are asked at once; the first majority of fresh heads is enough.
+    /// Returns the head block. Queries all nodes at once; the first majority of fresh heads decides.
     ///
-    /// A head is a lower bound that does not expire: what a slow node reported earlier counts until it reports more.
+    /// A head is a lower bound that never expires: the last head of a slow node counts until it reports a higher one.
     pub(crate) async fn head(&self) -> Result<Head, NodesError> {
         let nodes = self.shared.slots.len();
         let mut heads = self.heads.lock().await;
-        // Answers to earlier rounds are known by now, and prove nothing about the speed of this one.
+        // Answers to earlier rounds are already recorded, and must not count for this round.
         while heads.answers.try_recv().is_ok() {}
         let mut round = Round::new(nodes, nodes, self.shared.needed);
         let mut last = None;
@@ -75,7 +74,7 @@ impl Shared {
         answer
     }
 
-    /// Returns where the chain stands by everything that is known.
+    /// Returns the head block of a majority of the last known heads.
     fn known_head(&self) -> Option<Head> {
         let heads: Vec<Head> = self.slots.iter().filter_map(|slot| slot.head()).collect();
         majority::head(&heads, self.needed)

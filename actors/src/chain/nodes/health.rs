@@ -1,4 +1,4 @@
-//! The health of each node: what its last answers say of it, logged once per change and shown in metrics.
+//! The health of each node, derived from its last answers, logged once per change and exported as metrics.
 
 use std::{
     collections::BTreeMap,
@@ -15,46 +15,46 @@ use crate::{
     metrics::{Metrics, NodeMetrics},
 };
 
-/// A node is slow when an answer takes longer, and no longer slow when one takes less than half of it.
+/// Latency above which a node is slow. It stays slow until its latency is below half of this (hysteresis).
 const SLOW: Duration = Duration::from_secs(1);
-/// Latencies that differ by less than this make no difference.
+/// Latencies are rounded down to a multiple of this before nodes are ordered.
 const LATENCY_STEP: Duration = Duration::from_millis(100);
 /// How long a node counts as disagreeing after an answer that a majority contradicts.
 const DISAGREEMENT_WINDOW: Duration = Duration::from_secs(600);
-/// How long a request for the head may take at most, whatever the node does.
+/// Maximum duration of a request for the head, after which another may start.
 const HEAD_REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
-/// The API that keeps histories and virtual operations; many nodes do without it.
+/// The API for histories and virtual operations; many nodes do not serve it.
 pub(super) const HISTORY_API: &str = "account_history_api";
-/// The API that knows the state of a transaction; some nodes do without it.
+/// The API for the status of transactions; some nodes do not serve it.
 pub(super) const TRANSACTION_API: &str = "transaction_status_api";
-/// The APIs that a healthy node may do without, and how long it is not asked again for one that it lacks.
+/// APIs that a healthy node may lack, and the time before a node is asked again for one that it lacks.
 const OPTIONAL_APIS: [&str; 2] = [HISTORY_API, TRANSACTION_API];
 const API_RECHECK_INTERVAL: Duration = Duration::from_secs(50);
-/// How long a node that limits the rate is left alone if it does not say, and at most.
+/// Backoff after a rate limit without `Retry-After`, and maximum backoff.
 const DEFAULT_BACKOFF: Duration = Duration::from_secs(2);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
 
-/// The condition of a ledger node, from good to bad. Blocks are read from the best nodes first.
+/// The condition of a ledger node, from healthy to unhealthy. Queries go to the healthiest nodes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// It answers in time and agrees with the others.
+    /// Responds in time and agrees with the other nodes.
     Ok,
-    /// It has not answered since this process began.
+    /// Has not responded since the process started.
     Unknown,
-    /// It answers late.
+    /// Responds slowly.
     Slow,
-    /// Its head is behind the head that a majority has reached.
+    /// Its head is behind the head of a majority.
     Stale,
-    /// A majority contradicted an answer of it lately.
+    /// A majority recently contradicted one of its answers.
     Disagreeing,
     /// Its last request failed.
     Failing,
-    /// It limits our rate, and is left alone until it takes requests again.
+    /// Rate-limits our requests; not queried until its backoff ends.
     RateLimited,
 }
 
 impl Condition {
-    /// Every condition, from good to bad.
+    /// Every condition, from healthy to unhealthy.
     pub const ALL: [Self; 7] =
         [Self::Ok, Self::Unknown, Self::Slow, Self::Stale, Self::Disagreeing, Self::Failing, Self::RateLimited];
 
@@ -73,24 +73,24 @@ impl Condition {
     }
 }
 
-/// The state of a ledger node, as far as it was asked.
+/// The last known state of a ledger node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeState {
-    /// Its host, and port if there is one.
+    /// Its host, and port if it has one.
     pub name: String,
     /// Its condition.
     pub condition: Condition,
-    /// Requests in a row that it failed.
+    /// Consecutive failed requests.
     pub failures: u32,
-    /// When it last answered; none if it never did since this process began.
+    /// Time of its last response; `None` if it has not responded since the process started.
     pub answered_at: Option<Timestamp>,
-    /// Until then it is left alone, because it limits our rate.
+    /// End of its backoff after a rate limit.
     pub backoff_until: Option<Timestamp>,
-    /// The number of the newest block it reported.
+    /// Number of the newest block it reported.
     pub head_num: Option<u32>,
 }
 
-/// One node with what is known of it.
+/// A node and its health.
 pub(crate) struct Slot {
     pub(crate) node: Arc<dyn Node>,
     health: Mutex<Health>,
@@ -104,13 +104,13 @@ struct Health {
     answered_at: Option<Timestamp>,
     backoff_until: Option<Instant>,
     head: Option<Head>,
-    /// When the head was asked for that is not answered yet.
+    /// When the pending request for the head started.
     head_asked_at: Option<Instant>,
     is_slow: bool,
-    /// How long answers about the head take, smoothed over some two of them; none before the first.
+    /// Moving average of the latency of head requests; `None` before the first.
     latency: Option<Duration>,
     disagreed_at: Option<Instant>,
-    /// APIs that it does not serve, and since when that is known.
+    /// APIs that it does not serve, with the time that was discovered.
     lacks: BTreeMap<&'static str, Instant>,
     logged: Option<Condition>,
 }
@@ -150,18 +150,18 @@ impl Slot {
         self.health(|health| health.is_checked)
     }
 
-    /// Notes that the node serves the chain of the settings.
+    /// Records that the node serves the configured chain.
     pub(crate) fn checked(&self, identity: &Identity) {
         tracing::debug!(node = self.node.name(), version = %identity.version, "the node serves the right chain");
         self.health(|health| health.is_checked = true);
     }
 
-    /// Says whether the node wants to be left alone.
+    /// Returns whether the node is in backoff after a rate limit.
     pub(crate) fn is_backing_off(&self) -> bool {
         self.health(|health| health.backoff_until.is_some_and(|until| Instant::now() < until))
     }
 
-    /// Says whether the node is known not to serve an API; after a while it is asked again.
+    /// Returns whether the node recently reported that it does not serve an API.
     pub(crate) fn lacks(&self, request: &'static str) -> bool {
         self.health(|health| health.lacks.get(request).is_some_and(|since| since.elapsed() < API_RECHECK_INTERVAL))
     }
@@ -170,7 +170,7 @@ impl Slot {
         self.health(|health| health.condition(Instant::now(), expected))
     }
 
-    /// Returns how long an answer of it takes, by the last ones and the one under way, in steps.
+    /// Returns the latency from the last answers and the pending request, rounded down to [`LATENCY_STEP`].
     pub(crate) fn latency(&self) -> Duration {
         self.health(|health| {
             let under_way = health.head_asked_at.map_or(Duration::ZERO, |at| at.elapsed());
@@ -179,7 +179,7 @@ impl Slot {
         })
     }
 
-    /// Notes an answer, or what the request failed with.
+    /// Records an answer or failure.
     pub(crate) fn answered<T>(
         &self,
         request: &'static str,
@@ -193,11 +193,11 @@ impl Slot {
                 self.metrics.failed();
                 let retry_after = retry_after.filter(|_| !mutant!("retry-after-ignored"));
                 let until = Instant::now() + retry_after.unwrap_or(DEFAULT_BACKOFF).min(MAX_BACKOFF);
-                // An answer to an earlier request may ask for less.
+                // A response to an earlier request may contain a shorter backoff.
                 self.health(|health| health.backoff_until = health.backoff_until.max(Some(until)));
             }
             Err(error) if error.is_the_nodes_fault() => self.failed(error),
-            // A refusal by the ledger's own rules is an answer, too.
+            // A refusal by the rules of the ledger is a valid response.
             _ => {
                 self.metrics.answered(begun.elapsed());
                 self.health(|health| {
@@ -215,21 +215,21 @@ impl Slot {
         }
     }
 
-    /// Notes a failed request.
+    /// Records a failed request.
     pub(crate) fn failed(&self, error: &NodeError) {
         self.metrics.failed();
         let failures = self.health(|health| {
             health.failures = health.failures.saturating_add(1);
             health.failures
         });
-        // Once when it starts and then rarely: a dead node must not fill the log.
+        // Logs the first failure and then one in a thousand, so that a dead node does not flood the log.
         if failures == 1 || failures.is_multiple_of(1_000) {
             let node = self.node.name();
             tracing::warn!(node, failures, %error, "node {node} failed: {error}");
         }
     }
 
-    /// Notes that a majority contradicts an answer of the node.
+    /// Records that a majority contradicts an answer of the node.
     pub(crate) fn record_contradiction(&self, about: &str) {
         let now = Instant::now();
         self.metrics.record_contradiction();
@@ -244,7 +244,7 @@ impl Slot {
         }
     }
 
-    /// Begins to ask for the head; says no while an earlier request for it is not answered.
+    /// Marks the start of a head request; returns `false` while an earlier one is pending.
     pub(crate) fn begin_head_request(&self) -> bool {
         self.health(|health| {
             let is_idle = health.head_asked_at.is_none_or(|at| at.elapsed() > HEAD_REQUEST_TIMEOUT);
@@ -255,7 +255,7 @@ impl Slot {
         })
     }
 
-    /// Notes the answer to a request for the head.
+    /// Records the answer to a head request.
     pub(crate) fn end_head_request(&self, answer: &Result<Head, NodeError>) {
         self.health(|health| {
             let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());
@@ -270,17 +270,17 @@ impl Slot {
         }
     }
 
-    /// Returns the newest head that it reported.
+    /// Returns the newest head that the node reported.
     pub(crate) fn head(&self) -> Option<Head> {
         self.health(|health| health.head)
     }
 
-    /// Logs and shows the condition where it has changed.
+    /// Updates the condition's metric, and logs the condition if it changed.
     pub(crate) fn publish_condition(&self, expected: &Expected) {
         let now = Instant::now();
         let (condition, before, head) = self.health(|health| {
             let condition = health.condition(now, expected);
-            // A node that was not asked yet is no news.
+            // The first condition of a node is logged only if it is not ok.
             let before = health.logged.unwrap_or(Condition::Ok);
             if condition != Condition::Unknown {
                 health.logged = Some(condition);

@@ -1,4 +1,4 @@
-//! Lookups: accounts, transactions, the price of HIVE and account histories, each as a majority gives it.
+//! Lookups of accounts, transactions, prices and account histories, each confirmed by a majority.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,17 +20,16 @@ use crate::environment::{Account, Node, NodeError, TxStatus};
 
 /// How far behind the head of its node an account's history may be.
 const HISTORY_SETTLES: Duration = Duration::from_secs(120);
-/// How long the other nodes are spared while the first read a history: nobody waits for it.
+/// Time before the remaining nodes are queried for a history. It is long because no caller waits for it.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What entries of histories are told apart by: nodes count an operation's place in ways of their own.
+/// Returns the identity of a history entry. It excludes the operation index, which nodes count differently.
 fn identity(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
     let Transfer { tx_id, money, from, to, .. } = transfer;
     (*tx_id, money.units, money.currency, from.as_str(), to.as_str())
 }
 
-/// Judges what nodes say of accounts: as soon as a majority agrees on everything, or on the authorities once slower
-/// nodes are no longer waited for.
+/// Decides on accounts: as soon as a majority agrees on everything, or on the authorities alone after the timeout.
 pub(super) fn decide_accounts(
     names: &[AccountName],
     answers: &[(usize, Vec<Account>)],
@@ -59,7 +58,7 @@ impl Nodes {
         Ok(self.accounts(vec![*name]).await?.pop())
     }
 
-    /// Returns those of the accounts that exist. A majority agrees on each authority; balances are for orientation.
+    /// Returns the accounts that exist. A majority agrees on each authority; balances are approximate.
     pub(crate) async fn accounts(&self, names: Vec<AccountName>) -> Result<Vec<Account>, NodesError> {
         let wanted = names.clone();
         let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
@@ -82,7 +81,7 @@ impl Nodes {
         result.decided(|| "an account's authority".to_owned(), plan.needed)
     }
 
-    /// Returns what a majority knows of a transaction; that it may be under way takes a single node.
+    /// Returns the status of a transaction as a majority reports it; one node suffices for "in the mempool".
     pub(crate) async fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Result<TxStatus, NodesError> {
         let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move { node.find_transaction(tx_id, expiration).await })
@@ -92,7 +91,7 @@ impl Nodes {
         result.decided(|| format!("transaction {tx_id}"), plan.needed)
     }
 
-    /// Returns the witnesses' price of HIVE as a majority gives it within two percent; none on a chain without feeds.
+    /// Returns the witnesses' price of HIVE, confirmed by a majority within two percent; `None` on a chain without feeds.
     pub(crate) async fn price(&self) -> Result<Option<HivePrice>, NodesError> {
         let request_to = |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
         let plan = self.to_all("price");
@@ -122,7 +121,7 @@ impl Nodes {
         result.decided(|| "the price of HBD".to_owned(), plan.needed)
     }
 
-    /// Returns how a question about account history is put: the nodes that do not keep it are absent.
+    /// Returns the plan of a history query: nodes without account history do not count.
     fn of_history(&self, timeout: Duration) -> Plan {
         let configured = self.shared.slots.len();
         let lacking = self.shared.slots.iter().filter(|slot| slot.lacks(HISTORY_API)).count();

@@ -1,7 +1,7 @@
-//! What a set of answers decides: pure functions of the answers, without network, clock or order of nodes.
+//! Decides quorum queries: pure functions of the answers, independent of network, clock and node order.
 //!
-//! A value is believed when [`needed`] of the configured nodes give it. A node that is absent (slow, failing, rate
-//! limited, without the API) is no vote for anything.
+//! A value is trusted when [`needed`] of the configured nodes return it. An absent node (slow, failing, rate limited,
+//! without the API) casts no vote.
 
 use std::collections::BTreeMap;
 
@@ -48,12 +48,12 @@ pub(crate) fn reached<T: Ord + Copy>(values: impl IntoIterator<Item = T>, needed
     (values.len() >= needed).then(|| values[at])
 }
 
-/// Says whether a head is fresh, compared with the highest head that a majority has reached.
+/// Returns whether a head is fresh, compared with the highest head that a majority has reached.
 pub(crate) const fn is_fresh(head_num: u32, reached: u32) -> bool {
     head_num.saturating_add(FRESH_BLOCKS) >= reached
 }
 
-/// Returns where the chain stands: number, time and finality, each as at least `needed` nodes have reached it.
+/// Returns the head of the chain: number, time and finality, each as at least `needed` nodes have reached it.
 pub(crate) fn head(heads: &[Head], needed: usize) -> Option<Head> {
     let number = reached(heads.iter().map(|head| head.block_id.number()), needed)?;
     let time = reached(heads.iter().map(|head| head.time), needed)?;
@@ -63,7 +63,7 @@ pub(crate) fn head(heads: &[Head], needed: usize) -> Option<Head> {
     Some(Head { block_id: *most?, time, irreversible_num })
 }
 
-/// Returns the longest start of a range of blocks that at least `needed` answers give alike.
+/// Returns the longest prefix of a range of blocks on which at least `needed` answers agree.
 pub(crate) fn blocks(answers: &[&[Block]], count: usize, needed: usize) -> Vec<Block> {
     let mut agreed_on = Vec::new();
     for at in 0..count {
@@ -76,10 +76,10 @@ pub(crate) fn blocks(answers: &[&[Block]], count: usize, needed: usize) -> Vec<B
     agreed_on
 }
 
-/// What the nodes say of some accounts.
+/// Accounts as the nodes report them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Accounts {
-    /// Those that exist.
+    /// The accounts that exist.
     pub(crate) found: Vec<Account>,
     /// Whether every answer gave the same balances.
     pub(crate) is_settled: bool,
@@ -108,8 +108,8 @@ pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: us
     Some(Accounts { found, is_settled })
 }
 
-/// Returns what is known of a transaction. A place in the chain, and that it will never have one, take `needed` nodes;
-/// that it may be under way takes a single one.
+/// Returns the status of a transaction. Inclusion in a block and final expiration need `needed` nodes; presence in the
+/// mempool needs one.
 pub(crate) fn transaction(answers: &[TxStatus], needed: usize) -> Option<TxStatus> {
     let mut places: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for status in answers {
@@ -141,21 +141,21 @@ pub(crate) fn transaction(answers: &[TxStatus], needed: usize) -> Option<TxStatu
     (answers.len() >= needed).then_some(TxStatus::Unknown)
 }
 
-/// What a node does with a transaction that is handed to it.
+/// A node's reply to a broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// It took it, or has it already.
+    /// The node accepted the transaction or already had it.
     Accepted,
-    /// It refuses by the rules of the ledger.
+    /// The transaction violates the rules of the ledger.
     Refused(NodeError),
-    /// It did not get it.
+    /// The node did not receive the transaction.
     NotSent,
-    /// Nobody knows whether it got it.
+    /// It is unknown whether the node received the transaction.
     Unknown,
 }
 
 impl Reply {
-    /// Reads a node's answer to a broadcast. A duplicate is one that the node has.
+    /// Classifies a node's answer to a broadcast. A duplicate counts as accepted.
     pub(crate) fn of(answer: Result<(), NodeError>) -> Self {
         match answer {
             Ok(()) => Self::Accepted,
@@ -170,20 +170,20 @@ impl Reply {
     }
 }
 
-/// What became of a broadcast.
+/// The outcome of a broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BroadcastOutcome {
-    /// A majority has it.
+    /// A majority accepted the transaction.
     Accepted,
-    /// A majority refuses it and no node that answered has it.
+    /// A majority refused it, and no node that answered accepted it.
     Refused(NodeError),
-    /// Some node has it, or may have it.
+    /// At least one node has it or may have it.
     PossiblySent,
-    /// No node can have it.
+    /// No node received it.
     NotSent,
 }
 
-/// Returns what became of a broadcast by the replies so far.
+/// Returns the outcome of a broadcast from the replies so far.
 pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
     let taken = replies.iter().filter(|reply| **reply == Reply::Accepted).count();
     if taken >= needed {
@@ -211,7 +211,7 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
             _ => None,
         };
         let like = |error: &NodeError| refusals.iter().filter(|other| code(other) == code(error)).count();
-        // The reason that most give; the first among equals.
+        // The most frequent reason; the first of several equally frequent ones.
         let most = refusals.iter().rev().max_by_key(|error| like(error)).expect("at least one refusal");
         return BroadcastOutcome::Refused((*most).clone());
     }
@@ -222,7 +222,7 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
     }
 }
 
-/// Returns the price that at least `needed` answers give within two percent of each other: the middle one of them.
+/// Returns the median of at least `needed` prices that lie within two percent of each other.
 pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Option<HivePrice>> {
     if answers.iter().filter(|price| price.is_none()).count() >= needed {
         return Some(None);
@@ -231,8 +231,8 @@ pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Opti
     close(answers.iter().flatten().copied().collect(), needed, cross).map(Some)
 }
 
-/// Returns the price of HBD that at least `needed` answers give within two percent of each other; none where as many know
-/// of none.
+/// Returns the median of at least `needed` prices of HBD that lie within two percent of each other; `None` if as many
+/// nodes have no price.
 pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
     let without = answers.iter().filter(|price| price.is_none()).count();
     if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-a-price")) {
@@ -242,7 +242,8 @@ pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<O
     close(answers.iter().flatten().copied().collect(), needed, micro_usd).map(Some)
 }
 
-/// Returns the middle one of the lowest `needed` prices within two percent of each other. `size` compares one with another.
+/// Returns the median of the lowest `needed` prices within two percent of each other. `size` scales one to compare it
+/// with another.
 fn close<P: Copy>(mut prices: Vec<P>, needed: usize, size: impl Fn(&P, &P) -> u128) -> Option<P> {
     prices.sort_by(|a, b| size(a, b).cmp(&size(b, a)));
     let is_close = |window: &&[P]| {

@@ -1,8 +1,8 @@
 //! The ledger's nodes together: a majority of the configured nodes decides whatever decides money.
 //!
-//! Every question goes through [`Shared::ask`]: [`Round`] says whom to ask and when to wait, [`majority`] what the
-//! answers decide. Nobody waits for a node that is slower than the first majority; what a slow node answers later is
-//! noted in its health.
+//! Every query goes through [`Shared::query`]: [`Round`] selects the nodes to query and when to wait, [`majority`]
+//! decides from the answers. Callers never wait long for nodes slower than the first majority; a late answer still updates
+//! the health of its node.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ use crate::{
     settings::Settings,
 };
 
-/// How long the others are spared while the first answer, and how long slower ones are waited for after a majority.
+/// Time before the remaining nodes are queried too, and time to wait for slower nodes after a majority has answered.
 pub(super) const STRAGGLER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Returns how many of the configured nodes must agree on whatever decides money; `at_least` can only raise it.
@@ -37,21 +37,21 @@ pub fn nodes_needed(configured: usize, at_least: usize) -> usize {
     majority::needed(configured, at_least)
 }
 
-/// Why the nodes gave no answer that can be believed.
+/// Why a query has no trusted result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodesError {
-    /// Too few nodes answer; the last failure is named.
+    /// Too few nodes respond; contains the last failure.
     #[error("too few ledger nodes respond: {0}")]
     Unavailable(String),
     /// Too few nodes have a block that others had.
     #[error("too few nodes know the virtual operations of block {0}")]
     Unknown(u32),
-    /// Nodes answered and do not agree.
+    /// Enough nodes responded, but they disagree.
     #[error("{answered} nodes responded, and no {needed} of them agree on {about}")]
     Disagree {
-        /// What they were asked for.
+        /// The subject of the query.
         about: String,
-        /// How many answered.
+        /// Number of nodes that responded.
         answered: usize,
         /// How many must agree.
         needed: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Nodes {
     pub(super) heads: tokio::sync::Mutex<Heads>,
 }
 
-/// What requests under way share with the handle.
+/// State shared by the handle and the requests in flight.
 pub(super) struct Shared {
     pub(super) slots: Vec<Slot>,
     pub(super) clock: Arc<dyn Clock>,
@@ -75,13 +75,13 @@ pub(super) struct Shared {
     pub(super) expected: Expected,
 }
 
-/// What came of a question.
+/// The result of a query.
 pub(super) struct QueryResult<T, R> {
-    /// The decision, if there is one.
+    /// The decision, if the answers allow one.
     pub(super) decision: Option<R>,
-    /// Each node's place among the configured ones, with its answer.
+    /// Answers, each with the index of its node in the configuration.
     pub(super) answers: Vec<(usize, T)>,
-    /// What the last node failed with.
+    /// The last failure of a node.
     pub(super) last: String,
 }
 
@@ -98,16 +98,16 @@ impl<T, R> QueryResult<T, R> {
     }
 }
 
-/// How a question is put.
+/// How a query is distributed over the nodes.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
-    /// What it asks for, in logs.
+    /// Name of the query in logs.
     pub(super) request: &'static str,
-    /// How many nodes are asked at once; the others are asked when these do not decide in time.
+    /// Number of nodes queried at once; the others follow if these do not decide in time.
     pub(super) first: usize,
     /// How many nodes decide.
     pub(super) needed: usize,
-    /// How long the others are spared, and slower ones are waited for.
+    /// Time before the others are queried, and time to wait for slower nodes after a majority.
     pub(super) timeout: Duration,
 }
 
@@ -125,10 +125,10 @@ impl Nodes {
         Self { shared: Arc::new(shared), heads: tokio::sync::Mutex::default() }
     }
 
-    /// Asks every node which chain it serves. Unreachable ones are asked again before they are first used.
+    /// Checks which chain every node serves. Unreachable nodes are checked again before their first use.
     ///
     /// # Errors
-    /// [`NodeError::WrongChain`] names the first node that serves another chain.
+    /// [`NodeError::WrongChain`] for the first node that serves another chain.
     pub(crate) async fn check_chain(&self) -> Result<(), NodeError> {
         let (nodes, needed) = (self.shared.slots.len(), self.needed());
         tracing::info!(nodes, needed, "{needed} of {nodes} ledger nodes must agree");
@@ -154,7 +154,7 @@ impl Nodes {
         self.shared.slots.iter().map(|slot| slot.state(now, &self.shared.expected)).collect()
     }
 
-    /// Returns for how long the head that a majority has reached did not rise; none before the first.
+    /// Returns the time since the head block of a majority last advanced; `None` before the first head.
     pub(crate) fn head_age(&self) -> Option<Duration> {
         self.shared.expected.age()
     }
@@ -164,7 +164,7 @@ impl Nodes {
         self.shared.needed
     }
 
-    /// Puts a question to all nodes at once.
+    /// Returns the plan of a query to all nodes at once.
     pub(super) fn to_all(&self, request: &'static str) -> Plan {
         let Shared { slots, needed, .. } = &*self.shared;
         Plan { request, first: slots.len(), needed: *needed, timeout: STRAGGLER_TIMEOUT }
@@ -189,7 +189,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Asks one node, and notes in its health how it went.
+    /// Queries one node and records the outcome in its health.
     pub(super) async fn query_node<T>(
         &self,
         place: usize,
@@ -207,8 +207,8 @@ impl Shared {
         answer
     }
 
-    /// Puts a question to the nodes as planned, best ones first, until `decide` has a decision or nobody is left.
-    /// Requests that are not waited for any more are not cut off.
+    /// Queries the nodes as planned, healthiest first, until `decide` returns a decision or no node is left. Requests that
+    /// are no longer awaited are not cancelled.
     pub(super) async fn query<T: Send + 'static, U, R>(
         self: &Arc<Self>,
         plan: Plan,
@@ -242,7 +242,7 @@ impl Shared {
         QueryResult { decision, answers, last }
     }
 
-    /// Returns the nodes that can be asked, the best first; equally good ones in the order of the configuration.
+    /// Returns the nodes that can be queried, healthiest first; ties keep the order of the configuration.
     fn in_order(&self, request: &'static str) -> Vec<usize> {
         let can = |place: &usize| !self.slots[*place].is_backing_off() && !self.slots[*place].lacks(request);
         let mut places: Vec<usize> = (0..self.slots.len()).filter(can).collect();
@@ -253,8 +253,8 @@ impl Shared {
         places
     }
 
-    /// Says of each of these nodes whether it is worth waiting for after a majority: it is well, and about as fast as the
-    /// slowest that a majority needs.
+    /// Returns for each of these nodes whether to wait for it after a majority has answered: it is healthy, and about as fast
+    /// as the slowest node that a majority needs.
     fn responsive(&self, order: &[usize]) -> Vec<bool> {
         let latencies: Vec<Duration> = order.iter().map(|place| self.slots[*place].latency()).collect();
         let mut sorted = latencies.clone();
@@ -267,7 +267,7 @@ impl Shared {
             .collect()
     }
 
-    /// Notes that the nodes at these places contradict a majority.
+    /// Records that these nodes contradict a majority.
     pub(super) fn record_contradiction(&self, places: impl IntoIterator<Item = usize>, about: &str) {
         for place in places {
             self.slots[place].record_contradiction(about);
@@ -278,7 +278,7 @@ impl Shared {
         format!("{}: {error}", self.slots[place].node.name())
     }
 
-    /// Logs and shows the conditions that have changed.
+    /// Logs changed conditions and updates their metrics.
     pub(super) fn publish_condition(&self) {
         for slot in &self.slots {
             slot.publish_condition(&self.expected);
@@ -286,14 +286,13 @@ impl Shared {
     }
 }
 
-/// Returns the answer of a request; one that crashes is a node without an answer.
+/// Returns the answer of a request; a panic counts as a failure of the node.
 pub(super) async fn catch_panic<T>(request: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
     let crashed = |_| Err(NodeError::Broken("the request crashed".to_owned()));
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(crashed)
 }
 
-/// Runs a round: asks, waits and listens until it is decided. None where it cannot be. `patience` says how long each node
-/// is waited for.
+/// Runs a round until it is decided; returns `None` if it cannot be. `timeout` is the time to wait for each node.
 pub(super) async fn drive<T, U, R>(
     round: &mut Round<U>,
     answers: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,

@@ -1,78 +1,79 @@
-//! One question to the nodes as a state machine: whom to ask, when to wait, when it is decided. It has no clock and no
-//! network, so that every order of answers can be tried.
+//! One quorum query as a state machine: which nodes to query, when to wait, when the result is decided. It has no clock
+//! and no network, so that tests can try every order of answers.
 
-/// A question that is put to some nodes at once and to the others only if those do not decide it.
+/// A query that goes to some nodes at once, and to the others only if the first do not decide it.
 #[derive(Debug, Clone)]
 pub(crate) struct Round<T> {
     /// How many nodes decide.
     needed: usize,
-    /// How many nodes can be asked; the driver knows which they are.
+    /// Number of nodes that can be queried; the driver knows which they are.
     nodes: usize,
-    /// How many were asked, in the driver's order.
+    /// Number of nodes queried so far, in the driver's order.
     asked: usize,
-    /// What was answered, with the node's place, in order of arrival.
+    /// Answers with the index of their node, in order of arrival.
     answers: Vec<(usize, T)>,
-    /// How many that were asked gave no answer.
+    /// Number of queried nodes that failed.
     absent: usize,
-    /// Whether slower nodes are no longer waited for.
+    /// Whether the timeout for slower nodes has passed.
     is_timed_out: bool,
 }
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step<R> {
-    /// It is decided.
+    /// The result is decided.
     Done(R),
-    /// Put the question to every node that was not asked yet.
+    /// Query every node that was not queried yet.
     QueryOthers,
-    /// Wait for an answer, or for the end of the patience.
+    /// Wait for an answer or the timeout.
     Wait,
-    /// Everybody was asked, and it cannot be decided.
+    /// Every node was queried, and their answers do not decide.
     Undecided,
 }
 
-/// How far a round has come, for who judges its answers.
+/// The state of a round, as its `decide` function sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundStatus {
     /// How many nodes decide.
     pub(crate) needed: usize,
-    /// Whether no further answer can come.
+    /// Whether every node has answered or failed.
     pub(crate) is_over: bool,
-    /// Whether slower nodes are no longer waited for.
+    /// Whether the timeout for slower nodes has passed.
     pub(crate) is_timed_out: bool,
-    /// Whether everyone asked so far has answered or failed.
+    /// Whether every node queried so far has answered or failed.
     pub(crate) is_complete: bool,
 }
 
 impl RoundStatus {
-    /// Says whether more answers are worth waiting for.
+    /// Returns whether the round may end with the answers it has.
     pub(crate) const fn may_end(&self) -> bool {
         self.is_over || self.is_timed_out
     }
 }
 
 impl<T> Round<T> {
-    /// Returns a round of `nodes` nodes of which `needed` decide and the first `first` are asked at once.
+    /// Returns a round of `nodes` nodes, of which `needed` decide and the first `first` are queried at once.
     pub(crate) fn new(nodes: usize, first: usize, needed: usize) -> Self {
         Self { needed, nodes, asked: first.min(nodes), answers: Vec::new(), absent: 0, is_timed_out: false }
     }
 
-    /// Returns how many nodes are asked by now.
+    /// Returns the number of nodes to have queried by now.
     pub(crate) const fn asked(&self) -> usize {
         self.asked
     }
 
-    /// Returns the answers, in order of arrival, each with the node's place.
+    /// Returns the answers in order of arrival, each with the index of its node.
     pub(crate) fn into_answers(self) -> Vec<(usize, T)> {
         self.answers
     }
 
-    /// Says whether a timer is worth starting: the others can be asked, or enough answered that the rest is a courtesy.
+    /// Returns whether the driver must start a timer: other nodes can be queried, or a majority has answered and slower nodes
+    /// need not be awaited.
     pub(crate) const fn needs_timeout(&self) -> bool {
         !self.is_timed_out && (self.asked < self.nodes || self.answers.len() >= self.needed)
     }
 
-    /// Takes the answer of a node; none where it is absent.
+    /// Records the answer of a node; `None` if it failed.
     pub(crate) fn answered(&mut self, place: usize, answer: Option<T>) {
         match answer {
             Some(answer) => self.answers.push((place, answer)),
@@ -80,7 +81,7 @@ impl<T> Round<T> {
         }
     }
 
-    /// Ends the patience with slow nodes: the others are asked, or the slow ones are no longer waited for.
+    /// Handles the timeout: queries the remaining nodes, or stops waiting for slow ones.
     pub(crate) fn timed_out(&mut self) {
         if self.asked < self.nodes {
             self.asked = self.nodes;
@@ -89,7 +90,7 @@ impl<T> Round<T> {
         }
     }
 
-    /// Says what to do next. `decide` returns the decision, if the answers make one.
+    /// Returns what to do next. `decide` returns the decision, if the answers allow one.
     pub(crate) fn step<R>(&mut self, decide: impl Fn(&[(usize, T)], RoundStatus) -> Option<R>) -> Step<R> {
         let is_complete = self.answers.len() + self.absent >= self.asked;
         let has_all = self.asked >= self.nodes;

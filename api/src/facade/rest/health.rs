@@ -131,7 +131,7 @@ impl<'a> Node<'a> {
             head_block: node.head_block,
             failures: node.failures,
             answered_at: at(node.answered_at),
-            rests_until: at(node.backoff_until),
+            rests_until: at(node.rests_until),
         }
     }
 }

@@ -40,8 +40,8 @@ pub(crate) fn change_of(
     PeriodChange::of(after.state, sale, before.map(counted))
 }
 
-/// Returns a period, earlier batches of the group included.
-fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut CachedPeriod, Fault> {
+/// Returns a period, including the changes of earlier batches of the group.
+fn cached_period<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut CachedPeriod, Fault> {
     if !group.periods.contains_key(&key) {
         let table = group.tables.billing();
         let stored = match table.get(key) {
@@ -59,8 +59,8 @@ fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut CachedPe
 
 /// Returns the first month from `month` on whose period is open.
 fn open_month(group: &mut Group<'_>, merchant: u128, mut month: Month) -> Result<Month, Fault> {
-    // After the last month there is none to go on in.
-    while held(group, (month.number(), merchant))?.is_closed() && month != month.next() {
+    // The last representable month has no successor.
+    while cached_period(group, (month.number(), merchant))?.is_closed() && month != month.next() {
         month = month.next();
     }
     Ok(month)
@@ -74,12 +74,12 @@ fn open_from<'g>(
     now: Timestamp,
 ) -> Result<&'g mut Period, Fault> {
     let month = open_month(group, merchant, month)?;
-    let held = held(group, (month.number(), merchant))?;
-    held.is_changed = true;
-    Ok(held.period.get_or_insert_with(|| Period::begin(MerchantId::from_bits(merchant), month, now)))
+    let entry = cached_period(group, (month.number(), merchant))?;
+    entry.is_changed = true;
+    Ok(entry.period.get_or_insert_with(|| Period::begin(MerchantId::from_bits(merchant), month, now)))
 }
 
-/// Reads what a later write of a payment will change: what cannot be read refuses its batch alone.
+/// Reads the period that a later write of a payment will change, so that a damaged row fails only its own batch.
 pub(crate) fn prefetch(
     group: &mut Group<'_>,
     overlay: &mut Overlay,
@@ -94,7 +94,7 @@ pub(crate) fn prefetch(
         }
         None => {
             if let Some(key) = invoiced_by(group, id)? {
-                held(group, key)?;
+                cached_period(group, key)?;
                 overlay.sold.insert(key.1);
             }
         }
@@ -106,7 +106,7 @@ fn invoiced_by(group: &mut Group<'_>, session: PaymentId) -> Result<Option<Perio
     Ok(group.tables.invoice_sessions().get_sound(session.bits())?.map(|key| key.value()))
 }
 
-/// Makes a change.
+/// Applies a change.
 pub(crate) fn change(
     group: &mut Group<'_>,
     id: PaymentId,
@@ -119,8 +119,8 @@ pub(crate) fn change(
         return Ok(());
     }
     let Some(key) = invoiced_by(group, id)? else { return Ok(()) };
-    let held = held(group, key)?;
-    held.is_changed |= held.period.as_mut().is_some_and(|period| period.apply(change, now));
+    let entry = cached_period(group, key)?;
+    entry.is_changed |= entry.period.as_mut().is_some_and(|period| period.apply(change, now));
     Ok(())
 }
 
@@ -128,14 +128,14 @@ pub(crate) fn change(
 pub(crate) fn check_invoice(group: &mut Group<'_>, overlay: &mut Overlay, invoicing: &Invoicing) -> Checked {
     let Invoicing { period, carried_millicents, .. } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
-    let stored = held(group, key)?.period.as_ref();
+    let stored = cached_period(group, key)?.period.as_ref();
     let is_as_read = stored.is_some_and(|stored| stored.accepts_invoice_for(period));
     // One batch bills a merchant once: what an earlier step of it changes is not as it was read.
     if !is_as_read || !overlay.sold.insert(key.1) {
         return conflict(format_args!("the period {} of merchant {}", period.month, period.merchant));
     }
     if *carried_millicents != 0 {
-        held(group, (period.month.next().number(), key.1))?;
+        cached_period(group, (period.month.next().number(), key.1))?;
     }
     Ok(Ok(()))
 }
@@ -147,9 +147,9 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
     if let Some((session, _)) = &invoice.session {
         group.tables.invoice_sessions().insert(session.bits(), key);
     }
-    let held = held(group, key)?;
-    held.is_changed = true;
-    if let Some(stored) = held.period.as_mut() {
+    let entry = cached_period(group, key)?;
+    entry.is_changed = true;
+    if let Some(stored) = entry.period.as_mut() {
         stored.set_invoice(invoice, at);
     }
     if carried_millicents != 0 {
@@ -176,10 +176,10 @@ pub(crate) fn check_tiers(group: &mut Group<'_>, overlay: &mut Overlay, schedule
 
 /// Writes what changed.
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
-    for (key, held) in std::mem::take(&mut group.periods) {
-        let Some(period) = held.period.filter(|_| held.is_changed) else { continue };
+    for (key, entry) in std::mem::take(&mut group.periods) {
+        let Some(period) = entry.period.filter(|_| entry.is_changed) else { continue };
         group.tables.billing().insert(key, record::period_to_bytes(&period).as_slice());
-        match (held.was_unsettled, period.is_unsettled()) {
+        match (entry.was_unsettled, period.is_unsettled()) {
             (false, true) => group.tables.unsettled().insert(key, ()),
             (true, false) => group.tables.unsettled().remove(key)?,
             _ => {}

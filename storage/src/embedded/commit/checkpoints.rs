@@ -157,20 +157,20 @@ impl<J: Job> Checkpoints<J> {
         Ok(())
     }
 
-    /// Waits for the one under way, installs it, and makes another of what is left if `is_rest`.
+    /// Waits for the running checkpoint, installs it, and makes another if `has_more` returns true.
     ///
     /// # Errors
     /// The checkpoint's.
     pub(super) fn finish<S: Segments<Checkpoint = J>>(
         &mut self,
         segments: &mut S,
-        is_rest: impl FnOnce(&S) -> bool,
+        has_more: impl FnOnce(&S) -> bool,
     ) -> Result<(), J::Error> {
         if let Some(running) = self.0.take() {
             running.wait()?;
             segments.install()?;
         }
-        if is_rest(segments) { segments.seal().run() } else { Ok(()) }
+        if has_more(segments) { segments.seal().run() } else { Ok(()) }
     }
 
     /// Waits for the end of the one that runs, and returns why it failed.

@@ -32,7 +32,7 @@ impl Group<'_> {
                 }
             };
             let after = before.checked_add_signed(change).ok_or_else(|| {
-                Fault::contradicted("payment_counts", format!("{key:?}"), format!("{before} cannot change by {change}"))
+                Fault::inconsistent("payment_counts", format!("{key:?}"), format!("{before} cannot change by {change}"))
             })?;
             counts.insert(key, after);
         }

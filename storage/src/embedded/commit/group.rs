@@ -18,7 +18,7 @@ use crate::{
     embedded::{
         commit::transaction::{Transaction, write_single},
         fault::Fault,
-        read::{deliveries, unmatched::StrayPlace},
+        read::{deliveries, unmatched::UnmatchedPlace},
         tables::{DayKey, DeliveryKey, PeriodKey},
     },
     record::{indexed::PaymentFacts, merchant::MerchantFacts, sums::DaySums},
@@ -36,7 +36,7 @@ pub(crate) struct Group<'t> {
     /// Merchants whose queues in the outbox changed; their heads are written once at the end.
     pub(crate) queues: Queues,
     /// Where merchants stand, written once at the end.
-    pub(crate) standings: BTreeMap<u128, CachedStanding>,
+    pub(crate) compliance: BTreeMap<u128, CachedCompliance>,
     /// Periods of merchants, written once at the end.
     pub(crate) periods: BTreeMap<PeriodKey, CachedPeriod>,
     pub(crate) search_cursor: u128,
@@ -70,7 +70,7 @@ pub(crate) struct Overlay {
     pub(crate) nonces: BTreeMap<[u8; 32], [u8; 20]>,
     pub(crate) assigned: BTreeMap<[u8; 20], PaymentId>,
     pub(crate) cursor: Option<Cursor>,
-    pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
+    pub(crate) handled: BTreeMap<UnmatchedPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, DeliveryRecord>,
     pub(crate) events: BTreeSet<u128>,
     /// Merchants of whose periods an earlier step changes one.
@@ -94,7 +94,7 @@ impl<'t> Group<'t> {
             days: BTreeMap::new(),
             event_tails: BTreeMap::new(),
             queues: Queues::new(),
-            standings: BTreeMap::new(),
+            compliance: BTreeMap::new(),
             periods: BTreeMap::new(),
             search_cursor,
             applied: 0,
@@ -123,9 +123,9 @@ pub(crate) struct CachedPeriod {
     pub(crate) is_damaged: bool,
 }
 
-/// A standing as the group knows it.
-pub(crate) struct CachedStanding {
-    pub(crate) standing: ComplianceStatus,
+/// A compliance status, including the changes of the group.
+pub(crate) struct CachedCompliance {
+    pub(crate) status: ComplianceStatus,
     pub(crate) is_changed: bool,
     /// As the store has it.
     pub(crate) was_on_hold: bool,

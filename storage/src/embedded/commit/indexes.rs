@@ -90,7 +90,7 @@ pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) ->
         let (key, bytes) = entry?;
         let name = || TxId(*key.value().1).to_string();
         let credit = record::transfer_from_bytes(key.value(), bytes.value());
-        let credit = transfers.pass(credit.map_err(|why| Fault::contradicted("transfers", name(), why)))?;
+        let credit = transfers.pass(credit.map_err(|why| Fault::inconsistent("transfers", name(), why)))?;
         kept.extend(credit.iter().flat_map(transfer_words_of));
     }
     for word in search::words_of(&before).difference(&kept) {

@@ -16,10 +16,10 @@ use crate::{
     batch::Unmatched,
     embedded::{commit::group::Group, fault::Fault, read::ledger_entries::NOBODY},
     record::codes::Code,
-    store::ledger_entries::BookedPlace,
+    store::ledger_entries::LedgerEntryKey,
 };
 
-/// A line of the books, ready to be written.
+/// A ledger entry, ready to be written.
 #[derive(Debug)]
 pub(crate) struct Line {
     account: AccountName,
@@ -31,7 +31,7 @@ impl Line {
         Self { account: *account, booked: LedgerEntry { tx_id, op_in_tx, at, money, kind: entry } }
     }
 
-    fn place(&self) -> BookedPlace {
+    fn place(&self) -> LedgerEntryKey {
         let LedgerEntry { tx_id, op_in_tx, at, kind: entry, .. } = self.booked;
         let (kind, payment) = match entry {
             EntryKind::Credit(payment) => (1, payment.bits()),
@@ -39,7 +39,7 @@ impl Line {
             EntryKind::RefundReceived(payment) => (3, payment.bits()),
             EntryKind::RefundSent(payment) => (4, payment.bits()),
         };
-        BookedPlace { at_ms: at.millis(), tx_id: tx_id.0, op_in_tx, kind, payment }
+        LedgerEntryKey { at_ms: at.millis(), tx_id: tx_id.0, op_in_tx, kind, payment }
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
 
 /// Writes a line. The same again is the same line.
 pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
-    let BookedPlace { at_ms, tx_id, op_in_tx, kind, payment } = line.place();
+    let LedgerEntryKey { at_ms, tx_id, op_in_tx, kind, payment } = line.place();
     let money = line.booked.money;
     let key = (line.account.as_str(), at_ms, &tx_id, op_in_tx, kind, payment);
     group.tables.booked().insert(key, (money.units, money.currency.number()));

@@ -36,30 +36,30 @@ impl<'c> Transaction<'c> {
 pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
     table: View<'c, K, V>,
     name: &'static str,
-    draft: Transaction<'c>,
+    transaction: Transaction<'c>,
 }
 
 impl<'c, K: Key + 'static, V: Value + 'static> Logged<'c, K, V> {
     /// Takes a table.
-    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, draft: Transaction<'c>) -> Self {
-        Self { table, name, draft }
+    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, transaction: Transaction<'c>) -> Self {
+        Self { table, name, transaction }
     }
 
     fn by(&self) -> Writing {
-        Writing { commit: self.draft.snapshot.commit(), horizon: self.draft.horizon }
+        Writing { commit: self.transaction.snapshot.commit(), horizon: self.transaction.horizon }
     }
 
     /// Puts a row into the table.
     pub(crate) fn insert<'k, 'v>(&self, key: impl Borrow<K::SelfType<'k>>, value: impl Borrow<V::SelfType<'v>>) {
         let (key, value) = (K::as_bytes(key.borrow()), V::as_bytes(value.borrow()));
-        self.draft.changes.note(self.name, key.as_ref(), Some(value.as_ref()));
+        self.transaction.changes.note(self.name, key.as_ref(), Some(value.as_ref()));
         self.table.insert(self.by(), key.as_ref(), value.as_ref());
     }
 
     /// Takes a row out of the table, if it is there.
     pub(crate) fn remove<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<(), StorageError> {
         let key = K::as_bytes(key.borrow());
-        self.draft.changes.note(self.name, key.as_ref(), None);
+        self.transaction.changes.note(self.name, key.as_ref(), None);
         self.table.remove(self.by(), key.as_ref())
     }
 }
@@ -72,7 +72,7 @@ impl<'c, K: Key + 'static, V: Value + 'static> Deref for Logged<'c, K, V> {
     }
 }
 
-macro_rules! draft {
+macro_rules! transaction_tables {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
         /// The store as a commit in the making leaves it: every change is noted for the log.
         impl<'c> Transaction<'c> {
@@ -86,7 +86,7 @@ macro_rules! draft {
     };
 }
 
-with_tables!(draft);
+with_tables!(transaction_tables);
 
 /// Sets a value, with the commit that is being made.
 pub(crate) fn write_single(singles: &Logged<'_, Text, &'static [u8]>, name: &str, value: &[u8]) {

@@ -48,7 +48,7 @@ pub(crate) struct Writer {
 struct Rows {
     database: Arc<Database>,
     log: Log,
-    held: PinnedSnapshots,
+    snapshots: PinnedSnapshots,
     newest: Arc<CurrentSnapshot>,
     health: Arc<Health>,
     metrics: CommitMetrics,
@@ -73,7 +73,7 @@ impl Writer {
         let rows = Rows {
             database: Arc::new(parts.database),
             log: parts.log,
-            held: PinnedSnapshots::of(parts.newest.get()?),
+            snapshots: PinnedSnapshots::of(parts.newest.get()?),
             newest: parts.newest,
             health: Arc::default(),
             metrics: CommitMetrics::of(parts.damages),
@@ -111,8 +111,8 @@ impl Writer {
         // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
         let begun = Instant::now();
         let count = batches.len();
-        let (next, changes) = (self.rows.held.newest().next(), self.rows.log.begin());
-        let mut group = Group::of(Transaction::of(&next, &changes, self.rows.held.horizon()), self.search_cursor);
+        let (next, changes) = (self.rows.snapshots.newest().next(), self.rows.log.begin());
+        let mut group = Group::of(Transaction::of(&next, &changes, self.rows.snapshots.horizon()), self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
         if changes.is_empty() {
@@ -120,7 +120,7 @@ impl Writer {
         } else {
             self.rows.log.append(changes)?;
             self.rows.newest.publish(next.clone());
-            self.rows.held.follow(next);
+            self.rows.snapshots.follow(next);
             self.search_cursor = finished.search_cursor;
         }
         (self.last_group, self.last_took) = (count, begun.elapsed());
@@ -139,7 +139,7 @@ impl Segments for Rows {
     }
 
     fn seal(&mut self) -> Checkpoint {
-        let immutable = self.held.seal_memtable();
+        let immutable = self.snapshots.seal_memtable();
         self.newest.publish(immutable.clone());
         Checkpoint {
             database: Arc::clone(&self.database),
@@ -152,7 +152,7 @@ impl Segments for Rows {
 
     fn install(&mut self) -> Result<(), Fault> {
         self.log.installed();
-        self.newest.publish(self.held.install_checkpoint(&self.database)?.clone());
+        self.newest.publish(self.snapshots.install_checkpoint(&self.database)?.clone());
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Whether a store is what it should be: its pages, its records, its indexes, its books.
+//! Verifies a store: its pages, records, indexes and totals.
 //!
 //! Every record is read; every index is held against the records it is made of, row by row and by its length, so that
 //! nothing is missing in it and nothing is too much.
@@ -349,7 +349,7 @@ fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     for entry in snapshot.standings().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
-        let standing = report.read("standings", id, record::standing_from_bytes(bytes.value()));
+        let standing = report.read("standings", id, record::compliance_from_bytes(bytes.value()));
         if standing.is_some_and(|standing| standing.hold.is_some()) {
             held += 1;
             report.hold(on_hold.get_sound(id.bits())?.is_some(), "on_hold", id, "nobody would look at its hold");

@@ -46,7 +46,7 @@ pub(crate) fn retired(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Resu
         let (name, unwatch_at) = entry?;
         if unwatch_at.value() <= now.millis() {
             let name = name.value();
-            retired.push(AccountName::parse(name).map_err(|why| Fault::contradicted("retired_accounts", name, why))?);
+            retired.push(AccountName::parse(name).map_err(|why| Fault::inconsistent("retired_accounts", name, why))?);
         }
         if retired.len() >= limit {
             break;

@@ -19,17 +19,17 @@ use crate::{
 };
 
 pub(crate) fn month_of(number: u32) -> Result<Month, Fault> {
-    Month::from_number(number).ok_or_else(|| Fault::contradicted("billing", number, "that is no month"))
+    Month::from_number(number).ok_or_else(|| Fault::inconsistent("billing", number, "that is no month"))
 }
 
 pub(crate) fn read(key: PeriodKey, bytes: &[u8]) -> Result<Period, Fault> {
     let (month, merchant) = (month_of(key.0)?, MerchantId::from_bits(key.1));
     let name = || format!("{month} of {merchant}");
-    record::period_from_bytes(merchant, month, bytes).map_err(|damage| Fault::contradicted("billing", name(), damage))
+    record::period_from_bytes(merchant, month, bytes).map_err(|damage| Fault::inconsistent("billing", name(), damage))
 }
 
 pub(crate) fn damaged_tiers(damage: Damage) -> Fault {
-    Fault::contradicted("meta", meta::FEE_TIERS, damage)
+    Fault::inconsistent("meta", meta::FEE_TIERS, damage)
 }
 
 /// Returns a merchant's month.
@@ -98,7 +98,7 @@ pub(crate) fn unsettled(
         let key = entry?.0.value();
         let period = match records.get(key) {
             Ok(Some(bytes)) => read(key, bytes.value()),
-            Ok(None) => Err(Fault::contradicted("billing", format!("{key:?}"), "it is not there")),
+            Ok(None) => Err(Fault::inconsistent("billing", format!("{key:?}"), "it is not there")),
             Err(fault) => Err(fault),
         };
         found.extend(records.pass(period)?);

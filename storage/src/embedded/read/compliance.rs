@@ -8,7 +8,7 @@ use crate::{
 };
 
 pub(crate) fn read(merchant: u128, bytes: &[u8]) -> Result<ComplianceStatus, Fault> {
-    record::standing_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
+    record::compliance_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
 }
 
 /// Returns where a merchant stands.

@@ -43,7 +43,7 @@ pub(crate) fn read(snapshot: &Snapshot, key: DayKey) -> Result<Option<Option<Day
         found
             .map(|bytes| record::sums_from_bytes(bytes.value()))
             .transpose()
-            .map_err(|damage| Fault::contradicted("payment_days", named(), damage))
+            .map_err(|damage| Fault::inconsistent("payment_days", named(), damage))
     }))
 }
 

@@ -110,7 +110,7 @@ fn waiting(
 
 /// Returns a delivery that the outbox says is due.
 fn in_queue(snapshot: &Snapshot, key: DeliveryKey, due_ms: u64) -> Result<Delivery, Fault> {
-    let wrong = |why| Fault::contradicted("outbox", DeliveryId::from_bits(key.1), why);
+    let wrong = |why| Fault::inconsistent("outbox", DeliveryId::from_bits(key.1), why);
     let bytes = snapshot.deliveries().get(key)?.ok_or_else(|| wrong("it has no record"))?;
     let logged = read(key, bytes.value())?;
     if logged.delivery.due_at.millis() != due_ms {

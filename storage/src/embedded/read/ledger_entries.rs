@@ -14,7 +14,7 @@ use engine::{
 use crate::{
     embedded::{fault::Fault, wal::snapshot::Snapshot},
     record::{self, codes::Code},
-    store::ledger_entries::BookedPlace,
+    store::ledger_entries::LedgerEntryKey,
 };
 
 /// What stands in place of a payment where there is none.
@@ -26,11 +26,11 @@ pub(crate) fn booked(
     snapshot: &Snapshot,
     account: &AccountName,
     (from, to): (Timestamp, Timestamp),
-    after: Option<BookedPlace>,
+    after: Option<LedgerEntryKey>,
     limit: usize,
-) -> Result<(Vec<LedgerEntry>, Option<BookedPlace>), Fault> {
-    let first = BookedPlace { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NOBODY };
-    let key = |place: &BookedPlace| (place.at_ms, place.op_in_tx, place.kind, place.payment);
+) -> Result<(Vec<LedgerEntry>, Option<LedgerEntryKey>), Fault> {
+    let first = LedgerEntryKey { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NOBODY };
+    let key = |place: &LedgerEntryKey| (place.at_ms, place.op_in_tx, place.kind, place.payment);
     let start = after.unwrap_or(first);
     let (at_ms, op_in_tx, kind, payment) = key(&start);
     let start_key = (account.as_str(), at_ms, &start.tx_id, op_in_tx, kind, payment);
@@ -45,8 +45,8 @@ pub(crate) fn booked(
         let (key, value) = line?;
         let (_, at_ms, tx_id, op_in_tx, kind, payment) = key.value();
         let (units, currency) = value.value();
-        let unreadable = || Fault::contradicted("booked", format!("{account} {at_ms}"), format!("{kind} {currency}"));
-        last = Some(BookedPlace { at_ms, tx_id: *tx_id, op_in_tx, kind, payment });
+        let unreadable = || Fault::inconsistent("booked", format!("{account} {at_ms}"), format!("{kind} {currency}"));
+        last = Some(LedgerEntryKey { at_ms, tx_id: *tx_id, op_in_tx, kind, payment });
         let id = PaymentId::from_bits(payment);
         let entry = match kind {
             1 => EntryKind::Credit(id),

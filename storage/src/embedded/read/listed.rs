@@ -211,7 +211,7 @@ pub(crate) fn one(snapshot: &Snapshot, merchant: u128, facets: Facets, id: u128)
 
 fn summary(merchant: u128, id: u128, bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Fault> {
     let key = || format!("{} of {}", PaymentId::from_bits(id), MerchantId::from_bits(merchant));
-    record::summary_from_bytes(bytes).map_err(|damage| Fault::contradicted("payments_by_merchant", key(), damage))
+    record::summary_from_bytes(bytes).map_err(|damage| Fault::inconsistent("payments_by_merchant", key(), damage))
 }
 
 #[cfg(test)]

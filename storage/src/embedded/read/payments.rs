@@ -60,7 +60,7 @@ pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page
     let load = |id| {
         let key = PaymentId::from_bits(id);
         let bytes =
-            records.get(id)?.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
+            records.get(id)?.ok_or_else(|| Fault::inconsistent("payments", key, "it is listed and not there"))?;
         record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
     };
     // The others are shown without one that cannot be read.

@@ -172,7 +172,7 @@ pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &
     let (payments, key) = (snapshot.payments(), PaymentId::from_bits(id));
     let read = || {
         let bytes = payments.get(id)?;
-        let bytes = bytes.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
+        let bytes = bytes.ok_or_else(|| Fault::inconsistent("payments", key, "it is listed and not there"))?;
         record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
     };
     // What cannot be read is not found.
@@ -189,7 +189,7 @@ pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &
         let (key, bytes) = entry?;
         let name = || format!("{} of {}", TxId(*key.value().1), PaymentId::from_bits(id));
         let read = record::transfer_from_bytes(key.value(), bytes.value());
-        let Some(credit) = rows.pass(read.map_err(|why| Fault::contradicted("transfers", name(), why)))? else {
+        let Some(credit) = rows.pass(read.map_err(|why| Fault::inconsistent("transfers", name(), why)))? else {
             continue;
         };
         let words: BTreeSet<String> = transfer_words_of(&credit).into_iter().collect();
@@ -302,7 +302,7 @@ pub(crate) fn cursor(snapshot: &Snapshot) -> Result<u128, Fault> {
         // From the beginning: the words that are indexed already are indexed again.
         Ok(None) | Err(Fault::Damaged { .. }) => Ok(0),
         Ok(Some(bytes)) => bytes.as_slice().try_into().map(u128::from_be_bytes).map_err(|_| {
-            Fault::contradicted("meta", meta::SEARCH_CURSOR, format_args!("it has {} bytes", bytes.len()))
+            Fault::inconsistent("meta", meta::SEARCH_CURSOR, format_args!("it has {} bytes", bytes.len()))
         }),
         Err(fault) => Err(fault),
     }

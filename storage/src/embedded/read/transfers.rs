@@ -48,7 +48,7 @@ pub(crate) fn page(
             Some(bytes) => read(key, bytes.value()),
             None => {
                 let name = format!("{} of {payment}", place.value().1);
-                Err(Fault::contradicted("transfers", name, "it is listed and not there"))
+                Err(Fault::inconsistent("transfers", name, "it is listed and not there"))
             }
         });
         found.extend(rows.pass(row)?);

@@ -17,14 +17,14 @@ use crate::{
         wal::snapshot::Snapshot,
     },
     record,
-    store::{payments::Vicinity, unmatched::StrayKey},
+    store::{payments::Vicinity, unmatched::WaitingTransferKey},
 };
 
 /// Summaries looked at for the payments near a transfer at most.
 pub(crate) const MAX_LOOKED_AT: usize = 20_000;
 
-/// A stray transfer's account and place.
-pub(crate) type StrayPlace = (AccountName, ChainPosition);
+/// The account and ledger position of an unmatched transfer.
+pub(crate) type UnmatchedPlace = (AccountName, ChainPosition);
 
 pub(crate) type Key<'k> = (&'k str, u32, u32, u32);
 
@@ -75,7 +75,11 @@ pub(crate) fn before(
 }
 
 /// Returns the transfers that wait for the session they name, after `after`, by session.
-pub(crate) fn waiting(snapshot: &Snapshot, after: Option<&StrayKey>, limit: usize) -> Result<Vec<StrayKey>, Fault> {
+pub(crate) fn waiting(
+    snapshot: &Snapshot,
+    after: Option<&WaitingTransferKey>,
+    limit: usize,
+) -> Result<Vec<WaitingTransferKey>, Fault> {
     let start = match after {
         Some((id, account, place)) => {
             let (account, block, tx, op) = key(account, *place);
@@ -90,7 +94,7 @@ pub(crate) fn waiting(snapshot: &Snapshot, after: Option<&StrayKey>, limit: usiz
         .map(|entry| {
             let key = entry?.0;
             let (id, account, block_num, tx_in_block, op_in_tx) = key.value();
-            let account = AccountName::parse(account).map_err(|why| Fault::contradicted("strays", account, why))?;
+            let account = AccountName::parse(account).map_err(|why| Fault::inconsistent("strays", account, why))?;
             Ok((PaymentId::from_bits(id), account, ChainPosition { block_num, tx_in_block, op_in_tx }))
         })
         .collect()

@@ -39,7 +39,7 @@ impl Lsn {
     /// # Errors
     /// [`Fault::Damaged`].
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Fault> {
-        let wrong = || Fault::contradicted("meta", meta::LOG, "an LSN has 24 bytes");
+        let wrong = || Fault::inconsistent("meta", meta::LOG, "an LSN has 24 bytes");
         let (log, number) = bytes.split_first_chunk().ok_or_else(wrong)?;
         let number = u64::from_be_bytes(number.try_into().map_err(|_| wrong())?);
         Ok(Self { log: *log, number })
@@ -174,7 +174,7 @@ fn digest(parts: &[&[u8]]) -> Digest {
 
 /// Returns the fault of an entry that this program cannot read.
 pub(super) fn unknown(what: &str) -> Fault {
-    Fault::contradicted("log", "entry", what)
+    Fault::inconsistent("log", "entry", what)
 }
 
 /// A row of an entry.

@@ -79,7 +79,7 @@ impl Log {
             }
         }
         if contents[..read].iter().any(|segment| next.is_passed_in(segment)) && !mutant!("damaged-log-is-cut") {
-            return Err(Fault::contradicted("log", next.number(), "it cannot be read, and later ones are there"));
+            return Err(Fault::inconsistent("log", next.number(), "it cannot be read, and later ones are there"));
         }
         if stored != Some(next) {
             let transaction = begin_write(database)?;

@@ -49,7 +49,7 @@ pub(crate) fn stored(
     let of = |name: &str| match singles.get(name)? {
         Some(sealed) => match Seed::of(meta::TABLE).open(name.as_bytes(), sealed.value()) {
             Some(value) => Ok(Some(value.to_vec())),
-            None => Err(Fault::contradicted(meta::TABLE, name, CHECKSUM)),
+            None => Err(Fault::inconsistent(meta::TABLE, name, CHECKSUM)),
         },
         None => Ok(None),
     };

@@ -99,7 +99,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
 
     /// Returns the fault of a row that is not as it was written, and notes it.
     fn damaged(&self, key: &[u8]) -> Fault {
-        let fault = Fault::contradicted(self.name, name_of::<K>(self.name, key), CHECKSUM);
+        let fault = Fault::inconsistent(self.name, name_of::<K>(self.name, key), CHECKSUM);
         self.damages.note_fault(&fault);
         fault
     }

@@ -51,7 +51,7 @@ impl Row {
             head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,
             answered: node.answered_at.map(minute).unwrap_or_default(),
-            rests: node.backoff_until.map(minute).unwrap_or_default(),
+            rests: node.rests_until.map(minute).unwrap_or_default(),
         }
     }
 }

@@ -42,13 +42,13 @@ type Model = BTreeMap<u128, Vec<u8>>;
 fn empty() -> (Database, PinnedSnapshots) {
     let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
     directory::create_schema(&database).unwrap();
-    let held = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
-    (database, held)
+    let snapshots = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
+    (database, snapshots)
 }
 
-fn write(held: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Option<u8>)]) {
-    let (next, changes) = (held.newest().next(), Changes::default());
-    let payments = Transaction::of(&next, &changes, held.horizon()).payments();
+fn write(snapshots: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Option<u8>)]) {
+    let (next, changes) = (snapshots.newest().next(), Changes::default());
+    let payments = Transaction::of(&next, &changes, snapshots.horizon()).payments();
     for (key, value) in rows {
         // No value is what an index has.
         match value.map(|value| vec![value; usize::from(value)]) {
@@ -62,14 +62,14 @@ fn write(held: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Option<u8
             }
         }
     }
-    held.follow(next);
+    snapshots.follow(next);
 }
 
-fn install_checkpoint(held: &mut PinnedSnapshots, database: &Database) {
+fn install_checkpoint(snapshots: &mut PinnedSnapshots, database: &Database) {
     let transaction = database.begin_write().unwrap();
-    held.newest().epoch().write_immutable(&transaction).unwrap();
+    snapshots.newest().epoch().write_immutable(&transaction).unwrap();
     transaction.commit().unwrap();
-    held.install_checkpoint(database).unwrap();
+    snapshots.install_checkpoint(database).unwrap();
 }
 
 /// Reads everything there is to read in every way there is, and in a range from both ends by turns.
@@ -111,67 +111,67 @@ proptest! {
     fn a_snapshot_stays_as_it_was_whatever_is_committed_after(
         steps in steps(), bounds in (bound(), bound()), turns: u32,
     ) {
-        let (database, mut held) = empty();
+        let (database, mut snapshots) = empty();
         let (mut model, mut readers, mut is_sealed) = (Model::new(), VecDeque::new(), false);
         for step in steps {
             match step {
-                Step::Commit(rows) => write(&mut held, &mut model, &rows),
-                Step::Hold => readers.push_back((held.newest().clone(), model.clone())),
+                Step::Commit(rows) => write(&mut snapshots, &mut model, &rows),
+                Step::Hold => readers.push_back((snapshots.newest().clone(), model.clone())),
                 Step::Release => drop(readers.pop_front()),
                 Step::Seal if is_sealed => {}
                 Step::Seal => {
-                    held.seal_memtable();
+                    snapshots.seal_memtable();
                     is_sealed = true;
                 }
                 Step::Install if !is_sealed => {}
                 Step::Install => {
-                    install_checkpoint(&mut held, &database);
+                    install_checkpoint(&mut snapshots, &database);
                     is_sealed = false;
                 }
             }
             for (snapshot, then) in &readers {
                 check(snapshot, then, bounds, turns);
             }
-            check(held.newest(), &model, bounds, turns);
+            check(snapshots.newest(), &model, bounds, turns);
         }
     }
 }
 
 #[test]
 fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
-    let (_database, mut held) = empty();
+    let (_database, mut snapshots) = empty();
     let mut model = Model::new();
     for key in 0..1_000 {
-        write(&mut held, &mut model, &[(key, Some(1))]);
-        write(&mut held, &mut model, &[(key, None)]);
+        write(&mut snapshots, &mut model, &[(key, Some(1))]);
+        write(&mut snapshots, &mut model, &[(key, None)]);
     }
-    assert!(held.newest().epoch().changed_rows() <= 2, "{}", held.newest().epoch().changed_rows());
+    assert!(snapshots.newest().epoch().changed_rows() <= 2, "{}", snapshots.newest().epoch().changed_rows());
     // Somebody who reads keeps what it sees, and only that.
-    write(&mut held, &mut model, &[(1, Some(1)), (2, Some(1))]);
-    let reader = held.newest().clone();
+    write(&mut snapshots, &mut model, &[(1, Some(1)), (2, Some(1))]);
+    let reader = snapshots.newest().clone();
     for _ in 0..1_000 {
-        write(&mut held, &mut model, &[(1, None), (2, Some(2)), (3, Some(3))]);
+        write(&mut snapshots, &mut model, &[(1, None), (2, Some(2)), (3, Some(3))]);
     }
     assert_eq!(reader.payments().get(1).unwrap().unwrap().value(), [1]);
     drop(reader);
-    write(&mut held, &mut model, &[(3, None)]);
-    write(&mut held, &mut model, &[(2, Some(3))]);
-    write(&mut held, &mut model, &[(2, Some(3))]);
-    assert_eq!(held.newest().epoch().changed_rows(), 1);
+    write(&mut snapshots, &mut model, &[(3, None)]);
+    write(&mut snapshots, &mut model, &[(2, Some(3))]);
+    write(&mut snapshots, &mut model, &[(2, Some(3))]);
+    assert_eq!(snapshots.newest().epoch().changed_rows(), 1);
 }
 
 #[test]
 fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
-    let (database, mut held) = empty();
+    let (database, mut snapshots) = empty();
     let mut model = Model::new();
-    let reader = held.newest().clone();
-    write(&mut held, &mut model, &[(1, Some(1))]);
-    held.seal_memtable();
-    install_checkpoint(&mut held, &database);
+    let reader = snapshots.newest().clone();
+    write(&mut snapshots, &mut model, &[(1, Some(1))]);
+    snapshots.seal_memtable();
+    install_checkpoint(&mut snapshots, &database);
     for key in 2..1_000 {
-        write(&mut held, &mut model, &[(key, Some(1))]);
-        write(&mut held, &mut model, &[(key, None)]);
+        write(&mut snapshots, &mut model, &[(key, Some(1))]);
+        write(&mut snapshots, &mut model, &[(key, None)]);
     }
-    assert!(held.newest().epoch().changed_rows() <= 2, "{}", held.newest().epoch().changed_rows());
+    assert!(snapshots.newest().epoch().changed_rows() <= 2, "{}", snapshots.newest().epoch().changed_rows());
     assert!(reader.payments().first().unwrap().is_none());
 }

@@ -1,4 +1,4 @@
-//! The bytes of a merchant's standing.
+//! The stored form of a merchant's compliance status.
 
 use engine::{
     compliance::{Clearance, ComplianceStatus, LimitBreach, Thresholds, Window},
@@ -14,7 +14,7 @@ use crate::record::{
 const VERSION: u8 = 1;
 
 #[derive(Clone, PartialEq, Message)]
-struct StandingRecord {
+struct ComplianceRecord {
     #[prost(message, optional, tag = "1")]
     hold: Option<CrossingRecord>,
     #[prost(message, optional, tag = "2")]
@@ -64,17 +64,17 @@ struct ClearanceRecord {
     at_ms: u64,
 }
 
-/// Returns a standing's stored form. Its merchant is the key and not repeated.
-pub(crate) fn standing_to_bytes(standing: &ComplianceStatus) -> Vec<u8> {
-    let Thresholds { single_cents, daily_cents, monthly_cents } = standing.limits.unwrap_or_default();
-    let record = StandingRecord {
-        hold: standing.hold.map(CrossingRecord::from),
-        limits: standing.limits.map(|_| ThresholdsRecord { single_cents, daily_cents, monthly_cents }),
-        hours: standing.hours.keys().copied().collect(),
-        cents: standing.hours.values().copied().collect(),
-        near_single_ms: standing.near_single.iter().map(|at| at.millis()).collect(),
-        notices: standing.notices.iter().copied().map(CrossingRecord::from).collect(),
-        clearances: standing
+/// Returns the stored form of a status. It omits the merchant, which is the key.
+pub(crate) fn compliance_to_bytes(status: &ComplianceStatus) -> Vec<u8> {
+    let Thresholds { single_cents, daily_cents, monthly_cents } = status.limits.unwrap_or_default();
+    let record = ComplianceRecord {
+        hold: status.hold.map(CrossingRecord::from),
+        limits: status.limits.map(|_| ThresholdsRecord { single_cents, daily_cents, monthly_cents }),
+        hours: status.hours.keys().copied().collect(),
+        cents: status.hours.values().copied().collect(),
+        near_single_ms: status.near_single.iter().map(|at| at.millis()).collect(),
+        notices: status.notices.iter().copied().map(CrossingRecord::from).collect(),
+        clearances: status
             .clearances
             .iter()
             .map(|clearance| ClearanceRecord {
@@ -87,9 +87,9 @@ pub(crate) fn standing_to_bytes(standing: &ComplianceStatus) -> Vec<u8> {
     seal(VERSION, &record)
 }
 
-/// Reads a standing.
-pub(crate) fn standing_from_bytes(bytes: &[u8]) -> Result<ComplianceStatus, Damage> {
-    let record: StandingRecord = unseal(VERSION, bytes)?;
+/// Decodes a status.
+pub(crate) fn compliance_from_bytes(bytes: &[u8]) -> Result<ComplianceStatus, Damage> {
+    let record: ComplianceRecord = unseal(VERSION, bytes)?;
     if record.hours.len() != record.cents.len() {
         return Err(Damage::Value { field: "cents", value: format!("{} long", record.cents.len()) });
     }
@@ -137,10 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_reads_back_and_has_these_bytes() {
+    fn a_compliance_status_round_trips_and_has_these_bytes() {
         let at = Timestamp::from_millis(9_000);
         let crossing = LimitBreach { window: Window::Monthly, usd_cents: 300, limit_cents: 200, at };
-        let standing = ComplianceStatus {
+        let status = ComplianceStatus {
             hold: Some(crossing),
             limits: Some(Thresholds { single_cents: 1, daily_cents: 0, monthly_cents: 3 }),
             hours: [(500_000, 7), (500_001, 8)].into(),
@@ -148,10 +148,10 @@ mod tests {
             notices: vec![crossing],
             clearances: vec![Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at }],
         };
-        let bytes = standing_to_bytes(&standing);
-        assert_eq!(standing_from_bytes(&bytes), Ok(standing));
+        let bytes = compliance_to_bytes(&status);
+        assert_eq!(compliance_from_bytes(&bytes), Ok(status));
         assert_eq!(
-            standing_from_bytes(&standing_to_bytes(&ComplianceStatus::default())),
+            compliance_from_bytes(&compliance_to_bytes(&ComplianceStatus::default())),
             Ok(ComplianceStatus::default())
         );
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
