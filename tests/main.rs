@@ -88,9 +88,9 @@ fn title(module: &str, name: &str) -> String {
 
 fn main() -> ExitCode {
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // Tests wait for processes, blocks and deadlines more than they compute: two to a core.
+    // Tests wait for processes, blocks and deadlines more than they compute: three to a core.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    arguments.test_threads.get_or_insert(cores * 2);
+    arguments.test_threads.get_or_insert(cores * 3);
     let all = [
         tidy::tests(),
         spec::all(),

@@ -10,16 +10,13 @@ use std::{
 
 use engine::{
     ids::PaymentId,
-    ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
+    ledger::{Block, BlockId, Head, Transfer, TxId},
     mutant,
-    ownership::merchant_in_proof_memo,
     payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
-    x402::{ClaimRecord, Purpose},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
-use tokio::sync::oneshot;
 
 use crate::{
     chain::{
@@ -31,7 +28,7 @@ use crate::{
     merchants::{handle::Merchants, messages::MerchantError, ownership},
     payments::{
         handle::Payments,
-        messages::{Order, RegistryMsg, SessionError},
+        messages::{Answer, Order, RegistryMsg, SessionError},
         transfer_log::{self, OtherAccountLog},
     },
     scanner::{
@@ -333,24 +330,6 @@ impl Scanner {
         Ok(())
     }
 
-    /// Says of every transfer of some blocks, in order, what it means here.
-    async fn classify_transfers<'b>(&self, blocks: &'b [Block]) -> Result<Vec<ClassifiedTransfer<'b>>, ReadError> {
-        let mut classified = Vec::new();
-        for transfer in blocks.iter().flat_map(|block| &block.transfers) {
-            classified.push(ClassifiedTransfer {
-                transfer,
-                classification: self.classify(transfer).await?,
-                refunds: self.refund_of(transfer),
-            });
-        }
-        Ok(classified)
-    }
-
-    /// Returns the payment whose money a transfer sends back.
-    fn refund_of(&self, transfer: &Transfer) -> Option<PaymentId> {
-        self.ledger.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
-    }
-
     async fn store_cursor(&self, state: &mut ScanState, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
         let expected = state.stored;
         let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
@@ -499,45 +478,6 @@ impl Scanner {
         Ok(())
     }
 
-    /// Says whom a transfer concerns: the session or the sale its transaction was claimed for, or else the session its memo
-    /// names.
-    async fn classify(&self, transfer: &Transfer) -> Result<Classification, ReadError> {
-        if merchant_in_proof_memo(transfer).is_some() {
-            return Ok(Classification::Proof);
-        }
-        if self.ledger.watched.contains(&transfer.to) {
-            // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
-            let claimed = self.context.sound(self.context.env.store.claim(transfer.tx_id).await)?.flatten();
-            match claimed {
-                Some(ClaimRecord { purpose: Purpose::Session(id), .. }) => {
-                    return Ok(Classification::Session(id, false));
-                }
-                Some(claimed) if claimed.sale().is_some() => return Ok(Classification::Sale),
-                _ => {}
-            }
-        }
-        Ok(self.classify_memo(transfer))
-    }
-
-    fn classify_memo(&self, transfer: &Transfer) -> Classification {
-        let is_fee = matches!(&self.context.settings.fee_mode, FeeMode::Split { account } if *account == transfer.to);
-        let read = if is_fee { match_fee_memo(&transfer.memo) } else { match_memo(&transfer.memo) };
-        let reason = match read {
-            MemoMatch::Exact(id) => return Classification::Session(id, false),
-            MemoMatch::Normalized(id) => {
-                return Classification::Session(id, !is_fee && !mutant!("free-memos-are-exact"));
-            }
-            MemoMatch::None => UnmatchedReason::NoSession,
-            MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,
-            MemoMatch::Encrypted => UnmatchedReason::EncryptedMemo,
-        };
-        if self.ledger.watched.contains(&transfer.to) {
-            Classification::Account(reason)
-        } else {
-            Classification::Nobody
-        }
-    }
-
     /// Credits every transfer to the session it concerns, in order, and waits until all are durable. Returns those that
     /// pay no session.
     async fn credit(
@@ -594,11 +534,7 @@ impl Scanner {
         Ok(unmatched)
     }
 
-    fn send_order(
-        &self,
-        id: PaymentId,
-        command: Command,
-    ) -> Result<oneshot::Receiver<Result<Arc<engine::payment::Payment>, SessionError>>, SessionError> {
+    fn send_order(&self, id: PaymentId, command: Command) -> Result<Answer, SessionError> {
         let (order, answer) = Order::awaited(command);
         self.payments.registry().cast(RegistryMsg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         Ok(answer)
