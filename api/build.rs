@@ -29,6 +29,12 @@ fn from_git() -> Option<String> {
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    // Without optional locks `describe --dirty` does not refresh the index, which would mark this script as changed.
+    let output = Command::new("git")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

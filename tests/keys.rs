@@ -11,6 +11,7 @@ crate::tests!(
     a_key_gives_no_more_than_it_has,
     what_is_wrong_with_a_key_that_is_asked_for_is_named,
     a_revoked_key_opens_nothing_and_none_revokes_itself,
+    a_key_revokes_only_keys_whose_scopes_it_has,
     keys_are_rolled_by_support_unless_a_setting_says_otherwise,
     a_rolled_key_goes_on_for_its_overlap,
     support_ends_every_key_of_a_merchant,
@@ -108,6 +109,21 @@ fn a_revoked_key_opens_nothing_and_none_revokes_itself() {
     revoke(&made["key"]["id"]).refused(404, "not_found");
     revoke(&json!("nonsense")).refused(404, "not_found");
     shop.get("/api/public/payments").send().ok(200);
+}
+
+/// Otherwise a stolen key of few scopes locks the merchant out.
+fn a_key_revokes_only_keys_whose_scopes_it_has() {
+    let shop = shared().shop();
+    let reader = create(&shop, &["payments:read"]).ok(201);
+    let settings = with(&shop, &create(&shop, &["merchant:write"]).ok(201)["apiKey"]);
+    let second = create(&shop, &["merchant:write"]).ok(201);
+    let revoke = |id: &str| shop.api.ask("DELETE", &format!("{}/{id}", keys_of(&shop))).bearer(&settings.key).send();
+    for key in [first_key(&shop), text(&reader["key"]["id"])] {
+        revoke(&key).refused(403, "insufficient_scope");
+    }
+    revoke(&text(&second["key"]["id"])).ok(200);
+    with(&shop, &reader["apiKey"]).get("/api/public/payments").send().ok(200);
+    shop.get("/api/public/merchants/me").send().ok(200);
 }
 
 fn first_key(shop: &Shop) -> String {

@@ -141,6 +141,9 @@ pub enum UrlRule {
     },
 }
 
+/// Schemes that a value without `://` may begin with, so that it is not taken for a host.
+const SCHEMES: [&str; 5] = ["http:", "https:", "javascript:", "data:", "mailto:"];
+
 /// Validates a URL field.
 ///
 /// # Errors
@@ -154,8 +157,12 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
     }
     let is_mail = rule == UrlRule::Contact && value.starts_with("mailto:");
     if !value.contains("://") && !is_mail {
-        let short = value.chars().count() <= 100 && !value.starts_with('/');
-        let example = if short { value } else { "shop.example/path" };
+        // The value with a scheme before it is a useful example only if it is a host and a path.
+        let is_host = value.chars().count() <= 100
+            && Url::parse(&format!("https://{value}")).is_ok()
+            && value.starts_with(|c: char| c.is_alphanumeric())
+            && !SCHEMES.iter().any(|scheme| value.to_ascii_lowercase().starts_with(scheme));
+        let example = if is_host { value } else { "shop.example/path" };
         return Err(Violation::new(field, format_args!("must begin with a scheme, such as https://{example}")));
     }
     let url = Url::parse(value).map_err(|_| Violation::new(field, "must be an absolute URL"))?;
@@ -236,6 +243,12 @@ mod tests {
         for bare in ["localhost:3000/hook", "shop.example", "www.shop.example/a?b=c", "127.0.0.1:80"] {
             let refused = url("webhookUrl", bare, UrlRule::Https).unwrap_err();
             assert_eq!(refused.message, format!("must begin with a scheme, such as https://{bare}"));
+        }
+        for value in
+            ["javascript:alert(1)", "data:text/html,x", r"https:\\evil.example", "https:evil.example", "/path", "?x"]
+        {
+            let refused = url("redirectUrl", value, UrlRule::Redirect).unwrap_err();
+            assert_eq!(refused.message, "must begin with a scheme, such as https://shop.example/path", "{value}");
         }
         for hidden in
             ["https://shop.example/\u{202e}gnp", "https://shop\u{200b}.example/", "https://shop.example/\u{200d}"]

@@ -409,6 +409,13 @@ fn a_body_must_be_an_object_of_json() {
             let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", content_type);
             ask.body(order().to_string()).send().refused(415, "unsupported_media_type");
         }
+        for coding in ["gzip", "br", "identity, gzip"] {
+            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
+            ask.header("content-encoding", coding)
+                .body(order().to_string())
+                .send()
+                .refused(415, "unsupported_media_type");
+        }
     }
     let utf8 = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
     utf8.header("content-type", "application/json; charset=utf-8").body(order().to_string()).send().ok(201);

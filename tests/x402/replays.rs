@@ -12,6 +12,7 @@ crate::tests!(
     a_payment_that_its_payer_names_opens_one_route_once,
     a_name_of_the_payer_only_refuses,
     a_nonce_belongs_to_one_payee,
+    one_payment_is_one_success_however_its_requirements_are_written,
     a_stranger_gets_no_receipt_for_what_is_public,
     a_payment_of_a_wallet_has_no_receipt,
 );
@@ -98,6 +99,36 @@ fn a_nonce_belongs_to_one_payee() {
         let target = json!({ "paymentRequirements": accepted(to) });
         assert_eq!(settle(&dev.api, &target, &v1(&json_of(&signed), &same))["success"], success, "{to}");
     }
+}
+
+/// Both names of the network, both forms of the amount, and both versions.
+fn one_payment_is_one_success_however_its_requirements_are_written() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let nonce = nonce();
+    let signed = json_of(&dev.ledger.signed(&agent, &[(&shop.account.name, "0.050 HBD", &format!("x402:{nonce}"))]));
+    let mut forms = Vec::new();
+    for network in ["hive:mainnet", "hive:beeab0de000000000000000000000000"] {
+        for amount in ["50", "0.050 HBD"] {
+            let mut requirements = accepted(&shop.account.name);
+            (requirements["network"], requirements["amount"]) = (json!(network), json!(amount));
+            let shown = v2(&signed, &nonce, &requirements);
+            forms.push((json!({ "x402Version": 2, "paymentRequirements": requirements }), shown));
+        }
+    }
+    let requirements = json!({
+        "scheme": "exact", "network": "hive:mainnet", "maxAmountRequired": "0.050 HBD", "payTo": shop.account.name,
+    });
+    forms.push((json!({ "x402Version": 1, "paymentRequirements": requirements }), v1(&signed, &nonce)));
+    for (target, shown) in &forms {
+        assert_eq!(verify(&dev.api, target, shown)["isValid"], true, "{target}");
+    }
+    let outcomes: Vec<Value> = forms.iter().map(|(target, shown)| settle(&dev.api, target, shown)).collect();
+    assert_eq!(outcomes[0]["success"], true, "{}", outcomes[0]);
+    for (outcome, (target, _)) in outcomes.iter().zip(&forms).skip(1) {
+        assert_eq!(outcome["errorReason"], "duplicate_settlement", "{target}: {outcome}");
+    }
+    assert_eq!(transfers_with_memo(&dev.ledger, &format!("x402:{nonce}")), 1);
 }
 
 fn a_stranger_gets_no_receipt_for_what_is_public() {

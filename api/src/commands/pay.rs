@@ -100,7 +100,7 @@ pub enum Failure {
     #[error("--key or HIVETILL_KEY is needed to pay")]
     NoKey,
     /// The key is none.
-    #[error("--key {0}")]
+    #[error("--key or HIVETILL_KEY {0}")]
     Key(#[from] KeyError),
     /// `--payment` is none of this account.
     #[error("--payment {0}")]

@@ -79,7 +79,7 @@ pub enum Wait {
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The key is none.
-    #[error("--key {0}")]
+    #[error("--key or HIVETILL_KEY {0}")]
     Key(#[from] KeyError),
     /// The transfer cannot be signed.
     #[error(transparent)]

@@ -47,6 +47,15 @@ fn key_id(text: &str) -> Result<KeyId, ApiError> {
     text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such API key"))
 }
 
+/// Refuses the revocation or replacement of a key that has a scope which the caller lacks: otherwise a stolen key of few
+/// scopes could lock the merchant out.
+fn require_scopes_of(merchant: &Merchant, key: KeyId, scopes: Scopes) -> Result<(), ApiError> {
+    let is_covered = merchant.keys.iter().find(|one| one.id == key).is_none_or(|one| one.scopes.is_subset(scopes));
+    is_covered.then_some(()).ok_or_else(|| {
+        ApiError::with_message(Reason::InsufficientScope, "the key to replace or revoke has scopes that this key lacks")
+    })
+}
+
 impl Service {
     fn keys_of(&self, merchant: &Merchant) -> Vec<v1::ApiKey> {
         let now = self.engine.now();
@@ -96,6 +105,7 @@ impl ApiKeyService for Service {
         if key == asking.key {
             return Err(ApiError::new(Reason::ApiKeyInUse).into());
         }
+        require_scopes_of(&merchant, key, asking.scopes)?;
         asking.engine.merchants.revoke_api_key(merchant.id, key).await.map_err(error)?;
         let merchant = self.engine.merchants.get(merchant.id).await.map_err(error)?;
         let (keys, may_roll) = (self.keys_of(&merchant), self.engine.merchants.allows_key_roll());
@@ -113,10 +123,7 @@ impl ApiKeyService for Service {
             return Err(ApiError::field("overlapHours", message).into());
         }
         let old = key_id(&request.get_ref().key_id)?;
-        let may = merchant.keys.iter().find(|key| key.id == old).is_none_or(|key| key.scopes.is_subset(asking.scopes));
-        if !may {
-            return Err(ApiError::new(Reason::InsufficientScope).into());
-        }
+        require_scopes_of(&merchant, old, asking.scopes)?;
         let overlap = Duration::from_secs(u64::from(hours) * 3_600);
         let (key, text, until) =
             asking.engine.merchants.roll_api_key(merchant.id, old, overlap).await.map_err(error)?;

@@ -46,10 +46,10 @@ impl Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// Longer than [`MAX_HEADER_BYTES`].
-    #[error("longer than {MAX_HEADER_BYTES} bytes")]
+    #[error("is longer than {MAX_HEADER_BYTES} bytes")]
     TooLong,
     /// Not base64, or not JSON inside.
-    #[error("not base64 of a JSON object")]
+    #[error("is not base64 of a JSON object")]
     Malformed,
 }
 

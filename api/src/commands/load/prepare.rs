@@ -93,7 +93,7 @@ async fn sign(args: &Args, target: SocketAddr, payments: &[Opened]) -> Result<Ve
     let other = |error: &dyn std::fmt::Display| Failure::Other(error.to_string());
     let wif =
         args.key.as_deref().ok_or_else(|| Failure::Other("--key or HIVETILL_KEY is needed to sign".to_owned()))?;
-    let key = PrivateKey::from_wif(wif).map_err(|error| Failure::Other(format!("--key {error}")))?;
+    let key = PrivateKey::from_wif(wif).map_err(|error| Failure::Other(format!("--key or HIVETILL_KEY {error}")))?;
     let node = HiveRpc::new(&args.node, NODE_TIMEOUT).map_err(|error| other(&error))?;
     let anchor = Anchor::of(&node).await.map_err(|error| Failure::Other(format!("--node {}: {error}", args.node)))?;
     let mut connection = Connection::open(target, &args.api_key).await.map_err(lost)?;

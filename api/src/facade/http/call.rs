@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::{
     HeaderMap, HeaderValue, Method, Uri,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use proto::{ApiError, Caller, Reason, caller::IDEMPOTENCY_KEY};
 
@@ -235,8 +235,14 @@ impl Call {
             // Nearly every body arrives in one piece and is not copied.
             whole = if whole.is_empty() { chunk } else { [whole, chunk].concat().into() };
         }
-        if is_json && !whole.is_empty() && !self.headers().get(CONTENT_TYPE).is_none_or(is_json_type) {
-            return Err(ApiError::new(Reason::UnsupportedMediaType));
+        if is_json && !whole.is_empty() {
+            if !self.headers().get(CONTENT_TYPE).is_none_or(is_json_type) {
+                return Err(ApiError::new(Reason::UnsupportedMediaType));
+            }
+            if self.headers().get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+                let message = "request bodies are read without content-encoding only";
+                return Err(ApiError::with_message(Reason::UnsupportedMediaType, message));
+            }
         }
         Ok(whole)
     }
