@@ -341,6 +341,9 @@ fn a_failing_endpoint_says_so() {
     let log = deliveries(&shop, "").remove(0);
     let log = delivery(&shop, id_of(&log))["attemptLog"].clone();
     assert_eq!((&log[0]["outcome"], &log[1]["httpStatus"]), (&json!("reset"), &json!(307)));
+    let enabled = shop.post(&path(&shop, "webhook-enable"), &json!({})).send().ok(200);
+    let health = ["status", "failingSince", "lastFailureAt"];
+    assert_eq!(health.map(|field| &enabled[field]), health.map(|field| &failing[field]), "enabling changes no health");
 }
 
 fn what_cannot_be_asked_is_refused_by_name() {

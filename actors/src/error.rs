@@ -103,8 +103,8 @@ pub enum EngineError {
     /// The payer's `payment-identifier` names another payment.
     #[error("the payment-identifier names another payment")]
     IdentifierReused,
-    /// No ledger node answers, or the ledger is not followed yet.
-    #[error("no ledger node responds")]
+    /// Too few ledger nodes respond, or the scanner has read no block yet.
+    #[error("no ledger node responds, or the engine has read no block yet")]
     LedgerUnavailable,
     /// No price of HIVE was ever read.
     #[error("no price of HIVE is known yet")]

@@ -154,7 +154,7 @@ fn show_figures(encoder: &mut DescriptorEncoder<'_>, figures: Option<&storage::F
             ("merchants", "Registered merchants", of(|f| f.merchants)),
             ("events", "Stored events", of(|f| f.events)),
             ("outbox_depth", "Webhooks to deliver, including retries", of(|f| f.outbox)),
-            ("unmatched_waiting", "Unmatched transfers that name an unknown payment", of(|f| f.strays)),
+            ("unmatched_waiting", "Unmatched transfers that name an unknown payment", of(|f| f.unmatched_by_payment)),
             ("commit_queue_depth", "Commits waiting for the disk", of(|f| f.queue)),
         ],
     )

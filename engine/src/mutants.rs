@@ -86,6 +86,8 @@ mutants! {
     "refund-noted-again": "a refund that is read again is noted again";
     "refund-forgotten": "a refund on the chain is not noted at its payment";
     "currency-of-agents-not-checked": "an agent may pay in the other currency";
+    "payers-not-searched": "payments are not found by who paid";
+    "unread-not-searched": "payments are not found before they are indexed";
     "replay-takes-the-taken": "events that were taken are replayed, too";
     "replay-continues": "a replayed delivery goes on where its schedule ended";
     "redelivery-is-retried": "a delivery that somebody asked for is tried again like any other";

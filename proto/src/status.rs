@@ -314,7 +314,13 @@ pub const TABLE: [Row; 67] = [
     ),
     row(Reason::RateLimited, "rate_limited", Code::ResourceExhausted, 429, "too many requests"),
     row(Reason::Overloaded, "overloaded", Code::Unavailable, 503, "the engine is busy; try again"),
-    row(Reason::NodeUnavailable, "node_unavailable", Code::Unavailable, 503, "no ledger node responds"),
+    row(
+        Reason::NodeUnavailable,
+        "node_unavailable",
+        Code::Unavailable,
+        503,
+        "no ledger node responds, or the engine has read no block yet",
+    ),
     row(Reason::RateUnavailable, "rate_unavailable", Code::Unavailable, 503, "no price of HIVE is available yet"),
     row(
         Reason::HbdOffPeg,

@@ -136,6 +136,7 @@ invariants! {
     "paid-promptly-completes", "L1", Check::Payment(paid_promptly_completes), "While a majority of nodes, the disk and the process work, a wallet's payment completes within ten block intervals of its finality.";
     "nothing-valid-is-refused", "L5", Check::Simulation, "While a majority of nodes, the disk and the process work, no valid call is refused and every honest payment ends as it should.";
     "lists-tell-the-truth", "G7", Check::Simulation, "A list of payments, by any filter and page, is that of the payments that are durable.";
+    "searches-find-payments", "G7", Check::Simulation, "A search finds the payments of which a word begins with each word that is asked for, and no others.";
     "refused-is-not-taken", "S10", Check::End(refused_is_not_taken), "A payment that was refused for good never moves money.";
     "expiry-has-evidence", "G9", Check::Payment(expiry_has_evidence), "A session expires only when an irreversible block is later than its time, and never if it was paid in time.";
     "paid-in-time-completes", "G10", Check::End(paid_in_time_completes), "Whoever paid in time, whatever happened to us meanwhile, has paid.";

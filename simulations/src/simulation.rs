@@ -13,6 +13,7 @@ mod injection_text;
 mod injections;
 mod model;
 pub mod runner;
+mod search;
 mod unknown_commits;
 
 use std::{

@@ -47,7 +47,7 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
     store.commit(replace(&noted, 2)).await.unwrap();
     let invoice = Payment { is_invoice: true, ..completed(&payment(1, 2), 900) };
     store.commit(replace(&invoice, 1)).await.unwrap();
-    assert_eq!(store.standing(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 900);
+    assert_eq!(store.compliance_status(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 900);
     let refusal = async |cents, number| {
         let batch = create(&payment(1, number)).and(check(cents));
         match store.commit(batch).await {
@@ -83,12 +83,12 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
     assert_eq!(refusal(900, 11).await, None);
     let told = store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
     assert_eq!((told.len(), &*told[0].action, &*told[0].changes[0].field), (1, "compliance_noted", "single"));
-    let standing = store.standing(merchant_id(1)).await.unwrap();
+    let standing = store.compliance_status(merchant_id(1)).await.unwrap();
     assert_eq!((standing.hold, standing.notices.len(), standing.clearances.len()), (None, 1, 1));
     let own = Some(Thresholds { single_cents: 5, ..Thresholds::default() });
     store.commit(change(ComplianceChange::Limit { from: None, to: own })).await.unwrap();
     assert_eq!(refusal(6, 12).await, Some(Refusal::LimitExceeded(over(Window::Single, 6, 5))));
-    assert_eq!(store.standing(merchant_id(2)).await.unwrap(), ComplianceStatus::default());
+    assert_eq!(store.compliance_status(merchant_id(2)).await.unwrap(), ComplianceStatus::default());
 }
 
 #[tokio::test]
@@ -107,8 +107,8 @@ async fn a_hundred_completions_at_once_all_count_and_are_there_after_a_restart()
     while let Some(done) = completions.join_next().await {
         done.unwrap().unwrap();
     }
-    assert_eq!(store.standing(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 700);
+    assert_eq!(store.compliance_status(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 700);
     drop(store);
     let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
-    assert_eq!(store.standing(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 700);
+    assert_eq!(store.compliance_status(merchant_id(1)).await.unwrap().completed_cents(at(60), 24), 700);
 }

@@ -186,7 +186,7 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
         see(met(table, store.merchant(merchant_id(number)).await));
         see(met(table, store.merchant_by_key(merchant(number).keys[0].digest).await));
         see(met(table, store.endpoint(merchant_id(number)).await));
-        see(met(table, store.standing(merchant_id(number)).await));
+        see(met(table, store.compliance_status(merchant_id(number)).await));
         see(met(table, store.remembered(one, [number; 32]).await));
     }
     see(met(table, store.transfer(payment_id(3), fee_credit().tx_id, fee_credit().op_in_tx).await));
@@ -225,8 +225,8 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     store.retired_accounts(far, 10).await.unwrap();
     store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
     store.accounts_since(None, 10).await.unwrap();
-    store.booked(account("shop.example"), (START, far), None, 10).await.unwrap();
-    store.books(None, 10).await.unwrap();
+    store.ledger_entries(account("shop.example"), (START, far), None, 10).await.unwrap();
+    store.reconciled_days(None, 10).await.unwrap();
     store.periods_of(one).await.unwrap();
     store.periods(PeriodQuery { page: 1, limit: 10, merchant: None, status: None, now }).await.unwrap();
     store.unsettled_periods(Month::of(at(90 * 86_400)), None, 10).await.unwrap();
@@ -274,7 +274,7 @@ const REFUSED: [&str; 13] = [
     "deliveries",
     "claims",
     "nonces",
-    "standings",
+    "compliance_statuses",
     "billing",
 ];
 

@@ -35,6 +35,7 @@ pub(super) fn tests() -> Vec<Trial> {
         Trial::ignorable_test(title("the_python_watch_survives_kills_and_a_restore"), || {
             with(&python(), watch_in_python)
         }),
+        Trial::ignorable_test(title("the_python_example_resolves_a_payment"), || with(&python(), resolve_in_python)),
         Trial::ignorable_test(title("the_node_watch_survives_kills_and_a_restore"), || with(&node(), watch_in_node)),
         Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
         Trial::ignorable_test(title("the_python_example_runs_over_tls"), || with(&python(), tls_example_in_python)),
@@ -278,11 +279,41 @@ fn node_example(program: &str, is_tls: bool) {
 }
 
 fn watch_in_python() {
-    let [program] = &blocks(PAGE, "py")[..] else { panic!("{PAGE} has one block in py") };
+    let [program, _] = py_blocks();
     let work = crate::harness::folder("watch");
     generate(&work);
     std::fs::write(work.join("watch.py"), program).expect("written");
     watch_survives(&work, &format!("{} watch.py", environment().join("bin/python").display()));
+}
+
+/// Returns the program that watches events, and the one that resolves a payment.
+fn py_blocks() -> [String; 2] {
+    blocks(PAGE, "py").try_into().unwrap_or_else(|_| panic!("{PAGE} has two blocks in py"))
+}
+
+fn resolve_in_python() {
+    let [_, program] = py_blocks();
+    let work = crate::harness::folder("resolve");
+    generate(&work);
+    std::fs::write(work.join("resolve.py"), program).expect("written");
+    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let settings = ["--grpc-listen", "127.0.0.1:0", OPERATOR, SERVICE];
+    let Serve { api, mut process } = Serve::with(&work.join("data"), &house.ledger, &settings);
+    let address = process.log_after("gRPC port is ");
+    let shop = Shop::open(&api, &house.ledger);
+    let payment = shop.open_payment();
+    house.ledger.transfer(&house.demo_account("alice"), &shop.account.name, "2.000 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    assert_eq!(shop.payment(&payment.id)["needsAttention"], true);
+    let said = run(Command::new(environment().join("bin/python"))
+        .args(["resolve.py", &payment.id])
+        .current_dir(&work)
+        .env("GRPC_TARGET", address)
+        .env("GRPC_TOKEN", value(SERVICE))
+        .env("API_KEY", &shop.key));
+    assert_eq!(said.trim(), format!("{} False", payment.id));
+    assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "accepted");
+    drop(process);
 }
 
 fn watch_in_node() {

@@ -15,6 +15,7 @@ crate::tests!(
     requirements_of_version_1_are_settled_and_told_once,
     requirements_of_version_2_are_settled_and_told_once,
     a_known_caller_is_told_again_under_its_key,
+    a_settlement_beyond_its_merchants_keys_claims_nothing,
     a_sale_is_listed_with_its_resource_and_pays_no_session,
     only_registered_accounts_are_paid_where_a_setting_says_so,
     bodies_that_ask_for_nothing_are_refused_and_say_no,
@@ -163,6 +164,25 @@ fn a_known_caller_is_told_again_under_its_key() {
     assert_eq!((&wrong["reason"], &wrong["success"]), (&json!("invalid_api_key"), &json!(false)));
     let wrong = ask(&payment("/a"), key, Some("")).ok(400);
     assert_eq!((&wrong["details"][0]["field"], &wrong["success"]), (&json!("Idempotency-Key"), &json!(false)));
+}
+
+fn a_settlement_beyond_its_merchants_keys_claims_nothing() {
+    let dev = Dev::with(&["--set=limits.idempotency_keys=1"]);
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = || {
+        let nonce = nonce();
+        let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &format!("x402:{nonce}"))]);
+        let mut target = v1_requirements(&shop.account.name, "/report");
+        target["paymentPayload"] = v1(&json_of(&signed), &nonce);
+        target
+    };
+    let settle = |body: &Value| dev.api.post(SETTLE, body).x_api_key(&shop.key);
+    assert_eq!(settle(&payment()).header("idempotency-key", "order-1").send().ok(200)["success"], true);
+    let second = payment();
+    let refused = settle(&second).header("idempotency-key", "order-2").send();
+    refused.refused(429, "too_many_idempotency_keys");
+    assert_eq!(refused.header("retry-after"), Some("300"));
+    assert_eq!(settle(&second).send().ok(200)["success"], true, "the refused settlement claimed nothing");
 }
 
 fn a_sale_is_listed_with_its_resource_and_pays_no_session() {

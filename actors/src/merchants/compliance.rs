@@ -95,7 +95,7 @@ impl Merchants {
     }
 
     async fn standing(&self, id: MerchantId) -> Result<ComplianceStatus, EngineError> {
-        self.access.context.env.store.standing(id).await.map_err(|e| self.access.read_failed(&e))
+        self.access.context.env.store.compliance_status(id).await.map_err(|e| self.access.read_failed(&e))
     }
 
     /// Ends a merchant's hold: somebody looked. Counting begins anew; limits of its own come along if they are given. A

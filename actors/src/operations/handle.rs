@@ -94,6 +94,6 @@ impl Operations {
     /// # Errors
     /// Store errors.
     pub async fn reconciliation(&self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, EngineError> {
-        self.access.context.env.store.books(before, limit).await.map_err(|e| self.access.read_failed(&e))
+        self.access.context.env.store.reconciled_days(before, limit).await.map_err(|e| self.access.read_failed(&e))
     }
 }

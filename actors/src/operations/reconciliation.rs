@@ -235,7 +235,7 @@ impl Reconciler {
     async fn booked(&self, account: &AccountName, span: (Timestamp, Timestamp)) -> Result<Vec<LedgerEntry>, ReadError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let (page, next) = self.context.env.store.booked(*account, span, after, PAGE).await?;
+            let (page, next) = self.context.env.store.ledger_entries(*account, span, after, PAGE).await?;
             all.extend(page);
             if next.is_none() {
                 return Ok(all);

@@ -40,6 +40,9 @@ pub enum SessionError {
     /// Other writers kept changing the payment.
     #[error("the payment kept changing")]
     Contended,
+    /// The merchant has used all of its idempotency keys.
+    #[error("too many idempotency keys were used in the last 24 hours")]
+    KeysFull,
     /// A stored row that the order needs is damaged: nothing is decided about it until somebody has put it right.
     #[error("the {table} record {key} is damaged")]
     Damaged {
@@ -147,6 +150,7 @@ impl From<SessionError> for EngineError {
             SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
             SessionError::Overloaded => Self::Overloaded,
             SessionError::Claimed(_) | SessionError::Assigned(_) | SessionError::Contended => Self::Contended,
+            SessionError::KeysFull => Self::TooManyIdempotencyKeys,
             SessionError::Damaged { table, key } => Self::Damaged { table, key },
             SessionError::Unknown => Self::StoreFailed,
         }

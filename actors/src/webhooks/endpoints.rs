@@ -64,14 +64,20 @@ impl Webhooks {
         Ok(EndpointState { merchant, url, endpoint, warning })
     }
 
-    /// Sends events to an endpoint again that was disabled. What happened meanwhile is held until it is replayed.
+    /// Enables a disabled endpoint. What happened meanwhile is held until it is replayed. The health of an enabled
+    /// endpoint stays as it is.
     ///
     /// # Errors
     /// [`EngineError::NoEndpoint`]; store errors.
     pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
         self.with_endpoint(merchant).await?;
         let told = self.access.audit_event("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
-        self.access.commit(Batch::of(Write::EnableEndpoint { merchant }).and(told)).await?;
+        let mut batch = Batch::of(told);
+        // Clearing the health of an endpoint that fails would hide the failures and close its circuit breaker.
+        if !self.endpoint(merchant).await?.endpoint.is_enabled() {
+            batch = batch.and(Write::EnableEndpoint { merchant });
+        }
+        self.access.commit(batch).await?;
         self.notifier.outbox_changed();
         self.endpoint(merchant).await
     }

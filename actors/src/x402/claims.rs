@@ -92,8 +92,8 @@ fn failed(context: &Context, error: CommitError) -> SessionError {
         CommitError::Conflict { .. }
         | CommitError::Remembered(_)
         | CommitError::OnHold(_)
-        | CommitError::QuotaReached(_)
-        | CommitError::KeysFull => SessionError::Contended,
+        | CommitError::QuotaReached(_) => SessionError::Contended,
+        CommitError::KeysFull => SessionError::KeysFull,
         CommitError::Unknown(_) => SessionError::Unknown,
     }
 }

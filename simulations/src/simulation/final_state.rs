@@ -270,6 +270,7 @@ impl Simulation {
         self.compare_endpoints(store).await?;
         self.compare_usage(store, stored.values()).await?;
         self.compare_every_list(store).await?;
+        self.compare_searches(store).await?;
         self.check_required_outcomes();
         let in_flight = store.in_flight().await?;
         let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;

@@ -180,6 +180,7 @@ impl Simulation {
                         self.disk.set_quiet(true);
                         // A store that cannot be read now is noticed by whoever needs it.
                         let _ = self.compare_a_list(store).await;
+                        let _ = self.compare_a_search(store).await;
                         self.disk.set_quiet(false);
                     }
                 }

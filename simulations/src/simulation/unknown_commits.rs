@@ -57,7 +57,7 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
-            Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),
+            Write::Books(day) => store.reconciled_days(None, usize::MAX).await?.contains(day),
             Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember { .. } | Write::Forget { .. } => {
                 continue;
             }

@@ -279,7 +279,7 @@ fn figures(snapshot: &Snapshot) -> Result<Figures, Fault> {
         events: snapshot.events().len()?,
         outbox: snapshot.outbox().len()?,
         unmatched: snapshot.unmatched().len()?,
-        strays: snapshot.strays().len()?,
+        unmatched_by_payment: snapshot.unmatched_by_payment().len()?,
         queue: 0,
     })
 }

@@ -31,7 +31,7 @@
 //! | [`OUTBOX`] | merchant id, due ms, place of the event, delivery id: time | - | an announced change, an attempt | deliveries | delivered, held or given up |
 //! | [`OUTBOX_HEADS`] | merchant id | due ms of its first delivery | a change of its queue; once per group | outbox | when its queue is empty |
 //! | [`OUTBOX_DUE`] | due ms, merchant id: time | - | a change of a queue's head; once per group | outbox | when its queue is empty |
-//! | [`UNTOLD`] | payment id: time, place of the event, delivery id | - | an announced change | deliveries | delivered, held or given up |
+//! | [`PENDING_DELIVERIES`] | payment id: time, place of the event, delivery id | - | an announced change | deliveries | delivered, held or given up |
 //! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | nothing: this is the truth | what the receiver answered, with its event |
 //! | [`ENDPOINTS`] | merchant id | how the endpoint is, 40 B | an attempt | attempts | when its merchant enables or moves it |
 //! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | days after the transaction expired, where no merchant asked for it; else never: a replay may come years later |
@@ -39,15 +39,15 @@
 //! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | with its claim |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
 //! | [`ASSIGNED`] | transaction id: **random** | payment id | the assignment of a stray transfer | unmatched | never |
-//! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
-//! | [`STANDINGS`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
-//! | [`ON_HOLD`] | merchant id | - | a hold, its end | standings | when the hold ends |
+//! | [`UNMATCHED_BY_PAYMENT`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
+//! | [`COMPLIANCE_STATUSES`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
+//! | [`ON_HOLD`] | merchant id | - | a hold, its end | compliance_statuses | when the hold ends |
 //! | [`BILLING`] | month, merchant id | what completed in it and its invoice, 20 B and up | a completion, an invoice and its payment; once per group | payments, but for what was counted late | never |
 //! | [`UNSETTLED`] | month, merchant id | - | the first completion of a month, its payment | billing | when it is paid |
 //! | [`INVOICE_SESSIONS`] | payment id: time | the month and merchant it is for | an invoice | billing | never |
 //! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments and transfers | never |
-//! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments, transfers and unmatched | never |
-//! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
+//! | [`LEDGER_ENTRIES`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments, transfers and unmatched | never |
+//! | [`RECONCILED_DAYS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`AUDIT_BY_MERCHANT`] | merchant id, place in the log | - | what an admin or merchant does that concerns it, or that it does | audit | never: append only |
 //! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
@@ -174,7 +174,7 @@ macro_rules! with_tables {
             /// Merchants by when their first delivery is due.
             OUTBOX_DUE, outbox_due: (u64, u128) => ();
             /// Deliveries of a payment's events that wait.
-            UNTOLD, untold: (u128, u64, u128) => ();
+            PENDING_DELIVERIES, pending_deliveries: (u128, u64, u128) => ();
             /// How endpoints are.
             ENDPOINTS, endpoints: u128 => &'static [u8];
             /// Attempts made.
@@ -190,9 +190,9 @@ macro_rules! with_tables {
             /// Transactions of which a transfer was assigned to a session.
             ASSIGNED, assigned: &'static [u8; 20] => u128;
             /// Stray transfers by the unknown session they name.
-            STRAYS, strays: (u128, Text, u32, u32, u32) => ();
+            UNMATCHED_BY_PAYMENT, unmatched_by_payment: (u128, Text, u32, u32, u32) => ();
             /// Where merchants stand with compliance.
-            STANDINGS, standings: u128 => &'static [u8];
+            COMPLIANCE_STATUSES, compliance_statuses: u128 => &'static [u8];
             /// Merchants on hold.
             ON_HOLD, on_hold: u128 => ();
             /// Merchants' months.
@@ -203,9 +203,9 @@ macro_rules! with_tables {
             INVOICE_SESSIONS, invoice_sessions: u128 => (u32, u128);
             /// What was counted for accounts: the account, its block's time, transaction, operation, kind and payment; units and
             /// currency.
-            BOOKED, booked: (Text, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
+            LEDGER_ENTRIES, ledger_entries: (Text, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
             /// What the checks of days said, by the day's beginning.
-            BOOKS, books: u64 => &'static [u8];
+            RECONCILED_DAYS, reconciled_days: u64 => &'static [u8];
             /// Words of payments.
             SEARCH, search: (u128, Text, u128) => ();
             /// The audit log.
@@ -356,7 +356,7 @@ pub(crate) fn name_of<K: Key + 'static>(table: &str, key: &[u8]) -> String {
     let number = || key.first_chunk().map(|bytes| u128::from_le_bytes(*bytes)).unwrap_or_default();
     match table {
         "payments" | "in_flight" | "invoice_sessions" => PaymentId::from_bits(number()).to_string(),
-        "merchants" | "event_seqs" | "outbox_heads" | "endpoints" | "standings" | "on_hold" => {
+        "merchants" | "event_seqs" | "outbox_heads" | "endpoints" | "compliance_statuses" | "on_hold" => {
             MerchantId::from_bits(number()).to_string()
         }
         "event_ids" => EventId::from_bits(number()).to_string(),

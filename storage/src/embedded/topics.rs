@@ -294,24 +294,24 @@ impl Events for EmbeddedStore {
 }
 
 impl LedgerEntries for EmbeddedStore {
-    fn booked(
+    fn ledger_entries(
         &self,
         account: AccountName,
         span: (Timestamp, Timestamp),
         after: Option<LedgerEntryKey>,
         limit: usize,
     ) -> Read<'_, (Vec<LedgerEntry>, Option<LedgerEntryKey>)> {
-        self.read(move |snapshot| ledger_entries::booked(snapshot, &account, span, after, limit))
+        self.read(move |snapshot| ledger_entries::ledger_entries(snapshot, &account, span, after, limit))
     }
 
-    fn books(&self, before: Option<Timestamp>, limit: usize) -> Read<'_, Vec<Day>> {
+    fn reconciled_days(&self, before: Option<Timestamp>, limit: usize) -> Read<'_, Vec<Day>> {
         self.read(move |snapshot| ledger_entries::days(snapshot, before, limit))
     }
 }
 
 impl Compliance for EmbeddedStore {
-    fn standing(&self, merchant: MerchantId) -> Read<'_, ComplianceStatus> {
-        self.read(move |snapshot| compliance::standing(snapshot, merchant))
+    fn compliance_status(&self, merchant: MerchantId) -> Read<'_, ComplianceStatus> {
+        self.read(move |snapshot| compliance::compliance_status(snapshot, merchant))
     }
 }
 

@@ -12,6 +12,6 @@ topic! {
     /// The compliance status of merchants.
     Compliance {
         /// Returns the compliance status of a merchant; the default for a merchant without payments.
-        standing(merchant: MerchantId) -> ComplianceStatus;
+        compliance_status(merchant: MerchantId) -> ComplianceStatus;
     }
 }

@@ -27,9 +27,9 @@ topic! {
     LedgerEntries {
         /// Returns at most `limit` ledger entries of an account in blocks from `span.0` (inclusive) to `span.1` (exclusive),
         /// after `after`, and the key to continue from if there are more.
-        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<LedgerEntryKey>, limit: usize) -> (Vec<LedgerEntry>, Option<LedgerEntryKey>);
+        ledger_entries(account: AccountName, span: (Timestamp, Timestamp), after: Option<LedgerEntryKey>, limit: usize) -> (Vec<LedgerEntry>, Option<LedgerEntryKey>);
 
         /// Returns at most `limit` daily reconciliations of days that began before `before`, newest first.
-        books(before: Option<Timestamp>, limit: usize) -> Vec<Day>;
+        reconciled_days(before: Option<Timestamp>, limit: usize) -> Vec<Day>;
     }
 }

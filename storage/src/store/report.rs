@@ -121,7 +121,7 @@ pub struct Figures {
     /// Transfers that paid no session, handled ones too.
     pub unmatched: u64,
     /// Those of them that name a session nobody knew and about which nothing is done.
-    pub strays: u64,
+    pub unmatched_by_payment: u64,
     /// Commits that wait for the writer.
     pub queue: u64,
 }

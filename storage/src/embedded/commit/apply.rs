@@ -289,8 +289,8 @@ impl Group<'_> {
             Step::ForgetClaims { tx_ids, names } => claims::forget(self, &tx_ids, &names),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
-            Step::Unmatched { account, place, record, names, booked } => {
-                booked.iter().try_for_each(|line| ledger_entries::write(self, line))?;
+            Step::Unmatched { account, place, record, names, ledger_entries } => {
+                ledger_entries.iter().try_for_each(|line| ledger_entries::write(self, line))?;
                 unmatched::keep(self, &account, place, &record, names)
             }
             Step::Handle { account, place, record, names, assigned, .. } => {
@@ -306,7 +306,7 @@ impl Group<'_> {
             Step::Admit { .. } => Ok(()),
             Step::Standing { merchant, change } => compliance::change(self, merchant, change),
             Step::Books { from, record } => {
-                self.tables.books().insert(from.millis(), record.as_slice());
+                self.tables.reconciled_days().insert(from.millis(), record.as_slice());
                 Ok(())
             }
             Step::BeginEpoch(epoch) => {
@@ -328,7 +328,8 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, record, sale, updated_at, before, turnover, booked, refund_words, .. } = step;
+        let PaymentStep { id, facts, record, sale, updated_at, before, turnover, ledger_entries, refund_words, .. } =
+            step;
         let bits = id.bits();
         if before.is_some_and(|before| before.metadata > facts.metadata) {
             indexes::forget_words(self, id, &record)?;
@@ -348,7 +349,7 @@ impl Group<'_> {
                 search.insert((facts.merchant, word.as_str(), bits), ());
             }
         }
-        booked.iter().try_for_each(|line| ledger_entries::write(self, line))?;
+        ledger_entries.iter().try_for_each(|line| ledger_entries::write(self, line))?;
         let bytes_before = before.map_or(0, |before| before.bytes);
         *self.counts.entry((facts.merchant, BYTES_COUNT)).or_default() +=
             facts.bytes.cast_signed() - bytes_before.cast_signed();

@@ -23,7 +23,7 @@ use crate::{
 /// Returns the status of a merchant, including the changes of earlier batches of the group.
 fn cached<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut CachedCompliance, Fault> {
     if !group.compliance.contains_key(&merchant) {
-        let table = group.tables.standings();
+        let table = group.tables.compliance_statuses();
         let stored = match table.get(merchant) {
             Ok(Some(bytes)) => read(merchant, bytes.value()),
             Ok(None) => Ok(ComplianceStatus::default()),
@@ -63,7 +63,7 @@ pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Opt
         // A damaged status may contain a hold.
         if entry.is_damaged {
             return Err(Fault::inconsistent(
-                "standings",
+                "compliance_statuses",
                 MerchantId::from_bits(other),
                 "it cannot be read; an admin may clear it",
             ));
@@ -72,7 +72,11 @@ pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Opt
     }
     let entry = cached(group, merchant)?;
     if entry.is_damaged {
-        return Err(Fault::inconsistent("standings", check.merchant, "it cannot be read; an admin may clear it"));
+        return Err(Fault::inconsistent(
+            "compliance_statuses",
+            check.merchant,
+            "it cannot be read; an admin may clear it",
+        ));
     }
     match entry.status.check(check, &others) {
         Ok(next) => {
@@ -114,7 +118,7 @@ pub(crate) fn count(group: &mut Group<'_>, merchant: u128, at: Timestamp, usd_ce
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
     for (merchant, entry) in std::mem::take(&mut group.compliance) {
         if entry.is_changed && !entry.is_damaged {
-            group.tables.standings().insert(merchant, record::compliance_to_bytes(&entry.status).as_slice());
+            group.tables.compliance_statuses().insert(merchant, record::compliance_to_bytes(&entry.status).as_slice());
             match (entry.was_on_hold, entry.status.hold.is_some()) {
                 (false, true) => group.tables.on_hold().insert(merchant, ()),
                 (true, false) => group.tables.on_hold().remove(merchant)?,

@@ -23,16 +23,16 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Line {
     account: AccountName,
-    booked: LedgerEntry,
+    entry: LedgerEntry,
 }
 
 impl Line {
     fn new(account: &AccountName, tx_id: TxId, op_in_tx: u32, at: Timestamp, money: Money, entry: EntryKind) -> Self {
-        Self { account: *account, booked: LedgerEntry { tx_id, op_in_tx, at, money, kind: entry } }
+        Self { account: *account, entry: LedgerEntry { tx_id, op_in_tx, at, money, kind: entry } }
     }
 
     fn place(&self) -> LedgerEntryKey {
-        let LedgerEntry { tx_id, op_in_tx, at, kind: entry, .. } = self.booked;
+        let LedgerEntry { tx_id, op_in_tx, at, kind: entry, .. } = self.entry;
         let (kind, payment) = match entry {
             EntryKind::Credit(payment) => (1, payment.bits()),
             EntryKind::Unmatched => (2, NOBODY),
@@ -82,9 +82,9 @@ pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
 /// Writes a line. The same again is the same line.
 pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
     let LedgerEntryKey { at_ms, tx_id, op_in_tx, kind, payment } = line.place();
-    let money = line.booked.money;
+    let money = line.entry.money;
     let key = (line.account.as_str(), at_ms, &tx_id, op_in_tx, kind, payment);
-    group.tables.booked().insert(key, (money.units, money.currency.number()));
+    group.tables.ledger_entries().insert(key, (money.units, money.currency.number()));
     Ok(())
 }
 

@@ -141,7 +141,7 @@ fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRe
     indexes::list_delivery(group, before, logged)?;
     let delivery = &logged.delivery;
     group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());
-    let untold = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
+    let pending_deliveries = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
     if logged.state == DeliveryState::Pending {
         if mutant!("event-without-delivery") && delivery.attempts == 0 {
             return Ok(());
@@ -149,10 +149,10 @@ fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRe
         group.tables.outbox().insert(place_of(delivery), ());
         group.queues.insert(delivery.merchant.bits());
         if delivery.trigger == Trigger::Auto {
-            group.tables.untold().insert(untold, ());
+            group.tables.pending_deliveries().insert(pending_deliveries, ());
         }
     } else if delivery.trigger == Trigger::Auto {
-        group.tables.untold().remove(untold)?;
+        group.tables.pending_deliveries().remove(pending_deliveries)?;
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ pub(crate) enum Step {
         record: Vec<u8>,
         /// The unknown session it names.
         names: Option<PaymentId>,
-        booked: Option<ledger_entries::Line>,
+        ledger_entries: Option<ledger_entries::Line>,
     },
     Handle {
         account: AccountName,
@@ -177,7 +177,7 @@ pub(crate) struct PaymentStep {
     /// When it is as it is.
     pub(crate) updated_at: Timestamp,
     /// Its refunds as ledger entries.
-    pub(crate) booked: Vec<ledger_entries::Line>,
+    pub(crate) ledger_entries: Vec<ledger_entries::Line>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
@@ -194,7 +194,7 @@ impl PaymentStep {
             turnover: payment.completed_volume(),
             sale: Sale::of(payment),
             updated_at: payment.updated_at,
-            booked: ledger_entries::of_payment(payment),
+            ledger_entries: ledger_entries::of_payment(payment),
             record,
             before: None,
         }
@@ -316,7 +316,7 @@ impl Step {
                 account: *unmatched.account(),
                 place: unmatched.transfer.position,
                 names: unmatched::named(&unmatched),
-                booked: ledger_entries::of_unmatched(&unmatched),
+                ledger_entries: ledger_entries::of_unmatched(&unmatched),
                 record: record::unmatched_to_bytes(unmatched),
             },
             Write::Handle { account, place, handling } => {

@@ -40,7 +40,7 @@ pub(crate) fn keep(
     }
     group.tables.unmatched().insert(key, record);
     if let Some(id) = names {
-        group.tables.strays().insert((id.bits(), key.0, key.1, key.2, key.3), ());
+        group.tables.unmatched_by_payment().insert((id.bits(), key.0, key.1, key.2, key.3), ());
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ pub(crate) fn handle(
     let key = key(account, place);
     group.tables.unmatched().insert(key, record);
     if let Some(id) = done_with {
-        group.tables.strays().remove((id.bits(), key.0, key.1, key.2, key.3))?;
+        group.tables.unmatched_by_payment().remove((id.bits(), key.0, key.1, key.2, key.3))?;
     }
     Ok(())
 }

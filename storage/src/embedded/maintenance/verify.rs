@@ -105,7 +105,7 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<Report, Fault> {
     events(snapshot, &mut report)?;
     deliveries(snapshot, &mut report)?;
     claims(snapshot, &mut report)?;
-    strays(snapshot, &mut report)?;
+    unmatched_by_payment(snapshot, &mut report)?;
     singles(snapshot, &mut report)?;
     Ok(report)
 }
@@ -173,7 +173,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
         }
         transfer_rows += transfers(snapshot, report, &payment)?;
         if let Some(contradiction) = report.books.enter(&payment) {
-            report.find("books", id, contradiction);
+            report.find("reconciled_days", id, contradiction);
         }
     }
     same_length(report, "slugs", &slugs, rows)?;
@@ -346,10 +346,10 @@ fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     same_length(report, "pending_accounts", &pending, owners.2)?;
     let on_hold = snapshot.on_hold();
     let mut held = 0;
-    for entry in snapshot.standings().iter()? {
+    for entry in snapshot.compliance_statuses().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
-        let standing = report.read("standings", id, record::compliance_from_bytes(bytes.value()));
+        let standing = report.read("compliance_statuses", id, record::compliance_from_bytes(bytes.value()));
         if standing.is_some_and(|standing| standing.hold.is_some()) {
             held += 1;
             report.hold(on_hold.get_sound(id.bits())?.is_some(), "on_hold", id, "nobody would look at its hold");
@@ -402,7 +402,7 @@ fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
 }
 
 fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
-    let (outbox, untold) = (snapshot.outbox(), snapshot.untold());
+    let (outbox, pending_deliveries) = (snapshot.outbox(), snapshot.pending_deliveries());
     let listed = snapshot.payment_deliveries();
     let (of_events, undelivered) = (snapshot.event_deliveries(), snapshot.undelivered());
     let (mut rows, mut unfinished, mut waiting, mut waiting_auto) = (0, 0, 0, 0);
@@ -437,7 +437,12 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         if delivery.trigger == Trigger::Auto {
             waiting_auto += 1;
             let key = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
-            report.hold(untold.get_sound(key)?.is_some(), "untold", delivery.id, "later events would not wait for it");
+            report.hold(
+                pending_deliveries.get_sound(key)?.is_some(),
+                "pending_deliveries",
+                delivery.id,
+                "later events would not wait for it",
+            );
         }
     }
     let (stored_heads, due) = (snapshot.outbox_heads(), snapshot.outbox_due());
@@ -451,7 +456,7 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     same_length(report, "event_deliveries", &of_events, rows)?;
     same_length(report, "undelivered", &undelivered, unfinished)?;
     same_length(report, "outbox", &outbox, waiting)?;
-    same_length(report, "untold", &untold, waiting_auto)?;
+    same_length(report, "pending_deliveries", &pending_deliveries, waiting_auto)?;
     same_length(report, "outbox_heads", &stored_heads, heads.len() as u64)?;
     same_length(report, "outbox_due", &due, heads.len() as u64)
 }
@@ -485,8 +490,8 @@ fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     same_length(report, "facilitations", &open, undecided)
 }
 
-fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
-    let (waiting, assigned) = (snapshot.strays(), snapshot.assigned());
+fn unmatched_by_payment(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let (waiting, assigned) = (snapshot.unmatched_by_payment(), snapshot.assigned());
     let mut rows = 0;
     for entry in snapshot.unmatched().iter()? {
         let (key, bytes) = entry?;
@@ -504,10 +509,10 @@ fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         if let (Some(id), Handling::Open) = (unmatched::named(&unmatched), &unmatched.handling) {
             rows += 1;
             let is_waiting = waiting.get_sound((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
-            report.hold(is_waiting, "strays", name, "it would not find its session");
+            report.hold(is_waiting, "unmatched_by_payment", name, "it would not find its session");
         }
     }
-    same_length(report, "strays", &waiting, rows)
+    same_length(report, "unmatched_by_payment", &waiting, rows)
 }
 
 fn audit(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {

@@ -8,12 +8,12 @@ use crate::{
 };
 
 pub(crate) fn read(merchant: u128, bytes: &[u8]) -> Result<ComplianceStatus, Fault> {
-    record::compliance_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
+    record::compliance_from_bytes(bytes).map_err(Fault::damaged("compliance_statuses", MerchantId::from_bits(merchant)))
 }
 
 /// Returns where a merchant stands.
-pub(crate) fn standing(snapshot: &Snapshot, merchant: MerchantId) -> Result<ComplianceStatus, Fault> {
-    match snapshot.standings().get(merchant.bits())? {
+pub(crate) fn compliance_status(snapshot: &Snapshot, merchant: MerchantId) -> Result<ComplianceStatus, Fault> {
+    match snapshot.compliance_statuses().get(merchant.bits())? {
         Some(bytes) => read(merchant.bits(), bytes.value()),
         None => Ok(ComplianceStatus::default()),
     }

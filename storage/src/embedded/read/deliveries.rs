@@ -32,7 +32,7 @@ pub(crate) fn due_work(
     per_merchant: usize,
     passed: &Passed,
 ) -> Result<Vec<DueWork>, Fault> {
-    let untold = snapshot.untold();
+    let pending_deliveries = snapshot.pending_deliveries();
     let (mut work, mut found) = (Vec::new(), 0);
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
@@ -45,7 +45,8 @@ pub(crate) fn due_work(
         let mut deliveries = Vec::new();
         for delivery in waiting(snapshot, merchant, now, per_merchant, &passed.deliveries)? {
             let earlier = (delivery.payment.bits(), 0, 0)..(delivery.payment.bits(), delivery.event_seq, 0);
-            let follows = delivery.trigger == Trigger::Auto && untold.range(earlier)?.next().transpose()?.is_some();
+            let follows =
+                delivery.trigger == Trigger::Auto && pending_deliveries.range(earlier)?.next().transpose()?.is_some();
             deliveries.push(Due { delivery, follows });
         }
         // A queue of which nothing can be sent takes nobody's place.

@@ -22,7 +22,7 @@ pub(crate) const NOBODY: u128 = 0;
 
 /// Returns what was counted for an account in blocks from `from` up to but without `to`, after a place, and where it ends
 /// if there is more.
-pub(crate) fn booked(
+pub(crate) fn ledger_entries(
     snapshot: &Snapshot,
     account: &AccountName,
     (from, to): (Timestamp, Timestamp),
@@ -37,7 +37,7 @@ pub(crate) fn booked(
     let start_bound = if after.is_some() { Bound::Excluded(start_key) } else { Bound::Included(start_key) };
     let end = Bound::Excluded((account.as_str(), to.millis(), &[0; 20], 0, 0, NOBODY));
     let (mut found, mut last) = (Vec::new(), None);
-    let table = snapshot.booked();
+    let table = snapshot.ledger_entries();
     for line in table.range((start_bound, end))? {
         if found.len() >= limit {
             return Ok((found, last));
@@ -45,7 +45,8 @@ pub(crate) fn booked(
         let (key, value) = line?;
         let (_, at_ms, tx_id, op_in_tx, kind, payment) = key.value();
         let (units, currency) = value.value();
-        let unreadable = || Fault::inconsistent("booked", format!("{account} {at_ms}"), format!("{kind} {currency}"));
+        let unreadable =
+            || Fault::inconsistent("ledger_entries", format!("{account} {at_ms}"), format!("{kind} {currency}"));
         last = Some(LedgerEntryKey { at_ms, tx_id: *tx_id, op_in_tx, kind, payment });
         let id = PaymentId::from_bits(payment);
         let entry = match kind {
@@ -88,14 +89,17 @@ pub(crate) fn accounts(
 /// Returns what the checks of days before `before` said, newest first.
 pub(crate) fn days(snapshot: &Snapshot, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
     let end = before.map_or(Bound::Unbounded, |before| Bound::Excluded(before.millis()));
-    let table = snapshot.books();
+    let table = snapshot.reconciled_days();
     let mut found = Vec::new();
     for entry in table.range::<u64>((Bound::Unbounded, end))?.rev() {
         if found.len() == limit {
             break;
         }
         let (key, bytes) = entry?;
-        found.extend(table.pass(record::day_from_bytes(bytes.value()).map_err(Fault::damaged("books", key.value())))?);
+        found.extend(
+            table
+                .pass(record::day_from_bytes(bytes.value()).map_err(Fault::damaged("reconciled_days", key.value())))?,
+        );
     }
     Ok(found)
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
     ids::PaymentId,
+    mutant,
     payment::{Payment, State},
 };
 
@@ -272,7 +273,8 @@ fn searched(
         return walk(snapshot, &mut check, slice, ids.clone());
     }
     let unread = common(ids, &(cursor.saturating_add(1)..=u128::MAX));
-    let mut slice = if cursor == u128::MAX { slice } else { walk(snapshot, &mut check, slice, unread)? };
+    let is_all_read = cursor == u128::MAX || mutant!("unread-not-searched");
+    let mut slice = if is_all_read { slice } else { walk(snapshot, &mut check, slice, unread)? };
     if slice.is_over {
         return Ok(slice);
     }

@@ -88,13 +88,14 @@ pub(crate) fn waiting(
         None => Bound::Unbounded,
     };
     snapshot
-        .strays()
+        .unmatched_by_payment()
         .range::<(u128, &str, u32, u32, u32)>((start, Bound::Unbounded))?
         .take(limit)
         .map(|entry| {
             let key = entry?.0;
             let (id, account, block_num, tx_in_block, op_in_tx) = key.value();
-            let account = AccountName::parse(account).map_err(|why| Fault::inconsistent("strays", account, why))?;
+            let account =
+                AccountName::parse(account).map_err(|why| Fault::inconsistent("unmatched_by_payment", account, why))?;
             Ok((PaymentId::from_bits(id), account, ChainPosition { block_num, tx_in_block, op_in_tx }))
         })
         .collect()
