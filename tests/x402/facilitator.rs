@@ -180,7 +180,8 @@ fn a_settlement_beyond_its_merchants_keys_claims_nothing() {
     assert_eq!(settle(&payment()).header("idempotency-key", "order-1").send().ok(200)["success"], true);
     let second = payment();
     let refused = settle(&second).header("idempotency-key", "order-2").send();
-    refused.refused(429, "too_many_idempotency_keys");
+    let body = refused.ok(429);
+    assert_eq!((&body["reason"], &body["success"]), (&json!("too_many_idempotency_keys"), &json!(false)), "{body}");
     assert_eq!(refused.header("retry-after"), Some("300"));
     assert_eq!(settle(&second).send().ok(200)["success"], true, "the refused settlement claimed nothing");
 }
