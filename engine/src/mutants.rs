@@ -104,6 +104,8 @@ mutants! {
     "excess-owed-to-each": "what is paid too much is owed to each who paid";
     "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
+    "breaker-never-known": "an endpoint that cannot be reached gets as many requests at once as any other";
+    "endpoint-gets-twice-as-many": "an endpoint gets sixteen requests at once";
     "disabled-early": "an endpoint is disabled after an hour of failures";
     "late-claim-counts": "a claim that is settled after a wallet completed the session counts";
     "free-memos-are-exact": "a memo with words around the id is kept as the plain one";

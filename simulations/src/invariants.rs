@@ -122,6 +122,7 @@ invariants! {
     "webhook-body-never-changes", "S8", Check::Webhook(webhook_body_never_changes), "Every attempt carries the event's body, byte for byte.";
     "delivered-is-delivered", "G6", Check::Webhook(delivered_is_delivered), "An event whose success is recorded is not sent again.";
     "one-attempt-at-a-time", "S8", Check::Webhook(one_attempt_at_a_time), "A session's events go out one after the other.";
+    "endpoints-are-spared", "S8", Check::Webhook(endpoints_are_spared), "An endpoint gets at most eight requests at once, and one at a time while its circuit breaker is open.";
     "attempts-are-counted", "S8", Check::Webhook(attempts_are_counted), "The attempt's number is one more than the attempts recorded.";
     "record-says-what-happened", "G6", Check::Attempt(record_says_what_happened), "A recorded attempt has the outcome the receiver gave.";
     "record-shows-no-secret", "S8", Check::Attempt(record_shows_no_secret), "A recorded attempt names the endpoint without its query, the digest of the body, and no signature.";

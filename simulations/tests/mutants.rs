@@ -11,7 +11,8 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["payers-not-searched", "unread-not-searched"];
+const NEW: &[&str] =
+    &["payers-not-searched", "unread-not-searched", "breaker-never-known", "endpoint-gets-twice-as-many"];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

@@ -131,7 +131,11 @@ impl TokenBucket {
 impl Queue {
     /// Returns how many attempts may be under way at once.
     fn width(&self) -> usize {
-        if self.endpoint.is_breaker_open() { 1 } else { MAX_PER_ENDPOINT }
+        match self.endpoint.is_breaker_open() && !mutant!("breaker-never-known") {
+            true => 1,
+            false if mutant!("endpoint-gets-twice-as-many") => 2 * MAX_PER_ENDPOINT,
+            false => MAX_PER_ENDPOINT,
+        }
     }
 
     fn is_full(&self) -> bool {

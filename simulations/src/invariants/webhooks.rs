@@ -4,6 +4,8 @@ use super::*;
 
 /// How long an attempt may take until it is recorded, milliseconds.
 const ATTEMPT_MS: u64 = 60_000;
+/// Requests that one endpoint may have at once.
+const MAX_PER_ENDPOINT: usize = 8;
 
 pub(super) fn heard_is_durable(received: &ReceivedWebhook<'_>) -> Verdict {
     let Some(known) = received.observer.payments.get(&received.payment) else {
@@ -106,6 +108,20 @@ pub(super) fn delivered_is_delivered(received: &ReceivedWebhook<'_>) -> Verdict 
 pub(super) fn one_attempt_at_a_time(received: &ReceivedWebhook<'_>) -> Verdict {
     let other = received.observer.posts_in_flight.iter().find(|(_, payment)| **payment == received.payment);
     hold(other.is_none(), || "two attempts for one session at once".to_owned())
+}
+
+pub(super) fn endpoints_are_spared(received: &ReceivedWebhook<'_>) -> Verdict {
+    let observer = received.observer;
+    let merchant_of = |event: &EventId| observer.events.get(event).map(|event| event.merchant);
+    let Some(merchant) = merchant_of(&received.event) else { return Ok(()) };
+    let of_delivery = |id: &DeliveryId| observer.deliveries.get(id).and_then(|delivery| merchant_of(&delivery.event));
+    let others = observer.posts_in_flight.keys().filter(|id| of_delivery(id) == Some(merchant)).count();
+    hold(others < MAX_PER_ENDPOINT, || format!("{merchant} gets {} requests at once", others + 1))?;
+    // Requests that began before the breaker opened may still be under way.
+    let is_steady = observer.is_clock_steady_since(observer.now_ms.saturating_sub(2 * ATTEMPT_MS));
+    let opened_at = observer.endpoints.get(&merchant).and_then(|seen| seen.breaker_open_since).filter(|_| is_steady);
+    let is_open = opened_at.is_some_and(|at| received.now.since(at).as_millis() >= u128::from(ATTEMPT_MS));
+    hold(others == 0 || !is_open, || format!("{merchant} does not answer and gets {} requests at once", others + 1))
 }
 
 pub(super) fn attempts_are_counted(received: &ReceivedWebhook<'_>) -> Verdict {

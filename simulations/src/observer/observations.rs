@@ -213,6 +213,8 @@ pub struct EndpointSeen {
     pub may_be_disabled: bool,
     /// The first failure since the last success.
     failing_since: Option<Timestamp>,
+    /// Since when its circuit breaker must be open.
+    pub breaker_open_since: Option<Timestamp>,
     /// What must be known of it.
     pub known: EndpointHealth,
 }
@@ -267,6 +269,8 @@ impl EndpointSeen {
     /// Records an attempt.
     pub fn note(&mut self, delivery: &Delivery, attempt: &Attempt) {
         self.learn(delivery, attempt);
+        let is_open = self.known.transport_failures >= Self::BREAKER_OPENS_AFTER;
+        self.breaker_open_since = is_open.then(|| self.breaker_open_since.unwrap_or(attempt.ended_at));
         if attempt.outcome.is_success() {
             self.failing_since = None;
             return;
