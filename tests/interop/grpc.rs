@@ -35,6 +35,7 @@ pub(super) fn tests() -> Vec<Trial> {
         Trial::ignorable_test(title("the_python_watch_survives_kills_and_a_restore"), || {
             with(&python(), watch_in_python)
         }),
+        Trial::ignorable_test(title("the_python_example_watches_one_payment"), || with(&python(), watch_one_in_python)),
         Trial::ignorable_test(title("the_python_example_resolves_a_payment"), || with(&python(), resolve_in_python)),
         Trial::ignorable_test(title("the_node_watch_survives_kills_and_a_restore"), || with(&node(), watch_in_node)),
         Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
@@ -279,20 +280,53 @@ fn node_example(program: &str, is_tls: bool) {
 }
 
 fn watch_in_python() {
-    let [program, _] = py_blocks();
+    let [program, ..] = py_blocks();
     let work = crate::harness::folder("watch");
     generate(&work);
     std::fs::write(work.join("watch.py"), program).expect("written");
     watch_survives(&work, &format!("{} watch.py", environment().join("bin/python").display()));
 }
 
-/// Returns the program that watches events, and the one that resolves a payment.
-fn py_blocks() -> [String; 2] {
-    blocks(PAGE, "py").try_into().unwrap_or_else(|_| panic!("{PAGE} has two blocks in py"))
+/// Returns the program that watches events, the one that watches a payment, and the one that resolves a payment.
+fn py_blocks() -> [String; 3] {
+    blocks(PAGE, "py").try_into().unwrap_or_else(|_| panic!("{PAGE} has three blocks in py"))
+}
+
+/// Runs the program that watches a payment while the engine is killed, until the payment ends.
+fn watch_one_in_python() {
+    let [_, program, _] = py_blocks();
+    let work = crate::harness::folder("watch-one");
+    generate(&work);
+    std::fs::write(work.join("watch.py"), program).expect("written");
+    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE];
+    let data = work.join("data");
+    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let address = process.log_after("gRPC port is ");
+    let mut shop = Shop::open(&api, &house.ledger);
+    let payment = shop.open_payment();
+    let script = format!(
+        "GRPC_TARGET={address} GRPC_TOKEN={} API_KEY={} exec {} watch.py {}",
+        value(SERVICE),
+        shop.key,
+        environment().join("bin/python").display(),
+        payment.id
+    );
+    let mut program = Process::program("sh", &work, &["-c", &script]);
+    program.until_printed("PAYMENT_STATUS_PENDING");
+    process.kill();
+    let mut process = Process::start(&Serve::args(&data, &house.ledger, &settings(&address)));
+    shop.api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
+    until_ready(&shop.api);
+    program.until_printed("PAYMENT_STATUS_PENDING");
+    shop.cancelled(&payment.id);
+    program.until_printed("PAYMENT_STATUS_USER_CANCELLED");
+    let ended = program.finish();
+    assert!(ended.success, "{ended:?}");
 }
 
 fn resolve_in_python() {
-    let [_, program] = py_blocks();
+    let [.., program] = py_blocks();
     let work = crate::harness::folder("resolve");
     generate(&work);
     std::fs::write(work.join("resolve.py"), program).expect("written");

@@ -1,29 +1,36 @@
 //! The sellers of docs/how-to/x402-seller.md, in Express and Hono, as the page prints them: one payment opens one request,
 //! also where the work fails after the settlement.
 
-use std::{path::PathBuf, process::Command, sync::OnceLock};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
 
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{clients::run, folder, prepare, scheme, with};
 use crate::{
     documentation::blocks,
-    harness::{Process, shared, until},
+    harness::{Dev, Process, Shop, shared, until},
 };
 
+const PAGE: &str = "docs/how-to/x402-seller.md";
 /// The programs, in the order of the page.
 const FILES: [&str; 3] = ["seller.mjs", "express.mjs", "hono.mjs"];
 
 /// Every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
+    let tried = crate::title(module_path!(), "the_commands_that_try_a_seller_do_as_printed");
+    let tried = Trial::ignorable_test(tried, || with(&missing(), try_out));
     let each = ["express", "hono"].map(|framework| {
         let title = format!("the_seller_with_{framework}_serves_each_payment_once");
         Trial::ignorable_test(crate::title(module_path!(), &title), move || with(&missing(), || sell(framework)))
     });
     let agent = crate::title(module_path!(), "the_program_for_agents_pays_as_printed");
     let agent = Trial::ignorable_test(agent, || with(&missing(), pay));
-    each.into_iter().chain([agent]).collect()
+    each.into_iter().chain([agent, tried]).collect()
 }
 
 /// Runs the program of docs/how-to/pay-as-an-agent.md; the price is above the SDK's default limit of $1.
@@ -55,15 +62,13 @@ fn missing() -> Option<String> {
     MISSING.get_or_init(|| prepare(&scheme()).or_else(|| prepare(&sources()))).clone()
 }
 
-fn sell(framework: &str) {
-    let (dev, work) = (shared(), crate::harness::folder("seller"));
-    let (shop, buyer) = (dev.shop(), dev.ledger.account("buyer"));
-    let programs = blocks("docs/how-to/x402-seller.md", "js");
+/// Starts a seller of the page whose first work fails; returns it with its URL.
+fn start(framework: &str, work: &Path, dev: &Dev, shop: &Shop) -> (Process, String) {
+    let programs = blocks(PAGE, "js");
     assert_eq!(programs.len(), FILES.len(), "the page holds these programs");
     for (file, text) in FILES.iter().zip(programs) {
         std::fs::write(work.join(file), text).expect("a program is written");
     }
-    std::fs::copy(sources().join("buyer.mjs"), work.join("buyer.mjs")).expect("the buyer is copied");
     std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
     let settings = [
         format!("HIVETILL_API={}", dev.api.base),
@@ -74,10 +79,50 @@ fn sell(framework: &str) {
     ];
     let program = format!("{framework}.mjs");
     let arguments: Vec<&str> = settings.iter().map(String::as_str).chain(["node", &program]).collect();
-    let mut seller = Process::program("env", &work, &arguments);
+    let mut seller = Process::program("env", work, &arguments);
     let port = seller.ready()["listening"].as_u64().expect("its port");
+    (seller, format!("http://127.0.0.1:{port}/report"))
+}
+
+/// Runs the commands of the page: a payment whose work fails, is shown again, and once too often, and wrong amounts.
+fn try_out() {
+    let (dev, work) = (shared(), crate::harness::folder("try"));
+    let (shop, buyer) = (dev.shop(), dev.ledger.account("buyer"));
+    let (_seller, url) = start("express", &work, dev, &shop);
+    let [commands] = &blocks(PAGE, "sh")[..] else { panic!("{PAGE} has one block of commands") };
+    let program = Path::new(env!("CARGO_BIN_EXE_hivetill")).parent().expect("a folder").display().to_string();
+    let said = run(Command::new("bash")
+        .args(["-eu", "-c", &format!("PATH={program}:$PATH\n{commands}")])
+        .current_dir(&work)
+        .env("HIVETILL_KEY", &buyer.key)
+        .env("HIVETILL_ACCOUNT", &shop.account.name)
+        .env("PAYER", &buyer.name)
+        .env("LEDGER", &dev.ledger.rpc.base)
+        .env("SELLER", url));
+    let lines: Vec<&str> = said.lines().collect();
+    let expected = [
+        "500 Internal Server Error",
+        "200 OK",
+        "402 Payment Required",
+        "duplicate_settlement",
+        "402 Payment Required",
+        "invalid_exact_hive_payload_amount",
+        "402 Payment Required",
+        "invalid_exact_hive_payload_amount_mismatch",
+    ];
+    assert!(lines.len() == 10 && lines[..8] == expected && lines[9] == "exit 14", "{said}");
+    let settled: Value = serde_json::from_str(lines[8]).expect("one line of JSON");
+    assert_eq!((&settled["status"], &settled["reason"]), (&json!("settled"), &json!("duplicate_settlement")));
+    assert_eq!(settled["receipt"]["transaction"], settled["txId"], "it is this payment's own transaction");
+}
+
+fn sell(framework: &str) {
+    let (dev, work) = (shared(), crate::harness::folder("seller"));
+    let (shop, buyer) = (dev.shop(), dev.ledger.account("buyer"));
+    let (seller, url) = start(framework, &work, dev, &shop);
+    std::fs::copy(sources().join("buyer.mjs"), work.join("buyer.mjs")).expect("the buyer is copied");
     let said = run(Command::new("node")
-        .args(["buyer.mjs", &format!("http://127.0.0.1:{port}/report")])
+        .args(["buyer.mjs", &url])
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
         .env("HIVETILL_ACCOUNT", &buyer.name)
         .env("HIVETILL_KEY", &buyer.key)

@@ -36,9 +36,10 @@ const DEV_NODE: &str = "http://127.0.0.1:8091";
 /// The exit codes, for `--help`.
 const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, 10 refused before signing, \
      11 not paid: the server refused, or the transaction expired, 12 unknown: look up the transaction before you \
-     pay again, 13 the server or the ledger is unreachable, and nothing was submitted.\n\n\
+     pay again, 13 the server or the ledger is unreachable, and nothing was submitted, 14 this payment was settled \
+     before, and the server serves nothing for it any more.\n\n\
      The command prints one line of JSON, unless the command line is invalid. Its `status` is paid, free, offer, refused, \
-     unpaid, unknown or unreachable.";
+     unpaid, unknown, unreachable or settled.";
 
 /// Arguments of `hivetill pay`.
 #[derive(Clone, clap::Args)]
@@ -166,6 +167,9 @@ pub enum Failure {
         /// The last word heard.
         reason: String,
     },
+    /// It was settled before, and the server serves nothing for it any more.
+    #[error("{0} was settled before: do not submit it again and sign no other; ask the seller")]
+    Settled(TxId),
     /// The terminal is gone.
     #[error("cannot write: {0}")]
     Output(#[from] std::io::Error),
@@ -213,6 +217,7 @@ impl Failure {
             Self::NotOffered { .. } | Self::Unpaid { .. } => 11,
             Self::Unknown { .. } | Self::Busy { .. } => 12,
             Self::Server { .. } | Self::Ledger(_) => 13,
+            Self::Settled(_) => 14,
         }
     }
 
@@ -221,6 +226,7 @@ impl Failure {
             11 => "unpaid",
             12 => "unknown",
             13 => "unreachable",
+            14 => "settled",
             _ => "refused",
         }
     }
@@ -242,6 +248,7 @@ impl Failure {
             Self::Account(NotOurs::Funds { .. }) => "insufficient_funds".into(),
             Self::Server { .. } => "server_unreachable".into(),
             Self::Ledger(_) => "ledger_unreachable".into(),
+            Self::Settled(_) => engine::x402::Reason::DuplicateSettlement.as_str().into(),
             Self::NotOffered { status, reason } => reason.clone().unwrap_or_else(|| format!("http_{status}")),
             Self::Unpaid { reason, .. } | Self::Unknown { reason, .. } | Self::Busy { reason, .. } => reason.clone(),
         }
@@ -381,6 +388,7 @@ fn report(handed: Handed, tx_id: TxId, url: Url, told: &mut Value) -> Result<(),
         }
         handing::Fate::Unpaid { reason, message } => Err(Failure::Unpaid { reason, message }),
         handing::Fate::Unknown { reason } => Err(Failure::Unknown { tx_id, reason }),
+        handing::Fate::Settled => Err(Failure::Settled(tx_id)),
         handing::Fate::NeverSent { why } => Err(Failure::Server { url, why }),
     }
 }

@@ -6,6 +6,7 @@ use engine::{
     idempotency::IdempotencyKey,
     ids::{PaymentId, SlugToken, decode, encode},
     merchant::{Merchant, Scope},
+    money::Currency,
     mutant,
     payment::{Draft, Payment, RawDraft},
 };
@@ -134,16 +135,25 @@ impl PaymentService for Service {
         let merchant = self.caller(&request, Scope::PaymentsWrite).await?;
         let key = idempotency_key(&request)?;
         let asked = request.into_inner();
+        let currency = convert::read_currency(asked.currency);
         let draft = Draft::check(RawDraft {
             amount_units: asked.amount_units,
-            currency: convert::read_currency(asked.currency)?,
+            // A wrong currency is reported with the other wrong fields; their rules are the same for both currencies.
+            currency: currency.as_ref().copied().unwrap_or(Currency::Hbd),
             description: asked.description,
             metadata: convert::read_metadata(asked.metadata)?,
             redirect_url: asked.redirect_url,
             cancel_url: asked.cancel_url,
             expires_in_seconds: asked.expires_in_seconds.map(u64::from),
         });
-        let draft = draft.map_err(convert::invalid)?;
+        let draft = match (currency, draft.map_err(convert::invalid)) {
+            (Ok(_), draft) => draft?,
+            (Err(wrong), Ok(_)) => return Err(wrong.into()),
+            (Err(mut wrong), Err(others)) => {
+                wrong.fields.extend(others.fields);
+                return Err(wrong.into());
+            }
+        };
         let opened = self.engine.payments.open(&merchant, draft, key.as_ref()).await.map_err(error)?;
         let mut answer = self.record(opened.payment, &merchant);
         if opened.is_replay {

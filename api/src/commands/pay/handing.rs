@@ -56,6 +56,8 @@ pub(super) enum Fate {
     Unpaid { reason: String, message: Option<String> },
     /// The outcome is unknown.
     Unknown { reason: String },
+    /// This transaction was settled before, and the server serves nothing for it any more.
+    Settled,
     /// The payment was never sent.
     NeverSent { why: String },
 }
@@ -69,6 +71,8 @@ enum Heard {
     Refused {
         reason: String,
         message: Option<String>,
+        /// Whether the refusal names this transaction.
+        is_ours: bool,
     },
     NotYet {
         reason: String,
@@ -116,8 +120,12 @@ impl Hands<'_> {
                             handed.fate = Fate::Paid { response };
                             return handed;
                         }
-                        Heard::Refused { reason, message } => {
-                            handed.fate = self.after_refusal(node, expiration, reason, message).await;
+                        Heard::Refused { reason, message, is_ours } => {
+                            let was_settled = is_ours && reason == Reason::DuplicateSettlement.as_str();
+                            handed.fate = match node.find_transaction(self.tx_id, expiration).await {
+                                Ok(status) => after_refusal(status, was_settled, reason, message),
+                                Err(_) => Fate::Unknown { reason },
+                            };
                             return handed;
                         }
                         Heard::Foreign => {
@@ -159,22 +167,6 @@ impl Hands<'_> {
         Ok(Round { heard, receipt, http_status })
     }
 
-    /// Trusts a refusal only if the ledger does not have the transaction.
-    async fn after_refusal(
-        &self,
-        node: &HiveRpc,
-        expiration: Timestamp,
-        reason: String,
-        message: Option<String>,
-    ) -> Fate {
-        match node.find_transaction(self.tx_id, expiration).await {
-            Ok(TxStatus::InMempool | TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_)) => {
-                Fate::Unknown { reason }
-            }
-            _ => Fate::Unpaid { reason, message },
-        }
-    }
-
     /// The transaction has expired: it is in a block, or will never be.
     async fn aftermath(&self, node: &HiveRpc, expiration: Timestamp, reason: String) -> Fate {
         let end = Instant::now() + AFTERMATH;
@@ -199,6 +191,21 @@ impl Hands<'_> {
     }
 }
 
+/// Trusts a refusal only if the ledger says that it does not have the transaction.
+fn after_refusal(status: TxStatus, was_settled: bool, reason: String, message: Option<String>) -> Fate {
+    match status {
+        TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_) | TxStatus::TooOld if was_settled => {
+            Fate::Settled
+        }
+        TxStatus::InMempool | TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_) | TxStatus::TooOld => {
+            Fate::Unknown { reason }
+        }
+        TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => {
+            Fate::Unpaid { reason, message }
+        }
+    }
+}
+
 fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8], tx_id: TxId) -> Heard {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let said = |json: &Value, key: &str| json[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -206,17 +213,19 @@ fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8],
     let reason = in_receipt("errorReason").or_else(|| word_of(body)).unwrap_or_else(|| format!("http_{status}"));
     let message = in_receipt("errorMessage").or_else(|| said(&json, "statusMessage"));
     let names = [in_receipt("transaction"), in_receipt("txId"), said(&json, "txId")];
-    let is_foreign = names.into_iter().flatten().any(|named| TxId::parse(&named) != Some(tx_id));
+    let names: Vec<_> = names.into_iter().flatten().map(|named| TxId::parse(&named)).collect();
+    let is_foreign = names.iter().any(|named| *named != Some(tx_id));
+    let refused = |reason, message| Heard::Refused { reason, message, is_ours: !names.is_empty() && !is_foreign };
     let wait = wait_of(headers);
     match status {
-        200..=299 if receipt.is_some_and(|receipt| receipt["success"] == false) => Heard::Refused { reason, message },
+        200..=299 if receipt.is_some_and(|receipt| receipt["success"] == false) => refused(reason, message),
         200..=299 if is_foreign => Heard::Foreign,
         200..=299 => Heard::Paid { response: shown(body) },
         402 if reason == Reason::SettlementPending.as_str() => Heard::NotYet { reason, wait },
         // Somebody pays this session at this moment; only the end tells whether it was us.
         409 if is_under_way(body) => Heard::NotYet { reason, wait },
         408 | 425 | 429 | 500..=599 => Heard::NotYet { reason, wait },
-        _ => Heard::Refused { reason, message },
+        _ => refused(reason, message),
     }
 }
 
@@ -319,10 +328,36 @@ mod tests {
         {
             let body = json!({"reason": reason, "status": "completed", "statusMessage": "why"});
             let heard = hear(status, &Value::Null, &body);
-            assert_eq!(heard, Heard::Refused { reason: reason.into(), message: Some("why".into()) }, "{status}");
+            let refused = Heard::Refused { reason: reason.into(), message: Some("why".into()), is_ours: false };
+            assert_eq!(heard, refused, "{status}");
         }
         let heard = hear(402, &failed("insufficient_funds"), &json!({"error": "other"}));
-        assert_eq!(heard, Heard::Refused { reason: "insufficient_funds".into(), message: None });
+        assert_eq!(heard, Heard::Refused { reason: "insufficient_funds".into(), message: None, is_ours: false });
+    }
+
+    #[test]
+    fn a_refusal_says_whether_it_is_about_our_transaction() {
+        let duplicate = |tx: &str| {
+            hear(402, &json!({"success": false, "errorReason": "duplicate_settlement", "transaction": tx}), &json!({}))
+        };
+        let is_ours = |heard: Heard| matches!(heard, Heard::Refused { is_ours: true, .. });
+        assert!(is_ours(duplicate(&OURS.to_string())));
+        assert!(!is_ours(duplicate(&TxId([2; 20]).to_string())));
+        assert!(!is_ours(duplicate("")));
+    }
+
+    #[test]
+    fn a_refusal_is_believed_only_where_the_ledger_has_no_such_transaction() {
+        let fate = |status, was_settled| after_refusal(status, was_settled, "why".to_owned(), None);
+        let (unknown, unpaid) =
+            (Fate::Unknown { reason: "why".into() }, Fate::Unpaid { reason: "why".into(), message: None });
+        for status in [TxStatus::Unknown, TxStatus::ExpiredReversible, TxStatus::ExpiredIrreversible] {
+            assert_eq!([fate(status, false), fate(status, true)], [unpaid.clone(), unpaid.clone()], "{status:?}");
+        }
+        for status in [TxStatus::InReversibleBlock(1), TxStatus::InIrreversibleBlock(1), TxStatus::TooOld] {
+            assert_eq!([fate(status, false), fate(status, true)], [unknown.clone(), Fate::Settled], "{status:?}");
+        }
+        assert_eq!(fate(TxStatus::InMempool, true), unknown, "no block has it yet");
     }
 
     #[test]
