@@ -116,6 +116,15 @@ mutants! {
     "balance-not-checked": "an agent without the money is verified";
     "replay-not-told": "every request is told that it made the payment";
     "nonce-claimed-twice": "two transactions are claimed under one nonce";
+    "fee-amount-not-checked": "an agent may pay a smaller fee";
+    "currency-of-fee-not-checked": "an agent may pay the fee in the other currency";
+    "far-expirations-are-taken": "an agent's transaction may expire whenever it likes";
+    "further-transfers-are-taken": "an agent's transaction may hold further transfers";
+    "scheme-not-checked": "a payment of any scheme is read";
+    "network-not-checked": "a payment for any network is read";
+    "long-nonces-are-read": "a nonce may have any length";
+    "long-headers-are-read": "a payment's header may have any length";
+    "hidden-characters-in-resources": "a resource may have characters that nobody sees";
     "fee-memo-not-checked": "the memo of the fee may name another session";
     "sold-to-any-resource": "a payment for one resource is a success for another, too";
     "sold-to-any-seller": "a payment that one seller had settled is a success for another";

@@ -190,6 +190,7 @@ invariants! {
     "ways-are-kept", "G4", Check::Payment(ways_are_kept), "A transfer says by which way it came and whether its memo had more than the id, and both never change.";
     "sums-follow-from-transfers", "G4", Check::Payment(sums_follow_from_transfers), "Every sum and every exception that is shown of a payment follows from its transfers.";
     "few-secrets-sign", "S8", Check::Simulation, "At most three replaced webhook secrets are valid beside the present one.";
+    "malformed-payments-are-refused", "G8", Check::Simulation, "A payment or requirements that break a rule of the format are refused for that rule; at its limits they are read.";
     "payments-are-read", "G8", Check::Simulation, "What an agent writes in a header or a body, in either version, is read as it was meant.";
     "answers-name-their-payer", "G8", Check::Simulation, "Who pays is told its own payment: transaction, payer and block; who shows another's payment is told none of them.";
     "replays-are-told", "G8", Check::Simulation, "One request is told that it made a payment; every other is told that another did.";

@@ -266,9 +266,18 @@ impl Plan<'_> {
                 let (at, currency, memo) = (start + 2_000 + random.below(600_000), Currency::Hbd, Memo::Refund);
                 self.push(at, Action::Pay { session, payer, units, currency, memo });
             }
-            if random.chance(40_000) {
-                let tricks = [AgentBehavior::OtherFeeMemo, AgentBehavior::SpendFirst];
-                let behavior = if self.setup.split_fee { *random.pick(&tricks) } else { AgentBehavior::SpendFirst };
+            if random.chance(if self.setup.split_fee { 160_000 } else { 80_000 }) {
+                const TRICKS: [AgentBehavior; 6] = [
+                    AgentBehavior::SpendFirst,
+                    AgentBehavior::FarExpiration,
+                    AgentBehavior::FurtherTransfer,
+                    AgentBehavior::OtherFeeMemo,
+                    AgentBehavior::OtherFeeCurrency,
+                    AgentBehavior::SmallFee,
+                ];
+                // The last three are about the fee.
+                let tricks = if self.setup.split_fee { &TRICKS[..] } else { &TRICKS[..3] };
+                let behavior = *random.pick(tricks);
                 let at = start + 2_000 + random.below(30_000);
                 self.settle(at, session, random.index(AGENTS), behavior);
             }

@@ -11,8 +11,17 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] =
-    &["payers-not-searched", "unread-not-searched", "breaker-never-known", "endpoint-gets-twice-as-many"];
+const NEW: &[&str] = &[
+    "fee-amount-not-checked",
+    "currency-of-fee-not-checked",
+    "far-expirations-are-taken",
+    "further-transfers-are-taken",
+    "scheme-not-checked",
+    "network-not-checked",
+    "long-nonces-are-read",
+    "long-headers-are-read",
+    "hidden-characters-in-resources",
+];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

@@ -122,7 +122,12 @@ impl Expected {
                 _ => None,
             })
             .collect();
-        if transaction.operations.len() != wanted || transfers.len() != wanted {
+        let given = if mutant!("further-transfers-are-taken") {
+            transfers.len().min(wanted)
+        } else {
+            transaction.operations.len()
+        };
+        if given != wanted || transfers.len() < wanted {
             let message = format!("exactly {wanted} transfer operation(s) and nothing else are asked for");
             return Err(Refused::new(Reason::Operations, message));
         }
@@ -160,7 +165,10 @@ impl Expected {
     fn check_currency(&self, transfers: &[&Transfer]) -> Result<(), Refused> {
         let wanted = self.net.currency;
         let symbol = Asset::from(self.net).symbol;
-        let same = |transfer: &&Transfer| transfer.amount.symbol == symbol;
+        let same = |transfer: &&Transfer| {
+            let is_fee = mutant!("currency-of-fee-not-checked") && transfer.to != self.pay_to.as_str();
+            is_fee || transfer.amount.symbol == symbol
+        };
         if transfers.iter().all(same) || mutant!("currency-of-agents-not-checked") {
             Ok(())
         } else {
@@ -185,7 +193,7 @@ impl Expected {
         };
         check(net, self.net.units)?;
         match (fee, &self.fee) {
-            (Some(transfer), Some((_, units))) => check(transfer, *units),
+            (Some(transfer), Some((_, units))) if !mutant!("fee-amount-not-checked") => check(transfer, *units),
             _ => Ok(()),
         }
     }
@@ -270,7 +278,7 @@ fn check_expiration(expiration: Timestamp, now: Timestamp, max_expiration: Durat
             format_args!("the transaction expires at {expiration}, too soon"),
         ));
     }
-    if expiration > now + max_expiration {
+    if expiration > now + max_expiration && !mutant!("far-expirations-are-taken") {
         let message = format!("the transaction expires more than {} s from now", max_expiration.as_secs());
         return Err(Refused::new(Reason::ExpirationTooFar, message));
     }

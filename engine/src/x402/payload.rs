@@ -114,7 +114,7 @@ impl PaymentPayload {
     /// # Errors
     /// [`HeaderError`] if it is not JSON in base64; the inner [`Refused`] if the JSON is not a payment.
     pub fn decode_header(value: &str) -> Result<Result<Self, Refused>, HeaderError> {
-        if value.len() > MAX_HEADER_BYTES {
+        if value.len() > MAX_HEADER_BYTES && !mutant!("long-headers-are-read") {
             return Err(HeaderError::TooLong);
         }
         let bytes = decode_header(value).ok_or(HeaderError::Malformed)?;
@@ -173,7 +173,7 @@ impl PaymentPayload {
             .transpose()?;
         let payload = json.member("payload").map_err(invalid_payload)?;
         let nonce = text(payload, "nonce")?;
-        if nonce.is_empty() || nonce.len() > MAX_NONCE_BYTES {
+        if nonce.is_empty() || (nonce.len() > MAX_NONCE_BYTES && !mutant!("long-nonces-are-read")) {
             return Err(Refused::new(Reason::InvalidPayload, "nonce must have 1 to 256 bytes"));
         }
         let transaction = payload.member("signedTransaction").map_err(invalid_payload)?;
@@ -249,7 +249,7 @@ impl Requirements {
             let message = format!("resource must have at most {MAX_RESOURCE_CHARS} characters, not {chars}");
             return Err(invalid_requirements(message));
         }
-        if !given.is_empty() {
+        if !given.is_empty() && !mutant!("hidden-characters-in-resources") {
             text::visible(given).map_err(|error| invalid_requirements(format!("resource {error}")))?;
         }
         Ok(given.to_owned())
@@ -303,7 +303,7 @@ fn identifier_of(payload: &Json) -> Option<&str> {
 }
 
 fn check_scheme(scheme: &str) -> Result<(), Refused> {
-    if scheme == SCHEME {
+    if scheme == SCHEME || mutant!("scheme-not-checked") {
         Ok(())
     } else {
         Err(Refused::new(Reason::UnsupportedScheme, format_args!("the scheme must be {SCHEME}")))
@@ -311,7 +311,7 @@ fn check_scheme(scheme: &str) -> Result<(), Refused> {
 }
 
 fn check_network(network: &str) -> Result<(), Refused> {
-    if is_supported_network(network) {
+    if is_supported_network(network) || mutant!("network-not-checked") {
         Ok(())
     } else {
         Err(Refused::new(Reason::InvalidNetwork, format_args!("the network must be {NETWORK}")))

@@ -32,13 +32,13 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     if behavior == AgentBehavior::TooLittle {
         units = (units / 2).max(1);
     }
-    let currency = match (behavior, known.amount.currency) {
-        (AgentBehavior::OtherCurrency, Currency::Hbd) => Currency::Hive,
-        (AgentBehavior::OtherCurrency, Currency::Hive) => Currency::Hbd,
-        (_, currency) => currency,
-    };
+    let asked = known.amount.currency;
+    let other = if asked == Currency::Hbd { Currency::Hive } else { Currency::Hbd };
+    let currency = if behavior == AgentBehavior::OtherCurrency { other } else { asked };
+    let fee_currency = if behavior == AgentBehavior::OtherFeeCurrency { other } else { currency };
     let lives = match behavior {
         AgentBehavior::Expiring => Duration::from_secs(3),
+        AgentBehavior::FarExpiration => Duration::from_secs(4 * 3_600),
         // The same words, and another transaction.
         AgentBehavior::SameNonce => Duration::from_secs(72),
         _ => Duration::from_secs(75),
@@ -48,7 +48,11 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
         let of =
             if behavior == AgentBehavior::OtherFeeMemo { PaymentId::from_bits(known.id.bits() ^ 32) } else { known.id };
         let memo = format!("fee-{of}");
-        transfers.push(Hive::transfer(&from, collector, *units, currency, &memo));
+        let units = if behavior == AgentBehavior::SmallFee { units.saturating_sub(1).max(1) } else { *units };
+        transfers.push(Hive::transfer(&from, collector, units, fee_currency, &memo));
+    }
+    if behavior == AgentBehavior::FurtherTransfer {
+        transfers.push(Hive::transfer(&from, "mallory", 1, currency, "and this"));
     }
     let transaction = sim.hive().transaction(&from, transfers, lives);
     let tx_id = sim.hive().id_of(&transaction);
@@ -70,9 +74,12 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     };
     let payload = meant.read_for(sim, known.id)?;
     let owes = units + fee_units < known.amount.units;
-    // Without a fee there is no memo of one.
-    let behavior =
-        if behavior == AgentBehavior::OtherFeeMemo && known.fee.is_none() { AgentBehavior::Honest } else { behavior };
+    // Without a fee nothing is wrong with it, and the smallest one is not made smaller.
+    let has_no_fault = match behavior {
+        AgentBehavior::SmallFee => fee_units < 2,
+        behavior => behavior.is_about_fee() && known.fee.is_none(),
+    };
+    let behavior = if has_no_fault { AgentBehavior::Honest } else { behavior };
     let made = Payload { payload, tx_id, from, behavior, owes };
     sim.clients().payloads.insert((session, number), made.clone());
     Some(made)
@@ -115,7 +122,8 @@ pub(super) async fn settle(
         settlement.settle_concurrently();
     }
     // The chain also refuses a payment without money: only a verification shows that the engine checks the balance.
-    if sim.verifies_first() || behavior == AgentBehavior::NoMoney {
+    // It refuses a far expiration, too.
+    if sim.verifies_first() || matches!(behavior, AgentBehavior::NoMoney | AgentBehavior::FarExpiration) {
         settlement.verify().await;
     }
     settlement.settle_until_final().await;

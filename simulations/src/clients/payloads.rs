@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod malformed;
+
 /// What an agent means to pay.
 pub(super) struct Meant {
     pub(super) transaction: Transaction,
@@ -25,6 +27,11 @@ pub(super) struct Meant {
 impl Meant {
     const fn version(&self) -> Version {
         if self.style.is_multiple_of(2) { Version::V1 } else { Version::V2 }
+    }
+
+    /// Returns a number that differs between the payments of a simulation.
+    const fn choice(&self) -> u64 {
+        self.transaction.expiration.seconds()
     }
 
     fn identifier(&self) -> Option<String> {
@@ -80,6 +87,7 @@ impl Meant {
     /// Returns the payment for a session as the engine reads it, from a header or from a body.
     pub(super) fn read_for(&self, sim: &Simulation, session: PaymentId) -> Option<PaymentPayload> {
         let text = self.text();
+        malformed::try_payment(sim, &text, self.choice());
         let read = if self.style % 5 < 2 {
             let header = BASE64_STANDARD.encode(text.to_string());
             PaymentPayload::decode_header(&header).ok().and_then(Result::ok)
@@ -112,6 +120,7 @@ impl Meant {
         if let Some(until) = wanted.valid_before {
             requirements["validBefore"] = json!(until.to_string());
         }
+        malformed::try_requirements(sim, &requirements, self.choice());
         let body = json!({ "paymentRequirements": requirements, "paymentPayload": self.text() }).to_string();
         let asked = FacilitatorRequest::parse(body.as_bytes()).ok().and_then(Result::ok)?;
         let PaymentTarget::Requirements(requirements) = asked.target else { return None };

@@ -81,10 +81,18 @@ impl Shown<'_> {
     fn accepted(&self, sim: &Simulation, how: &str) {
         let is_wrong = match self.behavior {
             Some(AgentBehavior::TooLittle) => self.owes,
-            Some(AgentBehavior::OtherCurrency | AgentBehavior::NoMoney | AgentBehavior::OtherFeeMemo) => true,
-            _ => false,
+            Some(
+                AgentBehavior::OtherCurrency
+                | AgentBehavior::NoMoney
+                | AgentBehavior::FurtherTransfer
+                | AgentBehavior::FarExpiration,
+            ) => true,
+            Some(behavior) => behavior.is_about_fee(),
+            None => false,
         };
         sim.observe(|observer| {
+            // A clock that is set forward finds no expiration too far away.
+            let is_wrong = is_wrong && !(self.behavior == Some(AgentBehavior::FarExpiration) && observer.has_jumped());
             if is_wrong {
                 let text = format!("{} is {how} though its payer does this: {:?}", self.tx_id, self.behavior);
                 observer.violate("verdicts-are-right", text, self.session);
@@ -154,8 +162,10 @@ impl Shown<'_> {
 /// Returns what a payment may be refused for because of what its agent does differently.
 const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
     match behavior {
-        AgentBehavior::TooLittle => &[Reason::Amount],
-        AgentBehavior::OtherCurrency => &[Reason::AssetMismatch],
+        AgentBehavior::TooLittle | AgentBehavior::SmallFee => &[Reason::Amount],
+        AgentBehavior::OtherCurrency | AgentBehavior::OtherFeeCurrency => &[Reason::AssetMismatch],
+        AgentBehavior::FarExpiration => &[Reason::ExpirationTooFar],
+        AgentBehavior::FurtherTransfer => &[Reason::Operations],
         AgentBehavior::NoMoney | AgentBehavior::SpendFirst => &[Reason::InsufficientFunds],
         AgentBehavior::OtherFeeMemo => &[Reason::MemoMismatch],
         AgentBehavior::Replay { .. } => &[
@@ -166,6 +176,7 @@ const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
             Reason::Amount,
             Reason::AmountMismatch,
             Reason::MemoMismatch,
+            Reason::ExpirationTooFar,
             Reason::InsufficientFunds,
         ],
         _ => &[],

@@ -33,11 +33,19 @@ pub enum AgentBehavior {
     OtherFeeMemo,
     /// It sends its money away just before it pays with it.
     SpendFirst,
+    /// Its transaction expires hours later.
+    FarExpiration,
+    /// Its transaction holds one transfer more than is asked for.
+    FurtherTransfer,
+    /// It pays the fee in the other currency.
+    OtherFeeCurrency,
+    /// It pays a smaller fee.
+    SmallFee,
 }
 
 impl AgentBehavior {
     /// Every kind without fields but [`AgentBehavior::Honest`], with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 15] = [
         (Self::Twice, "twice"),
         (Self::OwnBroadcast, "own broadcast"),
         (Self::TooLittle, "too little"),
@@ -49,5 +57,14 @@ impl AgentBehavior {
         (Self::SameNonce, "same nonce"),
         (Self::OtherFeeMemo, "other fee memo"),
         (Self::SpendFirst, "spends"),
+        (Self::FarExpiration, "far expiration"),
+        (Self::FurtherTransfer, "further transfer"),
+        (Self::OtherFeeCurrency, "other fee currency"),
+        (Self::SmallFee, "small fee"),
     ];
+
+    /// Returns whether it deviates in the transfer of the fee.
+    pub const fn is_about_fee(self) -> bool {
+        matches!(self, Self::OtherFeeMemo | Self::OtherFeeCurrency | Self::SmallFee)
+    }
 }
