@@ -377,8 +377,8 @@ fn report(handed: Handed, tx_id: TxId, url: Url, told: &mut Value) -> Result<(),
     if let Some(receipt) = handed.receipt {
         told["receipt"] = receipt;
     }
-    match handed.fate {
-        handing::Fate::Paid { response } => {
+    match handed.outcome {
+        handing::Outcome::Paid { response } => {
             if let Some(told) = told.as_object_mut() {
                 told.remove("payment");
             }
@@ -386,10 +386,10 @@ fn report(handed: Handed, tx_id: TxId, url: Url, told: &mut Value) -> Result<(),
             told["response"] = response;
             Ok(())
         }
-        handing::Fate::Unpaid { reason, message } => Err(Failure::Unpaid { reason, message }),
-        handing::Fate::Unknown { reason } => Err(Failure::Unknown { tx_id, reason }),
-        handing::Fate::Settled => Err(Failure::Settled(tx_id)),
-        handing::Fate::NeverSent { why } => Err(Failure::Server { url, why }),
+        handing::Outcome::Unpaid { reason, message } => Err(Failure::Unpaid { reason, message }),
+        handing::Outcome::Unknown { reason } => Err(Failure::Unknown { tx_id, reason }),
+        handing::Outcome::Settled => Err(Failure::Settled(tx_id)),
+        handing::Outcome::NeverSent { why } => Err(Failure::Server { url, why }),
     }
 }
 

@@ -121,8 +121,8 @@ pub(super) async fn settle(
     if behavior == AgentBehavior::Twice {
         settlement.settle_concurrently();
     }
-    // The chain also refuses a payment without money: only a verification shows that the engine checks the balance.
-    // It refuses a far expiration, too.
+    // The chain also refuses a payment without money, and a far expiration: only a verification shows that the engine checks
+    // them.
     if sim.verifies_first() || matches!(behavior, AgentBehavior::NoMoney | AgentBehavior::FarExpiration) {
         settlement.verify().await;
     }

@@ -39,7 +39,7 @@ pub(super) struct Hands<'a> {
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Handed {
-    pub(super) fate: Fate,
+    pub(super) outcome: Outcome,
     /// The server's own receipt, the last it gave.
     pub(super) receipt: Option<Value>,
     pub(super) http_status: Option<u16>,
@@ -49,7 +49,7 @@ pub(super) struct Handed {
 
 /// Whether money moved.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fate {
+pub(super) enum Outcome {
     /// The server confirmed it; its response.
     Paid { response: Value },
     /// The server refused it, and it is not on the ledger.
@@ -105,8 +105,12 @@ impl Hands<'_> {
         tell: impl Fn(&str),
     ) -> Handed {
         let deadline = Instant::now() + patience;
-        let mut handed =
-            Handed { fate: Fate::NeverSent { why: String::new() }, receipt: None, http_status: None, attempts: 0 };
+        let mut handed = Handed {
+            outcome: Outcome::NeverSent { why: String::new() },
+            receipt: None,
+            http_status: None,
+            attempts: 0,
+        };
         let mut was_sent = false;
         loop {
             handed.attempts += 1;
@@ -117,19 +121,19 @@ impl Hands<'_> {
                     handed.receipt = round.receipt.or(handed.receipt);
                     match round.heard {
                         Heard::Paid { response } => {
-                            handed.fate = Fate::Paid { response };
+                            handed.outcome = Outcome::Paid { response };
                             return handed;
                         }
                         Heard::Refused { reason, message, is_ours } => {
                             let was_settled = is_ours && reason == Reason::DuplicateSettlement.as_str();
-                            handed.fate = match node.find_transaction(self.tx_id, expiration).await {
+                            handed.outcome = match node.find_transaction(self.tx_id, expiration).await {
                                 Ok(status) => after_refusal(status, was_settled, reason, message),
-                                Err(_) => Fate::Unknown { reason },
+                                Err(_) => Outcome::Unknown { reason },
                             };
                             return handed;
                         }
                         Heard::Foreign => {
-                            handed.fate = Fate::Unknown { reason: "foreign_receipt".to_owned() };
+                            handed.outcome = Outcome::Unknown { reason: "foreign_receipt".to_owned() };
                             return handed;
                         }
                         Heard::NotYet { reason, wait } => (reason, wait),
@@ -141,10 +145,10 @@ impl Hands<'_> {
                 }
             };
             if Instant::now() + wait >= deadline {
-                handed.fate = if was_sent {
+                handed.outcome = if was_sent {
                     self.aftermath(node, expiration, reason).await
                 } else {
-                    Fate::NeverSent { why: reason }
+                    Outcome::NeverSent { why: reason }
                 };
                 return handed;
             }
@@ -168,40 +172,40 @@ impl Hands<'_> {
     }
 
     /// The transaction has expired: it is in a block, or will never be.
-    async fn aftermath(&self, node: &HiveRpc, expiration: Timestamp, reason: String) -> Fate {
+    async fn aftermath(&self, node: &HiveRpc, expiration: Timestamp, reason: String) -> Outcome {
         let end = Instant::now() + AFTERMATH;
         while Instant::now() < end {
             match node.find_transaction(self.tx_id, expiration).await {
                 Ok(TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_)) => {
                     // Paid, says the ledger; the server's word is what counts here.
                     if let Ok(Round { heard: Heard::Paid { response }, .. }) = self.once().await {
-                        return Fate::Paid { response };
+                        return Outcome::Paid { response };
                     }
                 }
                 Ok(TxStatus::ExpiredIrreversible) => {
                     let message = Some(format!("it expired and is in no block; the last reason was {reason}"));
-                    return Fate::Unpaid { reason: "transaction_expired".to_owned(), message };
+                    return Outcome::Unpaid { reason: "transaction_expired".to_owned(), message };
                 }
                 Ok(TxStatus::TooOld) => break,
                 _ => {}
             }
             sleep(RETRY).await;
         }
-        Fate::Unknown { reason }
+        Outcome::Unknown { reason }
     }
 }
 
 /// Trusts a refusal only if the ledger says that it does not have the transaction.
-fn after_refusal(status: TxStatus, was_settled: bool, reason: String, message: Option<String>) -> Fate {
+fn after_refusal(status: TxStatus, was_settled: bool, reason: String, message: Option<String>) -> Outcome {
     match status {
         TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_) | TxStatus::TooOld if was_settled => {
-            Fate::Settled
+            Outcome::Settled
         }
         TxStatus::InMempool | TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_) | TxStatus::TooOld => {
-            Fate::Unknown { reason }
+            Outcome::Unknown { reason }
         }
         TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => {
-            Fate::Unpaid { reason, message }
+            Outcome::Unpaid { reason, message }
         }
     }
 }
@@ -348,16 +352,20 @@ mod tests {
 
     #[test]
     fn a_refusal_is_believed_only_where_the_ledger_has_no_such_transaction() {
-        let fate = |status, was_settled| after_refusal(status, was_settled, "why".to_owned(), None);
+        let outcome = |status, was_settled| after_refusal(status, was_settled, "why".to_owned(), None);
         let (unknown, unpaid) =
-            (Fate::Unknown { reason: "why".into() }, Fate::Unpaid { reason: "why".into(), message: None });
+            (Outcome::Unknown { reason: "why".into() }, Outcome::Unpaid { reason: "why".into(), message: None });
         for status in [TxStatus::Unknown, TxStatus::ExpiredReversible, TxStatus::ExpiredIrreversible] {
-            assert_eq!([fate(status, false), fate(status, true)], [unpaid.clone(), unpaid.clone()], "{status:?}");
+            assert_eq!([outcome(status, false), outcome(status, true)], [unpaid.clone(), unpaid.clone()], "{status:?}");
         }
         for status in [TxStatus::InReversibleBlock(1), TxStatus::InIrreversibleBlock(1), TxStatus::TooOld] {
-            assert_eq!([fate(status, false), fate(status, true)], [unknown.clone(), Fate::Settled], "{status:?}");
+            assert_eq!(
+                [outcome(status, false), outcome(status, true)],
+                [unknown.clone(), Outcome::Settled],
+                "{status:?}"
+            );
         }
-        assert_eq!(fate(TxStatus::InMempool, true), unknown, "no block has it yet");
+        assert_eq!(outcome(TxStatus::InMempool, true), unknown, "no block has it yet");
     }
 
     #[test]
