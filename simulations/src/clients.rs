@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use actors::{Engine, EngineError, Target, X402Error, X402Request};
+use actors::{EngineError, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
     fields::MetadataValue,
@@ -32,7 +32,7 @@ use crate::{
     observer::Response,
     receivers::{name_of, url_of},
     script::{Action, AgentBehavior, Memo, MerchantChange},
-    simulation::{RequiredOutcome, Simulation},
+    simulation::{RequiredOutcome, Running, Simulation},
     trace::Lane,
 };
 
@@ -51,7 +51,7 @@ const MAX_TRIES: u32 = 25;
 /// How often an agent asks for the outcome of one payment.
 const MAX_REQUESTS: u32 = 60;
 /// Does a step; `gateway` is none while the engine is down.
-pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
+pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     if tries > MAX_TRIES {
         sim.event(Lane::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
         return;
@@ -75,7 +75,7 @@ pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action
 }
 
 /// Calls the engine beside everything else.
-fn call(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
+fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     let Some(engine) = engine.cloned() else {
         sim.act_later(2_000, action, tries + 1);
         return;
@@ -90,7 +90,7 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u
     let sim = Arc::clone(sim);
     tokio::spawn(async move {
         sim.sleep(sim.client_wait_ms()).await;
-        let through = match sim.endpoint() {
+        let through = match engine.process.endpoint() {
             Some(endpoint) => facade::call(&sim, &endpoint, &engine, &action).await,
             None => None,
         };
@@ -115,7 +115,7 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u
                 let money = Money::new(*units, Currency::Hbd);
                 create_elsewhere(&sim, &engine, *session, *merchant, money, *lifetime_seconds).await
             }
-            Action::HandOver { session } => hand_over(&sim, *session).await,
+            Action::HandOver { session } => hand_over(&sim, &engine, *session).await,
             Action::Pay { .. } | Action::PayAgain { .. } | Action::Inject(_) | Action::CallFacade { .. } => Again::No,
         };
         sim.clients().calls.remove(&number);
@@ -134,7 +134,7 @@ enum Again {
 // ---- merchants -------------------------------------------------------------------------------------------------------
 
 /// Registers a merchant and its endpoint.
-pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Engine>, merchant: usize) {
+pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant: usize) {
     let Some(engine) = engine.cloned() else {
         sim.register_later(1_000, merchant);
         return;
@@ -159,7 +159,7 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Engine>, merchant:
     });
 }
 
-async fn change_merchant(sim: &Arc<Simulation>, engine: &Engine, merchant: usize, change: MerchantChange) -> Again {
+async fn change_merchant(sim: &Arc<Simulation>, engine: &Running, merchant: usize, change: MerchantChange) -> Again {
     let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let id = shop.id;
     let update = |update: Update| engine.merchants.update(id, update);
@@ -229,7 +229,7 @@ fn draft(session: u32, amount: Money, lifetime_seconds: Option<u64>) -> Draft {
 
 async fn create(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     session: u32,
     merchant: usize,
     amount: Money,
@@ -287,7 +287,7 @@ async fn create(
     Again::No
 }
 
-async fn cancel(sim: &Arc<Simulation>, engine: &Engine, session: u32, by_merchant: bool) -> Again {
+async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_merchant: bool) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let (by, response) = if by_merchant {
         (Canceller::Merchant, engine.payments.cancel(known.merchant, known.id).await)
@@ -321,7 +321,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Engine, session: u32, by_merchan
 }
 
 /// Puts the oldest transfer that paid no session to one.
-async fn assign(sim: &Arc<Simulation>, engine: &Engine, session: u32) -> Again {
+async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let merchant = match engine.payments.by_slug(known.slug).await {
         Ok(payment) => engine.merchants.get(payment.merchant).await,
@@ -360,7 +360,7 @@ async fn assign(sim: &Arc<Simulation>, engine: &Engine, session: u32) -> Again {
 }
 
 /// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
-async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Engine, merchant: &Merchant) {
+async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Running, merchant: &Merchant) {
     let owner = (merchant.id, merchant.hive_account);
     sim.observe(|observer| observer.proofs.operator_verifies(owner));
     if engine.merchants.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {

@@ -12,6 +12,7 @@ mod final_state;
 mod injection_text;
 mod injections;
 mod model;
+mod process;
 pub mod runner;
 mod search;
 mod unknown_commits;
@@ -57,7 +58,12 @@ use crate::{
     trace::{Lane, Line, Trace},
 };
 
-pub(crate) use self::{facade::DurableState, model::RequiredOutcome};
+use self::process::{Process, ProcessExit, RunningStore};
+pub(crate) use self::{
+    facade::DurableState,
+    model::RequiredOutcome,
+    process::{Running, Seam},
+};
 
 /// Calls of the simulation by the engine while virtual time stands still, above which it spins.
 const MAX_SPINS: u64 = 3_000_000;
@@ -119,23 +125,13 @@ pub struct Simulation {
     trace: Mutex<Trace>,
     clients: Mutex<ClientState>,
     receivers: Mutex<Receivers>,
-    /// How the engine is set up when it starts next.
-    setup: Mutex<Setup>,
-    /// The running process's.
-    store: Mutex<Option<RunningStore>>,
-    /// The running process's, where clients call through one.
-    endpoint: Mutex<Option<Arc<dyn Endpoint>>>,
-    /// When the process was ready, virtual milliseconds.
-    booted_ms: AtomicU64,
-    entropy: Mutex<Random>,
+    /// The engines.
+    processes: Vec<Arc<Process>>,
     streams: Mutex<RandomStreams>,
     event_queue: Mutex<EventQueue>,
     armed_faults: Mutex<ArmedFaults>,
     time: Time,
-    has_exited: AtomicBool,
-    exited: Notify,
     event_added: Notify,
-    exit: Mutex<Option<ProcessExit>>,
     faults_on: AtomicBool,
     damaged: Mutex<Vec<damage::DamagedRow>>,
     damaged_log: Mutex<Option<damage::DamagedEntry>>,
@@ -143,26 +139,14 @@ pub struct Simulation {
     backups: Mutex<backups::Backups>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
-    /// When a read of the store failed first since the process started, virtual milliseconds; `u64::MAX` without one.
-    read_failed_ms: AtomicU64,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
     required: BTreeMap<u32, RequiredOutcome>,
-}
-
-/// The store of a process.
-#[derive(Clone)]
-struct RunningStore {
-    /// As the engine uses it: with the latency and the faults of commits.
-    shared: Arc<dyn Store>,
-    /// Its rows, without latency and faults.
-    rows: Arc<EmbeddedStore>,
 }
 
 struct RandomStreams {
     queries: Random,
     store: Random,
     clients: Random,
-    points: Random,
     process: Random,
     clock: Random,
     market: Random,
@@ -182,7 +166,6 @@ struct Time {
     /// What the two made together, and whether it still holds: everybody asks for the time all the time.
     read_ms: AtomicU64,
     is_read: AtomicBool,
-    skew_ms: AtomicI64,
     last_ms: AtomicU64,
     spins: AtomicU64,
 }
@@ -196,13 +179,9 @@ struct EventQueue {
 
 #[derive(Default)]
 struct ArmedFaults {
-    kill_at: VecDeque<String>,
-    panic_at: VecDeque<String>,
     disk_full_until: Option<u64>,
     /// Calls until one is left without an answer.
     lose_reply_in: Option<u64>,
-    /// How long the process is about to stand still.
-    freeze_ms: Option<u64>,
     /// How long a commit may take, and until when.
     disk_slow: Option<(u64, u64)>,
 }
@@ -233,23 +212,6 @@ enum Event {
     Finish,
 }
 
-/// Why a process ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum ProcessExit {
-    /// The power went.
-    PowerCut,
-    /// It was killed; the disk's cache lives on.
-    Killed,
-    /// It was stopped in order.
-    Restart,
-    /// It gave up.
-    GaveUp(String),
-    /// It could not start.
-    NoStart(String),
-    /// The run is over.
-    Over,
-}
-
 impl Simulation {
     fn new(script: Script, keeps_lines: bool) -> Arc<Self> {
         let root = Random::new(script.seed);
@@ -262,17 +224,12 @@ impl Simulation {
             observer: Mutex::new(Observer::new(fee_account)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
-            setup: Mutex::new(script.setup.clone()),
             receivers: Mutex::new(Receivers::new(&root, setup)),
-            store: Mutex::default(),
-            endpoint: Mutex::default(),
-            booted_ms: AtomicU64::new(0),
-            entropy: Mutex::new(root.fork("entropy")),
+            processes: vec![Process::new(&root, setup)],
             streams: Mutex::new(RandomStreams {
                 queries: root.fork("queries"),
                 store: root.fork("store"),
                 clients: root.fork("clients"),
-                points: root.fork("points"),
                 process: root.fork("process"),
                 clock: root.fork("clock"),
                 market: root.fork("market"),
@@ -284,17 +241,13 @@ impl Simulation {
             event_queue: Mutex::default(),
             armed_faults: Mutex::default(),
             time: Time::default(),
-            has_exited: AtomicBool::new(false),
-            exited: Notify::new(),
             event_added: Notify::new(),
-            exit: Mutex::new(None),
             faults_on: AtomicBool::new(true),
             damaged: Mutex::default(),
             damaged_log: Mutex::default(),
             sealing: Mutex::new(Sealing { current: u8::from(script.setup.seal_secrets), previous: None }),
             backups: Mutex::default(),
             disk_failed: AtomicBool::new(false),
-            read_failed_ms: AtomicU64::new(u64::MAX),
             required: model::required_outcomes(&script),
             script,
         };

@@ -88,7 +88,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
 /// Pays a session by x402, and repeats the request until its response is final.
 pub(super) async fn settle(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     session: u32,
     number: usize,
     behavior: AgentBehavior,
@@ -133,7 +133,7 @@ pub(super) async fn settle(
 /// An agent's payment of a session, which it has settled.
 struct Settlement<'a> {
     sim: &'a Arc<Simulation>,
-    engine: &'a Engine,
+    engine: &'a Running,
     session: u32,
     /// The agent's number.
     number: usize,
@@ -287,7 +287,7 @@ fn refusal_of(response: &Result<actors::Settled, X402Error>) -> Option<Refusal> 
 }
 
 /// Returns whether a session waits for money now, as it is durable.
-fn is_open(sim: &Arc<Simulation>, engine: &Engine, target: PaymentId) -> bool {
+fn is_open(sim: &Arc<Simulation>, engine: &Running, target: PaymentId) -> bool {
     let now = engine.now();
     sim.observe(|observer| {
         let payment = observer.payments.get(&target).map(|known| &known.payment);
@@ -334,7 +334,7 @@ fn send(sim: &Simulation, from: &str, to: &str, money: Money) -> bool {
 
 /// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
 /// the session, and at another one.
-async fn show_public(sim: &Arc<Simulation>, engine: &Engine, session: u32, number: usize) -> Again {
+async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, number: usize) -> Again {
     let Some(target) = sim.clients().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
     let paid_by = sim.observe(|observer| observer.final_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));
     let Some(mut transaction) = paid_by.and_then(|tx_id| included(sim, tx_id)) else { return Again::No };

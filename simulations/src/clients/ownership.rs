@@ -12,7 +12,7 @@ const CHANGES: usize = 5;
 
 pub(super) async fn act_on_ownership(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     merchant: usize,
     step: OwnershipAction,
 ) -> Again {
@@ -56,7 +56,7 @@ fn others_account(sim: &Simulation, merchant: usize) -> AccountName {
 }
 
 /// Requests a challenge for the account whose answer is missing.
-async fn challenge(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId) -> Result<Issued, Again> {
+async fn challenge(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Result<Issued, Again> {
     let before = sim.observe(|observer| observer.proofs.keys());
     match engine.merchants.issue_challenge(id, None, false).await {
         Ok(issued) => {
@@ -104,7 +104,7 @@ fn replace_keys(sim: &Arc<Simulation>, account: &AccountName) {
 }
 
 /// Changes the account to another merchant's, and tries what the owner may.
-async fn use_others_account(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
+async fn use_others_account(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     let update = Update { hive_account: Some(others_account(sim, merchant)), ..Update::default() };
     match engine.merchants.update(id, update).await {
         Ok(_) => {
@@ -119,7 +119,7 @@ async fn use_others_account(sim: &Arc<Simulation>, engine: &Engine, id: Merchant
 }
 
 /// Somebody registers with a merchant's account, and tries what the owner may; a stranger proves it without success.
-async fn register_by_other(sim: &Arc<Simulation>, engine: &Engine, merchant: usize) -> Again {
+async fn register_by_other(sim: &Arc<Simulation>, engine: &Running, merchant: usize) -> Again {
     let registration = Registration::check("Somebody else", &account(merchant, false), None);
     let registration = registration.expect("a name and an account of ours");
     let Ok(registered) = engine.merchants.register(registration, false).await else { return Again::In(2_000) };
@@ -137,7 +137,7 @@ async fn register_by_other(sim: &Arc<Simulation>, engine: &Engine, merchant: usi
 }
 
 /// Changes the account there and back, more often than a merchant may.
-async fn change_often(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
+async fn change_often(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     for number in 0..CHANGES {
         let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
         match engine.merchants.update(id, Update { hive_account, ..Update::default() }).await {
@@ -153,7 +153,7 @@ async fn change_often(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, me
 }
 
 /// Reads the unmatched transfers of a merchant's account, and ignores one of them.
-async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId) -> Again {
+async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
     let Ok(record) = engine.merchants.get(id).await else { return Again::In(2_000) };
     let account = record.hive_account;
     match engine.payments.unmatched(&record, None, 50).await {

@@ -44,7 +44,7 @@ impl Shown<'_> {
 
     /// Checks what a settlement says.
     pub(super) fn settled(&self, sim: &Simulation, settled: &Settled) {
-        if sim.endpoint().is_some() {
+        if sim.script.setup.facade {
             // What the interface tells is less, and is held against the record elsewhere.
             return self.accepted(sim, "settled");
         }
@@ -119,7 +119,7 @@ impl Shown<'_> {
 
     /// Checks what a refusal says.
     pub(super) fn refused(&self, sim: &Simulation, refused: &Refused) {
-        if sim.endpoint().is_some() {
+        if sim.script.setup.facade {
             // The interface names a reason, and no more.
             return;
         }

@@ -12,7 +12,7 @@ use crate::observer::Sold;
 /// Has a payment for another server settled.
 pub(super) async fn facilitate(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     number: usize,
     resource: u32,
     units: u64,
@@ -87,7 +87,7 @@ fn payee(resource: u32) -> AccountName {
 }
 
 /// Presents a payment at a seller's resource, perhaps one that was made for another resource.
-pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Engine, purchase: Purchase) -> Again {
+pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Running, purchase: Purchase) -> Again {
     let seller = match purchase.seller {
         Some(seller) => match sim.clients().merchants.get(&seller).map(|shop| shop.id) {
             Some(id) => Some(id),

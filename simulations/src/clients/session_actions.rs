@@ -13,7 +13,12 @@ use crate::script::SessionAction;
 /// How far back events are sent again, milliseconds.
 const REPLAYED_MS: u64 = 20 * 86_400_000;
 
-pub(super) async fn act_on_session(sim: &Arc<Simulation>, engine: &Engine, session: u32, deed: SessionAction) -> Again {
+pub(super) async fn act_on_session(
+    sim: &Arc<Simulation>,
+    engine: &Running,
+    session: u32,
+    deed: SessionAction,
+) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(5_000) };
     match deed {
         SessionAction::Resolve => resolve(sim, engine, session, &known).await,
@@ -24,7 +29,7 @@ pub(super) async fn act_on_session(sim: &Arc<Simulation>, engine: &Engine, sessi
     }
 }
 
-async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(merchant) = engine.merchants.get(known.merchant).await else { return Again::In(1_000) };
     // Each kind in its turn.
     let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + sim.now_ms() / 1_000) % 3).unwrap_or(0)];
@@ -33,7 +38,7 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &S
         Some(before) => engine.payments.owed(before).await.ok(),
         None => None,
     };
-    let decided = Resolution { kind, ..decision(sim, "merchant") };
+    let decided = Resolution { kind, ..decision(sim, engine, "merchant") };
     match engine.payments.resolve(&merchant, known.id, decided).await {
         Ok(payment) => {
             let owed = engine.payments.owed(&payment).await.ok();
@@ -65,18 +70,18 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &S
     }
 }
 
-fn decision(sim: &Arc<Simulation>, by: &str) -> Resolution {
+fn decision(sim: &Arc<Simulation>, engine: &Running, by: &str) -> Resolution {
     Resolution {
         kind: ResolutionKind::Accepted,
         by: by.to_owned(),
-        at: sim.wall(),
+        at: sim.wall_of(&engine.process),
         note: "by telephone".to_owned(),
         tx_id: None,
     }
 }
 
 /// Asks for the plan of a refund, and has the merchant's wallet carry it out.
-async fn refund(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(payment) = engine.payments.get(known.merchant, known.id).await else { return Again::In(2_000) };
     let Ok(owed) = engine.payments.owed(&payment).await else { return Again::In(2_000) };
     sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed: &owed }));
@@ -98,13 +103,13 @@ async fn refund(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Se
     Again::No
 }
 
-async fn deliveries_of(engine: &Engine, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
+async fn deliveries_of(engine: &Running, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
     let query =
         DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
     engine.webhooks.deliveries(query).await.ok().map(|page| page.items)
 }
 
-async fn redeliver(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Some(found) = deliveries_of(engine, known.merchant, known.id).await else { return Again::In(2_000) };
     let Some(newest) = found.first() else { return Again::No };
     match engine.webhooks.redeliver(known.merchant, newest.delivery.id, None).await {
@@ -121,7 +126,7 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: 
 }
 
 /// Has the endpoint taken up again, and everything sent that it missed.
-async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
     let response = match engine.webhooks.enable_endpoint(known.merchant).await {
         Ok(_) => engine.webhooks.replay(known.merchant, since).await,
@@ -143,7 +148,7 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Engine, session: u32, k
 }
 
 /// Another merchant uses the session's ids wherever a call takes one.
-async fn access_by_other(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let other = sim.clients().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
     let Some(other) = other else { return Again::No };
     let Ok(stranger) = engine.merchants.get(other).await else { return Again::In(1_000) };
@@ -152,7 +157,10 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Engine, session: u32, k
     let mut tried = |call: &'static str, is_allowed: bool| is_allowed.then(|| allowed.push(call));
     tried("read the payment", engine.payments.get(other, known.id).await.is_ok());
     tried("cancel the payment", engine.payments.cancel(other, known.id).await.is_ok());
-    tried("resolve the payment", engine.payments.resolve(&stranger, known.id, decision(sim, "stranger")).await.is_ok());
+    tried(
+        "resolve the payment",
+        engine.payments.resolve(&stranger, known.id, decision(sim, engine, "stranger")).await.is_ok(),
+    );
     let seen = deliveries_of(engine, other, known.id).await.is_some_and(|found| !found.is_empty());
     tried("list the deliveries", seen);
     tried("read a delivery", engine.webhooks.delivery(other, delivery).await.is_ok());

@@ -20,7 +20,7 @@ use engine::{
 use super::{Hive, NodeState};
 use crate::{
     ledger::{BalanceKind, Refused, Status},
-    simulation::Simulation,
+    simulation::Seam,
     trace::Lane,
 };
 
@@ -36,7 +36,7 @@ const TRANSACTION: &str = "find_transaction";
 
 /// One node of the chain, as the engine calls it.
 pub(crate) struct SimNode {
-    pub(crate) sim: Arc<Simulation>,
+    pub(crate) seam: Seam,
     pub(crate) index: usize,
     pub(crate) name: String,
     /// What the process knows of it.
@@ -55,7 +55,7 @@ pub(crate) struct Known {
 impl SimNode {
     /// Checks that a node is left alone that serves another chain, or that asked to be left alone.
     fn is_asked(&self, kind: &'static str) {
-        let (sim, now_ms) = (&self.sim, self.sim.now_ms());
+        let (sim, now_ms) = (&self.seam.sim, self.seam.sim.now_ms());
         if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
             let text = format!("node {} said that it serves another chain, and is asked for {kind}", self.index);
             sim.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
@@ -74,9 +74,9 @@ impl SimNode {
 
     /// Returns what an unusual node says instead of an answer.
     fn refuses(&self, kind: &'static str) -> Option<NodeError> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         let (refused, foreign_until) = {
-            let hive = self.sim.hive();
+            let hive = self.seam.sim.hive();
             let node = &hive.nodes[self.index];
             (node.refuses(kind, now_ms), node.foreign_until)
         };
@@ -100,8 +100,8 @@ impl SimNode {
         acts: bool,
         answer: impl FnOnce(&mut Hive) -> Result<T, NodeError> + Send,
     ) -> Result<T, NodeError> {
-        let sim = &self.sim;
-        sim.alive().await;
+        let sim = &self.seam.sim;
+        self.seam.alive().await;
         self.is_asked(kind);
         let call_outcome = {
             let now_ms = sim.now_ms();
@@ -140,7 +140,7 @@ impl Node for SimNode {
     }
 
     fn identity(&self) -> Answer<'_, Identity> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         Box::pin(self.call(IDENTITY, false, move |hive| {
             let is_foreign = now_ms < hive.nodes[self.index].foreign_until;
             let chain_id = if is_foreign { ChainId([7; 32]) } else { ChainId::MAINNET };
@@ -167,7 +167,7 @@ impl Node for SimNode {
     }
 
     fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
             return Box::pin(std::future::ready(Err(error)));
@@ -182,11 +182,11 @@ impl Node for SimNode {
             Ok(block.map(|block| VirtualOperations { transfers: block.virtual_transfers(), ..Default::default() }))
         };
         // Nothing waits for these: each block is asked for once, and they are rare.
-        Box::pin(std::future::ready(reported(&self.sim.hive())))
+        Box::pin(std::future::ready(reported(&self.seam.sim.hive())))
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
             return Box::pin(std::future::ready(Err(error)));
@@ -204,7 +204,7 @@ impl Node for SimNode {
             Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
         };
         // Nothing waits for it either.
-        Box::pin(std::future::ready(reported(&self.sim.hive())))
+        Box::pin(std::future::ready(reported(&self.seam.sim.hive())))
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
@@ -227,7 +227,7 @@ impl Node for SimNode {
     }
 
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
-        let (index, now_ms) = (self.index, self.sim.now_ms());
+        let (index, now_ms) = (self.index, self.seam.sim.now_ms());
         Box::pin(self.call(TRANSACTION, false, move |hive| {
             let state = &hive.nodes[index];
             let view = state.view.view(&hive.chain);
@@ -255,14 +255,18 @@ impl Node for SimNode {
         Box::pin(async move {
             let transaction = Transaction::parse(signed_json.as_bytes());
             let transaction = transaction.map_err(|error| NodeError::Unreadable(error.to_string()))?;
-            let tx_id = self.sim.hive().id_of(&transaction);
-            self.sim.alive().await;
-            self.sim.observe(|observer| observer.transaction_sent(tx_id));
-            self.sim.event(Lane::Ledger, "broadcast", self.sim.session_of_tx(tx_id), self.index as u64, || {
-                format!("the engine hands {tx_id} to node {}", self.index)
-            });
+            let tx_id = self.seam.sim.hive().id_of(&transaction);
+            self.seam.alive().await;
+            self.seam.sim.observe(|observer| observer.transaction_sent(tx_id));
+            self.seam.sim.event(
+                Lane::Ledger,
+                "broadcast",
+                self.seam.sim.session_of_tx(tx_id),
+                self.index as u64,
+                || format!("the engine hands {tx_id} to node {}", self.index),
+            );
             let index = self.index;
-            let sim = Arc::clone(&self.sim);
+            let sim = Arc::clone(&self.seam.sim);
             self.call("broadcast_transaction", true, move |hive| {
                 // Whoever asks for no more than a node's word gets a liar's, too.
                 let view = hive.nodes[index].view.view(&hive.chain);
@@ -294,12 +298,12 @@ impl Node for SimNode {
     }
 
     fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         self.is_asked("get_market_history");
         if let Some(error) = self.refuses("get_market_history") {
             return Box::pin(std::future::ready(Err(error)));
         }
-        let hive = self.sim.hive();
+        let hive = self.seam.sim.hive();
         let (node, market) = (&hive.nodes[self.index], hive.chain.market());
         let reported = if now_ms < node.down_until {
             Err(NodeError::Unreachable("connection refused".to_owned()))

@@ -1,22 +1,20 @@
 //! Webhook requests of the engine, on their way to the receivers.
 
-use std::sync::Arc;
-
 use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
 use futures_util::future::BoxFuture;
 
 use super::{describe, merchant_of, name_of};
-use crate::{simulation::Simulation, trace::Lane};
+use crate::{simulation::Seam, trace::Lane};
 
 /// The webhook transport of a simulation.
-pub(crate) struct SimWebhooks(pub(crate) Arc<Simulation>);
+pub(crate) struct SimWebhooks(pub(crate) Seam);
 
 impl WebhookTransport for SimWebhooks {
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
         Box::pin(async move {
-            let sim = &self.0;
-            sim.alive().await;
-            let now = sim.wall();
+            let sim = &self.0.sim;
+            self.0.alive().await;
+            let now = self.0.wall();
             let received = sim.observe(|observer| observer.webhook_received(&request.headers, &request.body, now));
             let merchant = merchant_of(&request.url);
             let post_outcome = {

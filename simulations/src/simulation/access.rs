@@ -14,14 +14,14 @@ impl Simulation {
         self.time.now_ms()
     }
 
-    /// Returns the wall clock, right or wrong.
-    pub(crate) fn wall(&self) -> Timestamp {
-        self.wall_at(self.now_ms())
+    /// Returns the wall clock of a process, right or wrong.
+    pub(crate) fn wall_of(&self, process: &Process) -> Timestamp {
+        self.wall_at(process, self.now_ms())
     }
 
-    pub(super) fn wall_at(&self, now_ms: u64) -> Timestamp {
+    pub(super) fn wall_at(&self, process: &Process, now_ms: u64) -> Timestamp {
         let true_ms = EPOCH_SECONDS * 1_000 + now_ms;
-        Timestamp::from_millis(true_ms.saturating_add_signed(self.time.skew_ms.load(Ordering::Relaxed)))
+        Timestamp::from_millis(true_ms.saturating_add_signed(process.skew_ms()))
     }
 
     /// Returns the time between two blocks.
@@ -46,14 +46,9 @@ impl Simulation {
         lock(&self.hive)
     }
 
-    /// Returns the store of the running process.
-    pub(crate) fn store(&self) -> Option<Arc<dyn Store>> {
-        lock(&self.store).as_ref().map(|store| Arc::clone(&store.shared))
-    }
-
-    /// Fills bytes as the engine's own would be filled.
-    pub(crate) fn draw(&self, out: &mut [u8]) {
-        lock(&self.entropy).fill(out);
+    /// Returns the store of a process that runs.
+    pub(super) fn running_store(&self) -> Option<RunningStore> {
+        self.processes.iter().find_map(|process| lock(&process.store).clone())
     }
 
     pub(crate) fn clients(&self) -> MutexGuard<'_, ClientState> {
@@ -84,10 +79,8 @@ impl Simulation {
             marks.into_iter().for_each(|mark| trace.mark(mark));
         }
         if is_violated {
-            *lock(&self.exit) = Some(ProcessExit::Over);
             self.disk.detach();
-            self.has_exited.store(true, Ordering::Relaxed);
-            self.exited.notify_one();
+            self.processes.iter().for_each(|process| process.ends_with_run());
         }
         seen
     }

@@ -42,7 +42,7 @@ impl Simulation {
 
     /// Damages a row that the database holds, of a table and a session where they are given; says whether there is one.
     pub(super) fn damage_row(&self, table: Option<&str>, session: Option<u32>, pick: u64) -> bool {
-        let Some(store) = lock(&self.store).clone() else { return false };
+        let Some(store) = self.running_store() else { return false };
         let id = match session {
             Some(session) => match self.clients().sessions.get(&session).map(|known| known.id) {
                 Some(id) => Some(id),
@@ -67,7 +67,7 @@ impl Simulation {
     /// Damages an entry of the log that a later one follows; says whether there is one. A process that starts with it must
     /// refuse to, and an operator puts it right.
     pub(super) fn damage_log(&self, pick: u64) -> bool {
-        let Some(store) = lock(&self.store).clone() else { return false };
+        let Some(store) = self.running_store() else { return false };
         if lock(&self.damaged_log).is_some() {
             return false;
         }

@@ -34,7 +34,7 @@ impl Simulation {
         let setup = &self.script.setup;
         let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
         self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
-        self.stops_after_read_error(at_ms);
+        self.processes.iter().for_each(|process| self.stops_after_read_error(process, at_ms));
         if self.are_faults_on() {
             self.roll();
         }
@@ -85,7 +85,7 @@ impl Simulation {
                 injections.push(FaultInjection::Disk(DiskFault::Full { for_ms: random.between(1_000, 60_000) }));
             }
             if random.chance(self.rate(Fault::ClockStep)) {
-                let skew = self.time.skew_ms.load(Ordering::Relaxed);
+                let skew = self.processes[0].skew_ms();
                 let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
                 // Steps do not add up: a clock that is far off has jumped.
                 let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
@@ -104,7 +104,7 @@ impl Simulation {
         }
         {
             let random = &mut lock(&self.streams).clock;
-            let skew = self.time.skew_ms.load(Ordering::Relaxed);
+            let skew = self.processes[0].skew_ms();
             if skew.abs() > 2 * MAX_STEPPED_MS {
                 if random.chance(JUMPS_BACK_PPM) {
                     injections.push(FaultInjection::ClockStep { by_ms: -skew });
@@ -172,9 +172,9 @@ impl Simulation {
         is_drawn.then(|| FaultInjection::Disk(DiskFault::DamageLog { pick: random.below(u64::MAX) }))
     }
 
-    /// Sets the wall clock so far ahead of the true time.
-    pub(super) fn set_clock(&self, skew_ms: i64) {
-        let before = self.time.skew_ms.swap(skew_ms, Ordering::Relaxed);
+    /// Sets the wall clock of a process so far ahead of the true time.
+    pub(super) fn set_clock(&self, process: &Process, skew_ms: i64) {
+        let before = process.set_skew(skew_ms);
         if (skew_ms - before).abs() > 2 * MAX_STEPPED_MS {
             self.observe(Observer::clock_jumped);
         }
@@ -203,22 +203,22 @@ impl Simulation {
                     "the power goes inside a disk operation".to_owned()
                 });
                 self.mark("the power goes inside a disk operation");
-                self.exit_process(ProcessExit::PowerCut);
+                self.exit_process(&self.processes[0], ProcessExit::PowerCut);
             }
         }
     }
 
     /// Records that a read of the store failed with an I/O error.
-    pub(crate) fn read_fails(&self, name: &'static str) {
+    pub(crate) fn read_fails(&self, process: &Process, name: &'static str) {
         self.mark("a read of the store fails");
         self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
-        self.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+        process.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
     }
 
     /// Checks that the engine stops soon after a read of its store failed with an I/O error.
-    fn stops_after_read_error(&self, now_ms: u64) {
-        let failed_ms = self.read_failed_ms.load(Ordering::Relaxed);
-        if self.has_exited() || failed_ms == u64::MAX {
+    fn stops_after_read_error(&self, process: &Process, now_ms: u64) {
+        let failed_ms = process.read_failed_ms.load(Ordering::Relaxed);
+        if process.has_exited() || failed_ms == u64::MAX {
             return;
         }
         if now_ms > failed_ms + STOPS_WITHIN_MS {
@@ -229,40 +229,13 @@ impl Simulation {
         }
     }
 
-    /// Ends the process here and now: nothing it still does reaches anybody.
-    pub(super) fn exit_process(&self, exit: ProcessExit) {
-        lock(&self.exit).get_or_insert(exit.clone());
+    /// Ends a process here and now.
+    pub(super) fn exit_process(&self, process: &Process, exit: ProcessExit) {
         // A stop in order lets the actors finish first.
         if exit != ProcessExit::Restart {
             self.disk.detach();
         }
-        self.has_exited.fetch_or(exit != ProcessExit::Restart, Ordering::Relaxed);
-        self.exited.notify_one();
-    }
-
-    /// Waits until the process dies.
-    pub(super) async fn until_exit(&self) {
-        while !self.has_exited() {
-            self.exited.notified().await;
-        }
-    }
-
-    pub(super) fn take_exit(&self) -> ProcessExit {
-        lock(&self.exit).take().unwrap_or(ProcessExit::Killed)
-    }
-
-    pub(crate) fn has_exited(&self) -> bool {
-        self.has_exited.load(Ordering::Relaxed) || lock(&self.exit).is_some()
-    }
-
-    // ---- what everybody here uses ----------------------------------------------------------------------------------
-
-    /// Returns at once in a living process, and never in a dead one. Counts, to notice who spins.
-    pub(crate) async fn alive(&self) {
-        self.count_spin(self.now_ms());
-        if self.has_exited.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
+        process.exits(exit);
     }
 
     pub(super) fn count_spin(&self, now_ms: u64) {

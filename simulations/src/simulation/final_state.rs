@@ -189,14 +189,17 @@ impl Simulation {
         self.disk.disarm();
         self.disk.set_spare(None);
         *lock(&self.armed_faults) = ArmedFaults::default();
-        self.set_clock(0);
+        for process in &self.processes {
+            *lock(&process.armed) = process::ArmedPoints::default();
+            self.set_clock(process, 0);
+        }
         self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
         let is_repaired = self.repair_rows();
         self.repair_log();
         // Some sixty blocks.
         self.schedule_in(self.block_ms() * 200 / 3, Event::Finish);
         if is_repaired || !self.script.setup.heal_without_restart {
-            self.exit_process(ProcessExit::Killed);
+            self.processes.iter().for_each(|process| self.exit_process(process, ProcessExit::Killed));
         }
     }
 

@@ -26,7 +26,8 @@ impl Simulation {
                 true
             }
             FaultInjection::ClockStep { by_ms } => {
-                self.set_clock(self.time.skew_ms.load(Ordering::Relaxed) + by_ms);
+                let process = &self.processes[0];
+                self.set_clock(process, process.skew_ms() + by_ms);
                 true
             }
         };
@@ -42,32 +43,33 @@ impl Simulation {
 
     /// Injects a fault of the process; returns whether it had an effect.
     fn inject_process(self: &Arc<Self>, fault: &ProcessFault) -> bool {
+        let process = &self.processes[0];
         match fault {
-            ProcessFault::Kill => self.exit_process(ProcessExit::Killed),
-            ProcessFault::KillAt(point) => lock(&self.armed_faults).kill_at.push_back(point.clone()),
-            ProcessFault::PanicAt(point) => lock(&self.armed_faults).panic_at.push_back(point.clone()),
-            ProcessFault::Restart => self.exit_process(ProcessExit::Restart),
-            ProcessFault::Freeze { for_ms } => lock(&self.armed_faults).freeze_ms = Some(*for_ms),
+            ProcessFault::Kill => self.exit_process(process, ProcessExit::Killed),
+            ProcessFault::KillAt(point) => lock(&process.armed).kill_at.push_back(point.clone()),
+            ProcessFault::PanicAt(point) => lock(&process.armed).panic_at.push_back(point.clone()),
+            ProcessFault::Restart => self.exit_process(process, ProcessExit::Restart),
+            ProcessFault::Freeze { for_ms } => lock(&process.armed).freeze_ms = Some(*for_ms),
             ProcessFault::OtherSettings(settings) => {
-                lock(&self.setup).change(settings);
+                lock(&process.setup).change(settings);
                 self.mark("other settings are in force");
-                self.exit_process(ProcessExit::Restart);
+                self.exit_process(process, ProcessExit::Restart);
             }
-            ProcessFault::RotateMasterKey => return self.rotate_master_key(),
+            ProcessFault::RotateMasterKey => return self.rotate_master_key(process),
             ProcessFault::BackUp => return self.back_up(),
             ProcessFault::Restore => {
                 if !self.may_restore() {
                     return false;
                 }
                 self.restore_later();
-                self.exit_process(ProcessExit::Restart);
+                self.exit_process(process, ProcessExit::Restart);
             }
         }
         true
     }
 
     /// Restarts the process with another master key, unless the last change is not finished.
-    fn rotate_master_key(&self) -> bool {
+    fn rotate_master_key(&self, process: &Process) -> bool {
         let mut sealing = lock(&self.sealing);
         // One change at a time: a start that failed is repeated with the same two keys.
         if sealing.previous.is_some() || self.is_damaged() {
@@ -76,14 +78,14 @@ impl Simulation {
         sealing.rotate();
         drop(sealing);
         self.mark("another master key is in force");
-        self.exit_process(ProcessExit::Restart);
+        self.exit_process(process, ProcessExit::Restart);
         true
     }
 
     /// Injects a fault of the disk; returns whether it had an effect.
     fn inject_disk(&self, fault: &DiskFault, now_ms: u64) -> bool {
         match fault {
-            DiskFault::PowerCut => self.exit_process(ProcessExit::PowerCut),
+            DiskFault::PowerCut => self.exit_process(&self.processes[0], ProcessExit::PowerCut),
             DiskFault::PowerCutIn(n) => self.disk.cut_in(*n),
             DiskFault::ErrorIn(n) => self.disk.fail_in(*n),
             DiskFault::ReadErrorIn(n) => self.disk.fail_read_in(*n),

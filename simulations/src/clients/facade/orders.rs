@@ -37,7 +37,7 @@ impl Order {
 const CREATE: [&str; 2] = ["/api/public/payments", "/api/public/payments/create"];
 
 impl Client<'_> {
-    pub(super) async fn create(&self, engine: &Engine, order: &Order) -> Again {
+    pub(super) async fn create(&self, engine: &Running, order: &Order) -> Again {
         let (sim, session) = (self.sim, order.session);
         let Some(shop) = sim.clients().merchants.get(&order.merchant).cloned() else { return Again::In(1_000) };
         let path = CREATE[usize::from(session % 3 == 0)];

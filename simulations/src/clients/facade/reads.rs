@@ -32,7 +32,7 @@ impl Client<'_> {
     }
 
     /// Puts the oldest transfer that paid no session to this one.
-    pub(super) async fn assign(&self, engine: &Engine) -> Again {
+    pub(super) async fn assign(&self, engine: &Running) -> Again {
         let Some(known) = self.sim.clients().sessions.get(&self.session).cloned() else { return Again::In(1_000) };
         let Some(key) = key_of(self.sim, known.merchant) else { return Again::In(1_000) };
         let (mut oldest, mut cursor) = (None, String::new());
