@@ -229,7 +229,7 @@ async fn a_table_that_came_later_is_added_to_an_older_store() {
 }
 
 #[tokio::test]
-async fn a_damaged_record_is_told_and_stops_nobody_else() {
+async fn a_damaged_record_is_reported_and_does_not_affect_other_records() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
     raw::set_payment(&file(data.path()), payment_id(1).bits(), &[9, 9]);
@@ -237,7 +237,7 @@ async fn a_damaged_record_is_told_and_stops_nobody_else() {
     let read = store.payment(payment_id(1)).await;
     let Err(ReadError::Damaged { table, key, why }) = read else { panic!("{read:?}") };
     assert_eq!((table, key), ("payments", payment_id(1).to_string()));
-    assert_eq!(why, "its version is 9, this program knows 1");
+    assert_eq!(why, "record version 9 is not supported, expected 1");
     let next = engine::payment::Payment { version: 2, ..payment(1, 1) };
     let refused = store.commit(replace(&next, 1)).await;
     assert!(matches!(&refused, Err(CommitError::Conflict { what }) if what.contains("damaged")), "{refused:?}");

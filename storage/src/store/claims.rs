@@ -1,4 +1,4 @@
-//! ClaimRecord transactions.
+//! Claimed x402 transactions.
 
 use engine::{account::AccountName, ledger::TxId, time::Timestamp, x402::ClaimRecord};
 
@@ -9,22 +9,22 @@ use crate::store::{
 };
 
 topic! {
-    /// ClaimRecord transactions.
+    /// Claimed x402 transactions.
     Claims {
-        /// Returns the claims of no session of ours whose outcome is open.
+        /// Returns the open claims that belong to no session.
         open_facilitations() -> Vec<ClaimRecord>;
 
-        /// Returns claims that may be forgotten and whose transactions expired before `expired_before`, among the `limit` claims
-        /// after `after`, and where the walk goes on; none at its end.
+        /// Returns, among the `limit` claims after `after`, those that can be deleted and whose transactions expired
+        /// before `expired_before`; and the claim to continue after, none at the end.
         forgettable_claims(expired_before: Timestamp, after: Option<TxId>, limit: usize) -> (Vec<ClaimRecord>, Option<TxId>);
 
-        /// Returns who claimed a transaction, ever.
+        /// Returns the claim of a transaction.
         claim(tx_id: TxId) -> Option<ClaimRecord>;
 
-        /// Returns the claim whose payer used a nonce for a payee, ever.
+        /// Returns the claim with which a payer used a nonce for a payee.
         claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<ClaimRecord>;
 
-        /// Returns the claim whose payer used a payment identifier for a payee, ever.
+        /// Returns the claim with which a payer used a payment identifier for a payee.
         claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<ClaimRecord>;
     }
 }

@@ -1,4 +1,4 @@
-//! The traits of all topics, to be imported together by callers that hold a store of a known type.
+//! The traits of all topics, for callers that hold a store of a concrete type.
 
 pub use crate::store::{
     Store as _, accounts::Accounts as _, audit::AuditLog as _, billing::Billing as _, chain::Chain as _,

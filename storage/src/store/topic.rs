@@ -1,6 +1,8 @@
-//! How a topic is declared: its reads become a trait, which every wrapper of a store implements by passing them on.
+//! The macro that declares a topic: it turns the topic's reads into a trait, and implements the trait for every
+//! [`Wrapped`] store.
 
-/// Declares the trait of a topic. Each read takes `&self` and returns a [`Read`](crate::Read) of what stands after the arrow.
+/// Declares the trait of a topic. Each read takes `&self` and returns a [`Read`](crate::Read) of the type after the
+/// arrow.
 macro_rules! topic {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$read_doc:meta])* $read:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)+

@@ -32,7 +32,7 @@ impl Group<'_> {
             Some(remembered) => (Some(*remembered), !overlay.forgotten.contains(&key)),
             None => match self.tables.idempotency().get((key.0, &key.1))? {
                 Some(bytes) => {
-                    let stored = record::remembered_from_bytes(new.merchant, new.key, bytes.value())
+                    let stored = record::idempotency_from_bytes(new.merchant, new.key, bytes.value())
                         .map_err(Fault::damaged("idempotency", new.merchant))?;
                     (Some(stored), stored.at >= overlay.forgotten_before)
                 }
@@ -57,7 +57,7 @@ impl Group<'_> {
         before: Option<IdempotencyRecord>,
     ) -> Result<(), Fault> {
         let merchant = new.merchant.bits();
-        self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
+        self.tables.idempotency().insert((merchant, &new.key), record::idempotency_to_bytes(new).as_slice());
         let times = self.tables.idempotency_times();
         // An earlier step of the batch may have forgotten it, and counted that.
         let mut is_replaced = false;

@@ -45,7 +45,7 @@ pub(crate) fn write_days(group: &mut Group<'_>) -> Result<(), Fault> {
         if let Some(sums) = &mut sums {
             sums.merge(&change);
         }
-        let sums = match sums.filter(DaySums::is_possible) {
+        let sums = match sums.filter(DaySums::is_valid) {
             Some(sums) => sums,
             None => days::recount(group.tables.snapshot(), key, Facets::ALL, &listed::ANY_ID)?,
         };

@@ -367,7 +367,7 @@ fn idempotency(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts) ->
         let merchant = MerchantId::from_bits(bits);
         rows += 1;
         *counts.entry((bits, KEYS_COUNT)).or_default() += 1;
-        let read = record::remembered_from_bytes(merchant, *digest, bytes.value());
+        let read = record::idempotency_from_bytes(merchant, *digest, bytes.value());
         if let Some(remembered) = report.read("idempotency", merchant, read) {
             let is_timed = times.get_sound((remembered.at.millis(), bits, digest))?.is_some();
             report.hold(is_timed, "idempotency_times", merchant, "one of its keys would never be forgotten");

@@ -17,7 +17,7 @@ use crate::{
     },
     record::{
         self,
-        sums::{DaySums, middle_of},
+        sums::{DaySums, bucket_middle},
     },
     store::payments::{DayVolume, Volume, VolumeQuery},
 };
@@ -170,7 +170,7 @@ fn median(waits: &BTreeMap<u32, u64>) -> Option<u64> {
     let mut before = waits.values().sum::<u64>() / 2;
     for (bucket, count) in waits {
         if before < *count {
-            return Some(middle_of(*bucket));
+            return Some(bucket_middle(*bucket));
         }
         before -= count;
     }
@@ -186,7 +186,7 @@ mod tests {
     fn a_bucket_tells_a_wait_to_one_part_in_sixty_four() {
         let day = 86_400_000;
         for wait in (0..2_000).chain((0..50_000).map(|step| step * step)).chain([day, 365 * day, u64::MAX]) {
-            let told = middle_of(bucket_of(wait));
+            let told = bucket_middle(bucket_of(wait));
             assert!(told.abs_diff(wait) <= wait / 64, "{wait} is told as {told}");
         }
         let buckets: Vec<u32> = (0..100_000).map(bucket_of).collect();

@@ -14,7 +14,7 @@ pub(crate) fn find(
     key: [u8; 32],
 ) -> Result<Option<IdempotencyRecord>, Fault> {
     match snapshot.idempotency().get((merchant.bits(), &key))? {
-        Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+        Some(bytes) => record::idempotency_from_bytes(merchant, key, bytes.value())
             .map(Some)
             .map_err(Fault::damaged("idempotency", merchant)),
         None => Ok(None),

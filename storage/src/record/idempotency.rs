@@ -1,4 +1,4 @@
-//! The bytes of an idempotency key.
+//! The stored form of an idempotency key.
 
 use engine::{
     idempotency::{IdempotencyRecord, Resource},
@@ -12,7 +12,7 @@ use crate::record::wire::{Bits, Damage, array, id, seal, time, unseal};
 const VERSION: u8 = 1;
 
 #[derive(Clone, PartialEq, Message)]
-struct Record {
+struct StoredKey {
     #[prost(bytes = "vec", tag = "1")]
     fingerprint: Vec<u8>,
     #[prost(message, optional, tag = "2")]
@@ -25,25 +25,25 @@ struct Record {
     delivery: Option<Bits>,
 }
 
-/// Returns a key's stored form. Whose it is and its digest are the table's key and not repeated.
-pub(crate) fn remembered_to_bytes(remembered: &IdempotencyRecord) -> Vec<u8> {
-    let mut record =
-        Record { fingerprint: remembered.fingerprint.to_vec(), at_ms: remembered.at.millis(), ..Record::default() };
-    match remembered.resource {
-        Resource::Payment(id) => record.payment = Some(id.bits().into()),
-        Resource::Settlement(tx_id) => record.settled = tx_id.0.to_vec(),
-        Resource::Delivery(id) => record.delivery = Some(id.bits().into()),
+/// Returns the stored form of an idempotency key. Its merchant and its digest are the table's key and not repeated.
+pub(crate) fn idempotency_to_bytes(record: &IdempotencyRecord) -> Vec<u8> {
+    let mut stored =
+        StoredKey { fingerprint: record.fingerprint.to_vec(), at_ms: record.at.millis(), ..StoredKey::default() };
+    match record.resource {
+        Resource::Payment(id) => stored.payment = Some(id.bits().into()),
+        Resource::Settlement(tx_id) => stored.settled = tx_id.0.to_vec(),
+        Resource::Delivery(id) => stored.delivery = Some(id.bits().into()),
     }
-    seal(VERSION, &record)
+    seal(VERSION, &stored)
 }
 
-/// Reads a key.
-pub(crate) fn remembered_from_bytes(
+/// Decodes an idempotency key.
+pub(crate) fn idempotency_from_bytes(
     merchant: MerchantId,
     key: [u8; 32],
     bytes: &[u8],
 ) -> Result<IdempotencyRecord, Damage> {
-    let record: Record = unseal(VERSION, bytes)?;
+    let record: StoredKey = unseal(VERSION, bytes)?;
     Ok(IdempotencyRecord {
         merchant,
         key,
@@ -65,21 +65,21 @@ mod tests {
 
     use super::*;
 
-    /// The setting `limits.idempotency_keys` promises this bound.
+    /// The description of the setting `limits.idempotency_keys` states this bound.
     #[test]
     fn a_key_takes_at_most_200_bytes() {
         let (merchant, key, fingerprint) = (MerchantId::from_bits(u128::MAX), [u8::MAX; 32], [u8::MAX; 32]);
         let at = Timestamp::from_millis(u64::MAX >> 12);
-        let made = [
+        let resources = [
             Resource::Payment(PaymentId::from_bits(u128::MAX)),
             Resource::Settlement(TxId([u8::MAX; 20])),
             Resource::Delivery(DeliveryId::from_bits(u128::MAX)),
         ];
-        // The key of its row, and its row in the list by time.
+        // The key of the row, and the row of the index by time.
         let keys = (16 + 32) + (8 + 16 + 32);
-        for made in made {
-            let record = remembered_to_bytes(&IdempotencyRecord { merchant, key, fingerprint, resource: made, at });
-            assert!(keys + record.len() <= 200, "{made:?}: {}", keys + record.len());
+        for resource in resources {
+            let record = idempotency_to_bytes(&IdempotencyRecord { merchant, key, fingerprint, resource, at });
+            assert!(keys + record.len() <= 200, "{resource:?}: {}", keys + record.len());
         }
     }
 }
