@@ -10,7 +10,7 @@ use prometheus_client::{
 
 use crate::embedded::damage::Damages;
 
-/// Metrics of commits. Counting costs a few nanoseconds a commit; a commit costs an fsync.
+/// Metrics of commits. Counting takes nanoseconds, a commit takes an fsync.
 #[derive(Debug, Clone)]
 pub struct CommitMetrics {
     batches: Histogram,
@@ -29,7 +29,7 @@ impl Default for CommitMetrics {
 }
 
 impl CommitMetrics {
-    /// Begins with nothing, and the damaged rows of a store.
+    /// Creates metrics with zero counts, and the counter of damaged rows.
     pub(crate) fn of(damages: Damages) -> Self {
         Self {
             // 1, 2, 4, … 1024 batches.
@@ -45,7 +45,7 @@ impl CommitMetrics {
         }
     }
 
-    /// Registers them under the registry's prefix.
+    /// Registers the metrics under the registry's prefix.
     pub fn register(&self, registry: &mut Registry) {
         let batches = "Batches in one group commit";
         registry.register("commit_batches", batches, self.batches.clone());
@@ -61,7 +61,7 @@ impl CommitMetrics {
         registry.register("store_damaged_rows", damaged, self.damages.counter.clone());
     }
 
-    /// Notes a commit of `applied` of `count` batches.
+    /// Records a group commit of which `applied` of `count` batches were applied.
     pub(crate) fn committed(&self, count: usize, applied: usize, took: std::time::Duration) {
         self.refused.inc_by((count - applied) as u64);
         if applied > 0 {
@@ -70,12 +70,12 @@ impl CommitMetrics {
         }
     }
 
-    /// Notes a checkpoint.
+    /// Records a checkpoint.
     pub(crate) fn checkpointed(&self, took: std::time::Duration) {
         self.checkpoints.observe(took.as_secs_f64());
     }
 
-    /// Notes that commits wait for one.
+    /// Records that commits wait for a checkpoint.
     pub(crate) fn held_up(&self) {
         self.checkpoint_holds.inc();
     }

@@ -1,5 +1,4 @@
-//! Whose account is whose: the indexes of merchants by account, of pending changes, and of accounts that nobody has any
-//! more.
+//! Indexes of merchants by account, of pending account changes, and of accounts that no merchant has any more.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::{
     record::merchant::MerchantFacts,
 };
 
-/// Keeps the indexes of a merchant that is written at `at`.
+/// Updates the indexes of a merchant that is written at `at`.
 pub(crate) fn index(
     group: &mut Group<'_>,
     id: u128,
@@ -50,7 +49,7 @@ pub(crate) fn index(
     ledger_entries::watch(group, &after.account, at)
 }
 
-/// Stops watching an account that nobody has any more.
+/// Stops watching an account that no merchant has.
 pub(crate) fn unwatch(group: &mut Group<'_>, account: &AccountName) -> Result<(), Fault> {
     group.tables.retired_accounts().remove(account.as_str())?;
     if !has_merchant(group, account)? {
@@ -61,7 +60,7 @@ pub(crate) fn unwatch(group: &mut Group<'_>, account: &AccountName) -> Result<()
 
 fn has_merchant(group: &mut Group<'_>, account: &AccountName) -> Result<bool, Fault> {
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
-    // A damaged row is somebody's, too.
+    // A damaged row still belongs to a merchant.
     Ok(group.tables.account_merchants().range(range)?.all_keys().next().transpose()?.is_some())
 }
 

@@ -1,4 +1,5 @@
-//! One commit for many batches: each is checked whole, then written whole, or refused without a trace.
+//! Applies the batches of one group commit: each batch is checked as a whole, then written as a whole or rejected
+//! without effect.
 
 use std::{collections::BTreeSet, ops::Bound};
 
@@ -31,14 +32,15 @@ use crate::{
 };
 
 impl<'t> Group<'t> {
-    /// Writes a batch, or says why not and writes nothing of it.
+    /// Writes a batch, or returns the reason for its rejection and writes nothing of it.
     pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
         let mut overlay = Overlay::default();
         for step in &mut batch.steps {
             match self.check(step, &mut overlay) {
                 Ok(Ok(())) => {}
                 Ok(Err(refusal)) => return Ok(Err(refusal)),
-                // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
+                // The batch is rejected: a row that it would replace is damaged, as its caller will find when it reads
+                // the row.
                 Err(fault @ Fault::Damaged { .. }) => {
                     tracing::error!(%fault, "refused a write: {fault}");
                     return Ok(Err(CommitError::Conflict { what: fault.to_string() }));
@@ -53,13 +55,13 @@ impl<'t> Group<'t> {
         Ok(Ok(()))
     }
 
-    /// Ends the group.
+    /// Writes the accumulated changes and ends the group.
     pub(crate) fn finish(mut self) -> Result<Finished, Fault> {
         self.write_gathered()?;
         Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
     }
 
-    /// Writes what was gathered over all batches.
+    /// Writes what was accumulated over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
         indexes::write_days(self)?;
@@ -72,7 +74,7 @@ impl<'t> Group<'t> {
     }
 }
 
-/// The checks: what is expected against what is there, earlier steps of the same batch included.
+/// The checks: compares what a batch expects with the stored rows and the earlier steps of the same batch.
 impl Group<'_> {
     fn check(&mut self, step: &mut Step, overlay: &mut Overlay) -> Checked {
         match step {
@@ -223,7 +225,7 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
-        // What pays a session since somebody assigned it settles nothing else.
+        // A transaction with an assigned transfer cannot settle a claim.
         let assigned = match overlay.assigned.get(&tx_id) {
             Some(payment) => Some(*payment),
             None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
@@ -251,7 +253,7 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    /// The words were gathered from a snapshot: they are whole if no payment has come in between since.
+    /// The words come from a snapshot: they are complete if no payment was inserted since.
     fn check_index(&mut self, indexed: &Indexed) -> Checked {
         if indexed.after != self.search_cursor {
             return conflict("the search cursor");
@@ -266,7 +268,7 @@ impl Group<'_> {
     }
 }
 
-/// The writes: nothing can refuse any more.
+/// The writes. They follow the checks and cannot be rejected.
 impl Group<'_> {
     fn write(&mut self, step: Step) -> Result<(), Fault> {
         match step {
@@ -360,7 +362,7 @@ impl Group<'_> {
                 *self.counts.entry((facts.merchant, state.number())).or_default() -= 1;
             }
         }
-        // Completed is for good: a payment counts when it gets there, once.
+        // `completed` is final: a payment counts once, when it reaches that state.
         if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
             compliance::count(self, facts.merchant, at, usd_cents)?;
         }
@@ -385,7 +387,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Indexes a payment that the indexer has passed already: its clock was behind.
+    /// Indexes a payment whose id precedes the search cursor, because a clock ran behind.
     fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
         let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
         for word in search::indexed_words_of(&payment) {

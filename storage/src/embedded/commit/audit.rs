@@ -1,4 +1,4 @@
-//! The audit log: lines are appended with the commit that they are about.
+//! The audit log: each entry is appended by the commit that it describes.
 
 use engine::{audit::Entry, ids::MerchantId};
 
@@ -7,7 +7,7 @@ use crate::{
     record,
 };
 
-/// A line of the audit log as it is stored, and whom it concerns.
+/// An encoded entry of the audit log, and the merchants it concerns.
 #[derive(Debug)]
 pub(crate) struct Audited {
     pub(crate) record: Vec<u8>,
@@ -16,24 +16,24 @@ pub(crate) struct Audited {
 }
 
 impl Audited {
-    /// Encodes a line.
+    /// Encodes an entry.
     pub(crate) fn of(entry: Entry) -> Self {
         let (merchant, actor) = (entry.merchant.bits(), entry.actor.merchant.map(MerchantId::bits));
         Self { record: record::audit_to_bytes(entry), merchant, actor }
     }
 
-    /// Returns the merchants it concerns, each once.
+    /// Returns the merchants that the entry concerns, without duplicates.
     pub(crate) fn merchants(&self) -> impl Iterator<Item = u128> {
         std::iter::once(self.merchant).chain(self.actor.filter(|actor| *actor != self.merchant))
     }
 }
 
 impl Group<'_> {
-    /// Appends a line to the audit log and lists it for whom it concerns.
+    /// Appends an entry to the audit log and lists it for the merchants it concerns.
     pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
         let log = self.tables.audit();
         let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
-        // What is damaged stays where it is.
+        // Rows are appended after a damaged row, which is never overwritten.
         while log.has(next)? {
             next += 1;
         }

@@ -1,4 +1,5 @@
-//! The compliance status of merchants: checked at each creation, updated at each completion, written once per group.
+//! The compliance status of merchants: checked when a payment is created, updated when one completes, written once per
+//! group.
 
 use engine::{
     compliance::{Assessment, ComplianceChange, ComplianceStatus, PaymentCheck},
@@ -54,7 +55,7 @@ pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: 
     }
 }
 
-/// Checks a creation against the committed status; returns the assessment to store in `noted`.
+/// Checks a new payment against the committed status; returns the assessment to store in `noted`.
 pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Option<Box<Assessment>>) -> Checked {
     let merchant = check.merchant.bits();
     let mut others = Vec::new();

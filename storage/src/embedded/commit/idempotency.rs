@@ -1,4 +1,4 @@
-//! Idempotency keys: kept within bounds, answered from, forgotten.
+//! Idempotency keys: insertion within a limit, and pruning.
 
 use engine::{
     idempotency::{self, IdempotencyRecord, Refusal},
@@ -15,7 +15,7 @@ use crate::{
     record,
 };
 
-/// Idempotency keys forgotten by one commit at most.
+/// Maximum number of idempotency keys that one commit deletes.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
 
 impl Group<'_> {
@@ -27,7 +27,7 @@ impl Group<'_> {
         overlay: &mut Overlay,
     ) -> Checked {
         let key = (new.merchant.bits(), new.key);
-        // What an earlier step forgets does not stand in the way; what is kept after it does.
+        // A key that an earlier step deletes can be used again, unless a step after that stores it.
         let (stored, is_kept) = match overlay.remembered.get(&key) {
             Some(remembered) => (Some(*remembered), !overlay.forgotten.contains(&key)),
             None => match self.tables.idempotency().get((key.0, &key.1))? {
@@ -59,7 +59,7 @@ impl Group<'_> {
         let merchant = new.merchant.bits();
         self.tables.idempotency().insert((merchant, &new.key), record::idempotency_to_bytes(new).as_slice());
         let times = self.tables.idempotency_times();
-        // An earlier step of the batch may have forgotten it, and counted that.
+        // An earlier step of the batch may have deleted and subtracted it.
         let mut is_replaced = false;
         if let Some(before) = before {
             let place = (before.at.millis(), merchant, &new.key);

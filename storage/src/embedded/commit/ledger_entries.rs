@@ -1,5 +1,5 @@
-//! The books: every operation of the chain that was counted for an account, by the time of its block, and what the
-//! daily check of them said.
+//! Ledger entries: every operation of the chain that counts for an account, by block time; and the results of the daily
+//! reconciliation.
 
 use engine::{
     account::AccountName,
@@ -43,12 +43,12 @@ impl Line {
     }
 }
 
-/// Says whether an operation stands in a block: an account's history tells virtual ones in its own way.
+/// Returns whether an operation is part of a block. An account's history numbers virtual operations differently.
 const fn is_in_block(place: ChainPosition) -> bool {
     place.tx_in_block != u32::MAX
 }
 
-/// Returns the lines of what was sent back for a payment.
+/// Returns the ledger entries of a payment's refunds.
 pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
     let id = payment.id;
     let mut lines = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
     lines
 }
 
-/// Returns the line of a payment's transfer, once it is final.
+/// Returns the ledger entry of a payment's transfer, once the transfer is irreversible.
 pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<Line> {
     let block = credit.block.filter(|block| is_in_block(block.position))?;
     let (tx_id, op, money) = (credit.tx_id, credit.op_in_tx, credit.money);
@@ -70,7 +70,7 @@ pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<Line> {
     (credit.finality == Finality::Irreversible).then(line)
 }
 
-/// Returns the line of a transfer that pays no session.
+/// Returns the ledger entry of an unmatched transfer.
 pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
     let transfer = &unmatched.transfer;
     (is_in_block(transfer.position) && !mutant!("unmatched-not-booked")).then(|| {
@@ -79,7 +79,7 @@ pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
     })
 }
 
-/// Writes a line. The same again is the same line.
+/// Writes a ledger entry. Writing the same entry again has no effect.
 pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
     let LedgerEntryKey { at_ms, tx_id, op_in_tx, kind, payment } = line.place();
     let money = line.entry.money;
@@ -88,7 +88,7 @@ pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes since when an account is watched; the first word stays.
+/// Records since when an account is watched. A later time does not replace an earlier one.
 pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timestamp) -> Result<(), Fault> {
     let accounts = group.tables.accounts();
     if accounts.get_sound(account.as_str())?.is_none() {

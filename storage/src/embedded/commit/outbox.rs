@@ -1,8 +1,8 @@
-//! The outbox: deliveries wait here, each merchant's in a queue of its own, ordered by when the next attempt is due.
+//! The outbox: pending deliveries, a queue for each merchant, ordered by due time.
 //!
-//! A delivery's record is in [`crate::embedded::tables::DELIVERIES`] for as long as there is a log; the outbox and its heads only
-//! say where to look. The earliest due time of every merchant stands in one more index, so that whoever asks what is due
-//! finds a merchant with one delivery as quickly beside another's million.
+//! The records of deliveries are in [`crate::embedded::tables::DELIVERIES`], where they remain as a log; the outbox and
+//! its heads are indexes. One more index holds the earliest due time of every merchant, so that finding due work does
+//! not depend on the length of any merchant's queue.
 
 use engine::{
     ids::{DeliveryId, MerchantId},
@@ -25,20 +25,20 @@ use crate::{
     record,
 };
 
-/// Events forgotten by one commit at most.
+/// Maximum number of events that one commit deletes.
 const PRUNED_AT_ONCE: usize = 1_000;
 
-/// Returns where a delivery's record is.
+/// Returns the key of a delivery's record.
 fn key_of(delivery: &Delivery) -> DeliveryKey {
     (delivery.merchant.bits(), delivery.id.bits())
 }
 
-/// Returns where a waiting delivery stands in the outbox.
+/// Returns the key of a pending delivery in the outbox.
 fn place_of(delivery: &Delivery) -> OutboxKey {
     (delivery.merchant.bits(), delivery.due_at.millis(), delivery.event_seq, delivery.id.bits())
 }
 
-/// Returns a delivery's record, earlier steps of the same batch included.
+/// Returns a delivery's record, including the changes of earlier steps of the batch.
 fn logged(group: &mut Group<'_>, overlay: &Overlay, key: DeliveryKey) -> Result<Option<DeliveryRecord>, Fault> {
     match overlay.deliveries.get(&key) {
         Some(logged) => Ok(Some(logged.clone())),
@@ -51,7 +51,7 @@ fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<DeliveryReco
     record::delivery_from_bytes(key, bytes.value()).map(Some).map_err(Fault::damaged("deliveries", show(key)))
 }
 
-/// Refuses an event whose delivery is known.
+/// Rejects an event or a delivery whose id exists.
 pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut Overlay) -> Checked {
     if overlay.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
         return conflict(format_args!("event {}", step.id));
@@ -67,7 +67,7 @@ pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut
     Ok(Ok(()))
 }
 
-/// Refuses a move of a delivery that is not where its mover saw it.
+/// Rejects a step for a delivery that changed since it was read.
 pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overlay) -> Checked {
     let delivery = step.delivery();
     let key = key_of(delivery);
@@ -85,7 +85,7 @@ pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overl
     Ok(Ok(()))
 }
 
-/// Returns a delivery's record after a move.
+/// Returns the record of a delivery after a step.
 fn moved(step: &Move, before: Option<DeliveryRecord>) -> DeliveryRecord {
     let before = before.unwrap_or_else(|| DeliveryRecord::new(step.delivery().clone()));
     match step {
@@ -97,7 +97,7 @@ fn moved(step: &Move, before: Option<DeliveryRecord>) -> DeliveryRecord {
     }
 }
 
-/// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
+/// Appends an event to its merchant's list and inserts its delivery into the outbox, due at once.
 pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
     let merchant = event.merchant.bits();
     let epoch = group.epoch()?;
@@ -115,7 +115,7 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     put(group, None, &DeliveryRecord::new(delivery))
 }
 
-/// Carries out a move.
+/// Applies a step of a delivery.
 pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault> {
     let delivery = step.delivery();
     let before = stored(group, key_of(delivery))?;
@@ -136,7 +136,7 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
     put(group, state_before, &after)
 }
 
-/// Writes a delivery's record, what lists say of it and, if it waits, its place in the outbox; `before` is its state until now.
+/// Writes a delivery's record, its index rows and, if it is pending, its outbox entry; `before` is its previous state.
 fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRecord) -> Result<(), Fault> {
     indexes::list_delivery(group, before, logged)?;
     let delivery = &logged.delivery;
@@ -160,20 +160,20 @@ fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRe
 fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
     let merchant = delivery.merchant;
     let endpoints = group.tables.endpoints();
-    // Where that cannot be read it is learned anew.
+    // A damaged health record starts over.
     let before = deliveries::endpoint(group.tables.snapshot(), merchant)?;
     let after = before.after(delivery, attempt);
     endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice());
     Ok(())
 }
 
-/// Forgets what is known of an endpoint: it is as good as new.
+/// Resets the health of an endpoint.
 pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
     group.tables.endpoints().remove(merchant.bits())?;
     Ok(())
 }
 
-/// Writes the earliest due time of every queue that changed.
+/// Writes the earliest due time of every changed queue.
 pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
     for merchant in std::mem::take(&mut group.queues) {
         let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
@@ -203,7 +203,7 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes what says when a queue is due, where its head cannot be read.
+/// Removes the due times of a queue whose head is damaged.
 fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
     group.tables.outbox_heads().remove(merchant)?;
     let due = group.tables.outbox_due();
@@ -217,7 +217,7 @@ fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
     Ok(places.into_iter().try_for_each(|place| due.remove(place))?)
 }
 
-/// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
+/// Deletes events that happened before `happened_before`, and the responses of receivers. The deliveries remain.
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
     let end = (happened_before.millis(), 0);
     let mut old = Vec::new();

@@ -1,4 +1,4 @@
-//! A batch made ready for the writer: everything that costs time and needs no lock is done in the caller's task.
+//! Prepares a batch for the writer: expensive work that needs no lock runs in the caller's task.
 
 use engine::{
     account::AccountName,
@@ -29,10 +29,10 @@ use crate::{
     record::{self, event::AttemptKey, indexed::PaymentFacts, merchant::MerchantFacts, vault::Vault},
 };
 
-/// A batch whose records are bytes already.
+/// A batch with encoded records.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// Its writes, in order.
+    /// The writes, in order.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -52,15 +52,15 @@ pub(crate) enum Step {
         tx_id: TxId,
         expected: ClaimOutcome,
         outcome: ClaimOutcome,
-        /// The claim as it will be stored; made by the writer's check.
+        /// The encoded claim with its new outcome; set by the writer's check.
         record: Vec<u8>,
         is_facilitation: bool,
     },
     Remember {
         remembered: IdempotencyRecord,
-        /// Keys that are kept of its merchant at most.
+        /// Maximum number of keys of the merchant.
         most: u64,
-        /// A forgotten one in its place; filled in by the writer's check.
+        /// A deleted key that is replaced; set by the writer's check.
         before: Option<IdempotencyRecord>,
     },
     Forget {
@@ -71,7 +71,7 @@ pub(crate) enum Step {
     Unwatch(AccountName),
     ForgetClaims {
         tx_ids: Vec<TxId>,
-        /// The keys of their nonces and identifiers; filled in by the writer's check.
+        /// The keys of their nonces and identifiers; set by the writer's check.
         names: Vec<[u8; 32]>,
     },
     Prune {
@@ -93,11 +93,11 @@ pub(crate) enum Step {
         account: AccountName,
         place: ChainPosition,
         handling: Handling,
-        /// The transfer as it will be stored; made by the writer's check.
+        /// The encoded transfer with its new handling; set by the writer's check.
         record: Vec<u8>,
-        /// The unknown session it names, from the stored one.
+        /// The unknown session that the stored transfer names.
         names: Option<PaymentId>,
-        /// The transaction that an assignment takes for its session; found by the writer's check.
+        /// The transaction and the session of an assignment; set by the writer's check.
         assigned: Option<(TxId, PaymentId)>,
     },
     Invoice(Box<Invoicing>),
@@ -114,7 +114,7 @@ pub(crate) enum Step {
     },
     Comply {
         check: compliance::PaymentCheck,
-        /// What is to be noted; made by the writer's check.
+        /// The assessment to store; set by the writer's check.
         noted: Option<Box<compliance::Assessment>>,
     },
     Standing {
@@ -130,7 +130,7 @@ pub(crate) enum Step {
         from: Timestamp,
         record: Vec<u8>,
     },
-    /// Words of payments, from the indexer.
+    /// Search words of payments, from the indexer.
     Index(Indexed),
 }
 
@@ -140,10 +140,10 @@ pub(crate) struct MerchantStep {
     pub(crate) id: MerchantId,
     pub(crate) facts: MerchantFacts,
     pub(crate) expected: Option<u64>,
-    /// When this was decided.
+    /// When the change was made.
     pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
-    /// What the write replaces; filled in by the writer's check.
+    /// The replaced merchant; set by the writer's check.
     pub(crate) before: Option<MerchantFacts>,
 }
 
@@ -168,17 +168,18 @@ pub(crate) struct PaymentStep {
     pub(crate) facts: PaymentFacts,
     pub(crate) expected: Option<u64>,
     pub(crate) record: Vec<u8>,
-    /// The transactions of its refunds, by which it is found.
+    /// The transaction ids of its refunds, for search.
     pub(crate) refund_words: Vec<String>,
-    /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
+    /// When it completed and its amount in US cents; none if it has not completed, and for invoices, which are not
+    /// sales.
     pub(crate) turnover: Option<(Timestamp, u64)>,
-    /// What it adds to its merchant's usage, once it has completed.
+    /// Its contribution to its merchant's usage, once it has completed.
     pub(crate) sale: Option<Sale>,
-    /// When it is as it is.
+    /// When it was updated.
     pub(crate) updated_at: Timestamp,
     /// Its refunds as ledger entries.
     pub(crate) ledger_entries: Vec<ledger_entries::Line>,
-    /// What the write replaces; filled in by the writer's check.
+    /// The replaced payment; set by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
 
@@ -201,7 +202,7 @@ impl PaymentStep {
     }
 }
 
-/// What becomes of a delivery.
+/// A change of a delivery.
 #[derive(Debug)]
 pub(crate) enum Move {
     Attempt { delivery: Delivery, attempt: Box<Attempt>, key: AttemptKey, record: Vec<u8> },
@@ -227,7 +228,7 @@ impl Move {
         }
     }
 
-    /// Returns the delivery as its mover saw it.
+    /// Returns the delivery as it was read.
     pub(crate) fn delivery(&self) -> &Delivery {
         match self {
             Self::Attempt { delivery, .. }
@@ -264,7 +265,7 @@ impl EventStep {
         }
     }
 
-    /// Returns its delivery, due at once, if it has one; `seq` is its place in the merchant's list.
+    /// Returns its delivery, due at once, if it has one; `seq` is the event's position in the merchant's list.
     pub(crate) fn delivery(&self, seq: u64) -> Option<Delivery> {
         Some(Delivery {
             id: self.delivery?,
@@ -281,7 +282,7 @@ impl EventStep {
 }
 
 impl Prepared {
-    /// Makes a batch ready.
+    /// Encodes a batch.
     pub(crate) fn from_batch(batch: Batch, vault: &Vault) -> Self {
         Self { steps: batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect() }
     }
@@ -339,18 +340,18 @@ impl Step {
     }
 }
 
-/// A snapshot that kept its version would let a second writer pass for the first.
+/// Asserts that a snapshot has a new version: with an unchanged one a conflict would go undetected.
 fn assert_newer(version: u64, expected: Option<u64>) {
     assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
 }
 
-/// Returns the keys of what a claim is unique by beside its transaction.
+/// Returns the keys of a claim's nonce and identifier, which must be unique like its transaction.
 pub(crate) fn names_of(claimed: &ClaimRecord) -> Vec<[u8; 32]> {
     let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
     std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
 }
 
-/// Returns the key of a nonce. The payer chooses its text; the digest bounds it.
+/// Returns the key of a nonce: a digest, because payers choose nonces of any length.
 pub(crate) fn nonce_digest(pay_to: &AccountName, nonce: &str) -> [u8; 32] {
     name_digest("nonce", pay_to.as_str(), nonce)
 }
@@ -360,7 +361,7 @@ pub(crate) fn identifier_digest(pay_to: &AccountName, identifier: &str) -> [u8; 
     name_digest("identifier", pay_to.as_str(), identifier)
 }
 
-/// An account's name has no zero byte, so no two triples have one form.
+/// Account names contain no zero byte, so that different triples have different encodings.
 fn name_digest(kind: &str, pay_to: &str, text: &str) -> [u8; 32] {
     let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(pay_to).chain_update([0]);
     hash.chain_update(text).finalize().into()
@@ -372,12 +373,12 @@ pub(crate) struct TransferStep {
     pub(crate) payment: PaymentId,
     pub(crate) merchant: MerchantId,
     pub(crate) credit: Credit,
-    /// Whether it was not there before; filled in by the writer's check.
+    /// Whether it is new; set by the writer's check.
     pub(crate) is_new: bool,
 }
 
 impl TransferStep {
-    /// Writes a transfer of a merchant's payment.
+    /// Creates the step for a transfer of a merchant's payment.
     pub(crate) const fn of(payment: PaymentId, merchant: MerchantId, credit: Credit) -> Self {
         Self { payment, merchant, credit, is_new: false }
     }

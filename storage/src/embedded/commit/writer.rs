@@ -1,5 +1,5 @@
-//! The writer: checks a group of batches against the stored rows, makes it durable in the write-ahead log, and has checkpoints
-//! made beside the commits.
+//! The writer: checks a group of batches against the stored rows, makes it durable in the write-ahead log, and runs
+//! checkpoints concurrently with commits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,24 +26,24 @@ use crate::{
     },
 };
 
-/// A commit that takes longer is left to the writer's thread.
+/// A commit that takes longer runs on the writer's thread next time.
 const QUICK: Duration = Duration::from_millis(1);
 /// The only writer of a store.
 #[derive(Debug)]
 pub(crate) struct Writer {
     rows: Rows,
     checkpoints: Checkpoints<Checkpoint>,
-    /// Has the writer's thread complete a checkpoint; none without such a thread.
+    /// Wakes the writer's thread to complete a checkpoint; none if there is no such thread.
     inbox: Option<Arc<Inbox<Writer>>>,
-    /// The last payment that is indexed for search.
+    /// The last payment in the search index.
     search_cursor: u128,
-    /// Batches in the last commit.
+    /// Number of batches in the last commit.
     last_group: usize,
-    /// How long it took.
+    /// Duration of the last commit.
     last_took: Duration,
 }
 
-/// The rows in the database and, since the last checkpoint, in the log and in memory.
+/// The rows in the database and, since the last checkpoint, in the log and in the memtables.
 #[derive(Debug)]
 struct Rows {
     database: Arc<Database>,
@@ -54,18 +54,19 @@ struct Rows {
     metrics: CommitMetrics,
 }
 
-/// What a writer starts with.
+/// The parts from which a writer is created.
 pub(crate) struct Parts {
     pub(crate) database: Database,
     pub(crate) log: Log,
     pub(crate) newest: Arc<CurrentSnapshot>,
-    /// The last payment that is indexed for search.
+    /// The last payment in the search index.
     pub(crate) search_cursor: u128,
     pub(crate) damages: Damages,
 }
 
 impl Writer {
-    /// Takes over a store. With an inbox, checkpoints run beside the commits and wake the thread that reads it.
+    /// Opens the store for writing. With an inbox, checkpoints run concurrently with commits and wake the thread of the
+    /// inbox.
     ///
     /// # Errors
     /// Those of the disk.
@@ -108,7 +109,7 @@ impl Writer {
     }
 
     fn transact(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, Fault> {
-        // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
+        // The runtime's clock if there is one, so that a simulation controls it; otherwise the system's.
         let begun = Instant::now();
         let count = batches.len();
         let (next, changes) = (self.rows.snapshots.newest().next(), self.rows.log.begin());
@@ -126,7 +127,8 @@ impl Writer {
         (self.last_group, self.last_took) = (count, begun.elapsed());
         self.rows.metrics.committed(count, finished.applied, self.last_took);
         assert_eq!(outcomes.len(), count, "each batch has an outcome");
-        // A refusal, too, is returned only now: it may rest on what another batch of the group has just made durable.
+        // A rejection, too, is returned only now: it may depend on another batch of the group, which is durable only
+        // now.
         Ok(outcomes)
     }
 }
@@ -172,7 +174,7 @@ impl Write for Writer {
             match self.transact(batches) {
                 Ok(outcomes) => return outcomes,
                 Err(fault) => {
-                    // If the disk has failed a checkpoint, the next operation's error says less than that one's.
+                    // If a checkpoint failed before, its error explains more than the error of this commit.
                     let first = self.checkpoints.failure();
                     self.fail(&first.unwrap_or(fault));
                 }
@@ -181,10 +183,10 @@ impl Write for Writer {
         (0..count).map(|_| Err(self.rows.health.unknown())).collect()
     }
 
-    /// Commits on the caller's thread if the last commit was of one batch, too, and quick. The runtime is told, so that no task
-    /// waits for the disk with this one.
+    /// Commits on the caller's thread if the last commit had one batch and was fast. `block_in_place` moves the
+    /// runtime's other tasks to another thread during the sync.
     fn commit_here(&mut self, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
-        // What is due is done by the writer's thread, after the next commit.
+        // Due checkpoint work is left to the writer's thread, after the next commit.
         if self.last_group != 1 || self.last_took >= QUICK || self.checkpoints.is_due(&self.rows) {
             return Err(batch);
         }
@@ -203,11 +205,11 @@ impl Write for Writer {
         }
     }
 
-    /// Leaves all rows in the database, so that the next start has nothing to replay, and no thread at work on it.
+    /// Moves all rows into the database, so that the next start replays nothing, and waits for the checkpoint thread.
     fn finish(mut self) {
         let _watch = Watch(Arc::clone(&self.rows.health));
         if self.rows.health.failure().is_some() {
-            // It may fail, too; the store has failed already.
+            // This may fail, too; the store has failed already.
             let _ = self.checkpoints.failure();
         } else if let Err(fault) = self.close_log() {
             tracing::warn!(%fault, "write-ahead log not checkpointed: the next start replays it");

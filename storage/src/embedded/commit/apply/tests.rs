@@ -1,4 +1,4 @@
-//! What a commit touches.
+//! Tests of which tables a commit writes to.
 
 use std::time::Duration;
 
