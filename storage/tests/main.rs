@@ -1,5 +1,4 @@
-//! The store through its interface: what is written is read, what is refused leaves no trace, what is lost was never
-//! promised.
+//! Tests of the store through its public interface.
 
 mod billing;
 mod commits;

@@ -1,7 +1,7 @@
-//! The store behaves like its model: the same batches, right and wrong, have the same outcomes and the same answers.
+//! Model-based test: random batches, valid and invalid, have the same outcomes and reads in the store and in a model.
 //!
-//! The model is the interface in a few maps. It applies a batch write by write to a copy of itself and keeps the copy
-//! only if nothing refused, which is what "a refused batch leaves no trace" means.
+//! The model is the interface over a few maps. It applies a batch write by write to a copy of itself, and keeps the
+//! copy only if no write was rejected: a rejected batch has no effect.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,9 +50,9 @@ struct Model {
     periods: BTreeMap<(Month, MerchantId), Period>,
     invoice_sessions: BTreeMap<PaymentId, (Month, MerchantId)>,
     tiers: Option<Schedule>,
-    /// Merchants whose periods the batch changes, which it can therefore not bill.
+    /// Merchants whose periods the batch changes, so that it cannot invoice them.
     sold: BTreeSet<MerchantId>,
-    /// Transfers that the batch writes, and their places: each once.
+    /// Transfers that the batch writes, and their sequence numbers. Each can be written once.
     attached: BTreeSet<(PaymentId, Vec<u8>)>,
     placed: BTreeSet<(PaymentId, u64)>,
 }
@@ -169,7 +169,7 @@ impl Model {
                 if let Some(earlier) = by_tx.or(by_nonce) {
                     return Err(CommitError::Claimed(Box::new(earlier.clone())));
                 }
-                // Every unmatched transfer here is of the first transaction.
+                // Every unmatched transfer here belongs to the first transaction.
                 let is_assigned = |u: &&Unmatched| matches!(u.handling, Handling::Assigned { .. });
                 if claimed.tx_id == tx_id(1) && self.unmatched.iter().any(|u| is_assigned(&u)) {
                     return Err(CommitError::Assigned(payment_id(1)));
@@ -264,7 +264,7 @@ impl Model {
         period
     }
 
-    /// A payment counts when it completes; later only its fee can come or go.
+    /// A payment counts when it completes. Later only its fee can change.
     fn count(&mut self, before: Option<&Payment>, after: &Payment) {
         let known = before.filter(|payment| payment.state == State::Completed);
         let now = after.updated_at;
@@ -302,7 +302,7 @@ impl Model {
         if is_as_seen { Ok(logged) } else { Err(conflict()) }
     }
 
-    /// The outbox in the order of its store.
+    /// Returns the outbox in the order of the store.
     fn due(&self) -> Vec<Delivery> {
         let waiting = self.deliveries.values().filter(|logged| logged.state == DeliveryState::Pending);
         let mut due: Vec<Delivery> = waiting.map(|logged| logged.delivery.clone()).collect();
@@ -496,7 +496,7 @@ proptest! {
         });
     }
     #[test]
-    fn a_group_ends_as_its_batches_would_one_by_one(batches in batches()) {
+    fn a_group_has_the_same_outcomes_as_sequential_batches(batches in batches()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let gate = Gate::default();
@@ -508,14 +508,14 @@ proptest! {
                 expected.push(outcome(&model.commit(&batch)));
                 written.push(batch);
             }
-            gate.shut();
+            gate.block();
             let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new() }));
             assert!(futures_util::poll!(&mut first).is_pending());
-            gate.somebody_waits().await;
+            gate.sync_is_blocked().await;
             let before = gate.syncs();
             let mut group = Box::pin(futures_util::future::join_all(written.into_iter().map(|batch| store.commit(batch))));
             let _ = futures_util::poll!(&mut group);
-            gate.let_through();
+            gate.unblock();
             first.await.unwrap();
             let outcomes: Vec<String> = group.await.iter().map(outcome).collect();
             assert_eq!(outcomes, expected);

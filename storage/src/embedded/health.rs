@@ -45,7 +45,7 @@ impl Health {
 
     /// Returns the error of a commit whose outcome is unknown.
     pub(crate) fn unknown(&self) -> CommitError {
-        CommitError::Unknown(self.failure().unwrap_or("the committer is gone").to_owned())
+        CommitError::Unknown(self.failure().unwrap_or("the writer has stopped").to_owned())
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Watch(pub(crate) Arc<Health>);
 impl Drop for Watch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail("a thread that writes panicked".to_owned(), false);
+            self.0.fail("a writer thread panicked".to_owned(), false);
         }
     }
 }

@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::embedded::damage::Damages;
+use crate::embedded::damage::DamagedRows;
 
 /// Metrics of commits. Counting takes nanoseconds, a commit takes an fsync.
 #[derive(Debug, Clone)]
@@ -16,21 +16,21 @@ pub struct CommitMetrics {
     batches: Histogram,
     seconds: Histogram,
     checkpoints: Histogram,
-    checkpoint_holds: Counter,
+    write_stalls: Counter,
     refused: Counter,
     failed: Counter,
-    damages: Damages,
+    damages: DamagedRows,
 }
 
 impl Default for CommitMetrics {
     fn default() -> Self {
-        Self::of(Damages::default())
+        Self::of(DamagedRows::default())
     }
 }
 
 impl CommitMetrics {
     /// Creates metrics with zero counts, and the counter of damaged rows.
-    pub(crate) fn of(damages: Damages) -> Self {
+    pub(crate) fn of(damages: DamagedRows) -> Self {
         Self {
             // 1, 2, 4, … 1024 batches.
             batches: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
@@ -38,7 +38,7 @@ impl CommitMetrics {
             seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
             // 1 ms, 2 ms, … 8 s.
             checkpoints: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
-            checkpoint_holds: Counter::default(),
+            write_stalls: Counter::default(),
             refused: Counter::default(),
             failed: Counter::default(),
             damages,
@@ -53,8 +53,8 @@ impl CommitMetrics {
         registry.register("commit_seconds", seconds, self.seconds.clone());
         let checkpoints = "Duration of checkpoints, in seconds";
         registry.register("checkpoint_seconds", checkpoints, self.checkpoints.clone());
-        let holds = "Checkpoints that blocked commits";
-        registry.register("checkpoint_holds", holds, self.checkpoint_holds.clone());
+        let stalls = "Times that commits waited for a checkpoint";
+        registry.register("write_stalls", stalls, self.write_stalls.clone());
         registry.register("commit_refusals", "Batches refused by a check of the stored rows", self.refused.clone());
         registry.register("commit_failures", "Commits failed by the disk or the database", self.failed.clone());
         let damaged = "Damaged rows found since the start, by table; each row counts once";
@@ -76,8 +76,8 @@ impl CommitMetrics {
     }
 
     /// Records that commits wait for a checkpoint.
-    pub(crate) fn held_up(&self) {
-        self.checkpoint_holds.inc();
+    pub(crate) fn blocked(&self) {
+        self.write_stalls.inc();
     }
 
     pub(crate) fn failed(&self) {

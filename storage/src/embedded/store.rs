@@ -15,7 +15,7 @@ use crate::{
             prepared::{Prepared, Step},
             writer::Parts,
         },
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         maintenance::{
             backup::{self, Row, Rows},
@@ -48,7 +48,7 @@ pub struct EmbeddedStore {
     newest: Arc<CurrentSnapshot>,
     committer: Committer,
     pub(crate) vault: Vault,
-    damages: Damages,
+    damages: DamagedRows,
     /// Dropped last: it locks the directory against other processes.
     _lock: Option<DirectoryLock>,
 }
@@ -67,7 +67,7 @@ impl EmbeddedStore {
     /// # Errors
     /// See [`OpenError`]; [`OpenError::MasterKey`] if the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
-        directory::guarded(&data.join(FILE_NAME), || Self::open_directory(data, options, vault))
+        directory::catch_panic(&data.join(FILE_NAME), || Self::open_directory(data, options, vault))
     }
 
     fn open_directory(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
@@ -85,13 +85,13 @@ impl EmbeddedStore {
             (database, log) = open()?;
         }
         directory::check_schema(&database)?;
-        if vault.settle(&database)? {
+        if vault.seal_secrets(&database)? {
             // Freed pages and the log still contain the unencrypted secrets.
             drop((database, log));
             let rewritten = backup::rewrite(data);
             (database, log) = open()?;
             match rewritten {
-                Ok(()) => sealing::forget_sealing(&database)?,
+                Ok(()) => sealing::clear_reseal_pending(&database)?,
                 // The next start retries.
                 Err(error @ OpenError::Unsound(_)) => {
                     tracing::error!(%error, "store is damaged: unencrypted secrets remain in freed pages");
@@ -127,9 +127,9 @@ impl EmbeddedStore {
         vault: Vault,
     ) -> Result<Self, OpenError> {
         directory::check_schema(&database)?;
-        vault.settle(&database)?;
+        vault.seal_secrets(&database)?;
         repair::accounts(&database)?;
-        let damages = Damages::none_of(&tables::NAMES);
+        let damages = DamagedRows::none_of(&tables::NAMES);
         let snapshot = Snapshot::of(Epoch::begin(&database, &damages)?);
         let search_cursor = search::cursor(&snapshot)?;
         let newest = Arc::new(CurrentSnapshot::of(snapshot));
@@ -155,7 +155,7 @@ impl EmbeddedStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn figures(&self) -> Result<Figures, ReadError> {
-        Ok(Figures { queue: self.committer.waiting() as u64, ..self.ask(figures)? })
+        Ok(Figures { queue: self.committer.waiting() as u64, ..self.query_snapshot(figures)? })
     }
 
     /// Streams every row of the current snapshot, for a backup. Until all rows are taken or the receiver is dropped,
@@ -167,12 +167,12 @@ impl EmbeddedStore {
         backup::stream(self.newest.get()?)
     }
 
-    /// Passes every row of the current snapshot to `see` on the caller's thread, for programs without threads.
+    /// Passes every row of the current snapshot to `visit` on the caller's thread, for programs without threads.
     ///
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
-    pub fn each_row_inline(&self, mut see: impl FnMut(Row)) -> Result<(), ReadError> {
-        Ok(backup::each(&self.newest.get()?, &mut see)?)
+    pub fn each_row_inline(&self, mut visit: impl FnMut(Row)) -> Result<(), ReadError> {
+        Ok(backup::each(&self.newest.get()?, &mut visit)?)
     }
 
     /// Verifies the current snapshot on a thread of its own, concurrently with commits.
@@ -196,14 +196,14 @@ impl EmbeddedStore {
     /// # Errors
     /// [`ReadError`] when the disk fails, the store is closed or a row is damaged.
     pub fn secrets(&self) -> Result<Secrets, ReadError> {
-        Ok(self.ask(|snapshot| {
+        Ok(self.query_snapshot(|snapshot| {
             let mut secrets = Secrets::default();
             let merchants = snapshot.merchants();
             for entry in merchants.iter()? {
                 let (key, bytes) = entry?;
                 let id = MerchantId::from_bits(key.value());
                 let is_plain = record::merchant_is_plain(bytes.value()).map_err(Fault::damaged("merchants", id));
-                let Some(is_plain) = merchants.pass(is_plain)? else { continue };
+                let Some(is_plain) = merchants.skip_damaged(is_plain)? else { continue };
                 *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
             }
             Ok(secrets)
@@ -236,13 +236,13 @@ impl EmbeddedStore {
     /// Runs a query on the current snapshot, without waiting.
     pub(crate) fn read<'a, T: Send + 'a>(
         &'a self,
-        question: impl FnOnce(&Snapshot) -> Result<T, Fault> + Send + 'a,
+        query: impl FnOnce(&Snapshot) -> Result<T, Fault> + Send + 'a,
     ) -> Read<'a, T> {
-        Box::pin(async move { Ok(self.ask(question)?) })
+        Box::pin(async move { Ok(self.query_snapshot(query)?) })
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
-        question(&self.newest.get()?).inspect_err(|fault| self.damages.note_fault(fault))
+    fn query_snapshot<T>(&self, query: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
+        query(&self.newest.get()?).inspect_err(|fault| self.damages.note_fault(fault))
     }
 }
 
@@ -257,7 +257,7 @@ impl Store for EmbeddedStore {
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot, now, max))? else {
+            let Some(indexed) = self.query_snapshot(|snapshot| search::gather(snapshot, now, max))? else {
                 return Ok(0);
             };
             let payments = usize::try_from(indexed.payments).unwrap_or(max);

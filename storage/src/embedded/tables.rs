@@ -272,12 +272,12 @@ macro_rules! define {
             }
         }
 
-        /// Passes every stored row of a database to `see`, table by table, in key order.
+        /// Passes every stored row of a database to `visit`, table by table, in key order.
         pub(crate) fn each_row(
             snapshot: &ReadTransaction,
-            see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+            visit: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
         ) -> Result<(), Fault> {
-            $(rows_of(snapshot, $constant, stringify!($field), see)?;)+
+            $(rows_of(snapshot, $constant, stringify!($field), visit)?;)+
             Ok(())
         }
 
@@ -341,12 +341,12 @@ fn rows_of<K: Key + 'static, V: Value + 'static>(
     snapshot: &ReadTransaction,
     definition: TableDefinition<'static, K, Checked<V>>,
     name: &'static str,
-    see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+    visit: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let Some(table) = existing(snapshot.open_table(definition))? else { return Ok(()) };
     for entry in table.iter()? {
         let (key, value) = entry?;
-        see(name, K::as_bytes(&key.value()).as_ref(), value.value())?;
+        visit(name, K::as_bytes(&key.value()).as_ref(), value.value())?;
     }
     Ok(())
 }
@@ -397,7 +397,7 @@ pub(crate) mod meta {
     /// The id of the master key that seals the secrets.
     pub(crate) const MASTER_KEY: &str = "master key";
     /// Present while freed pages and the log may still contain unencrypted secrets: the file must be rewritten.
-    pub(crate) const SEALED_LATELY: &str = "sealed lately";
+    pub(crate) const REWRITE_PENDING: &str = "rewrite pending";
     /// The fee tiers.
     pub(crate) const FEE_TIERS: &str = "fee tiers";
     /// The LSN at which the log begins: 16 bytes that identify the log, and the number of its first entry, 8 bytes.

@@ -116,7 +116,7 @@ impl Payments for EmbeddedStore {
         self.read(move |snapshot| {
             let near = unmatched::payments_near(snapshot, &vicinity)?;
             let payments = snapshot.payments();
-            let read = |id| Ok(payments.pass(payment(snapshot, id))?.flatten());
+            let read = |id| Ok(payments.skip_damaged(payment(snapshot, id))?.flatten());
             near.into_iter().filter_map(|id| read(id).transpose()).collect()
         })
     }
@@ -156,7 +156,7 @@ impl Claims for EmbeddedStore {
             let mut open = Vec::new();
             for entry in snapshot.facilitations().iter()? {
                 let claims = snapshot.claims();
-                open.extend(claims.pass(claims::find(snapshot, TxId(*entry?.0.value())))?.flatten());
+                open.extend(claims.skip_damaged(claims::find(snapshot, TxId(*entry?.0.value())))?.flatten());
             }
             Ok(open)
         })

@@ -41,9 +41,9 @@ impl Books {
         line.received_units += u128::from(payment.received_units());
         line.refunded_units += u128::from(payment.refunded_units());
         match payment.state {
-            State::Completed if payment.completed_at.is_none() => Some("it is completed and does not say since when"),
-            State::Completed if payment.paid_by.is_none() => Some("it is completed and does not say by what"),
-            State::Pending if payment.paid_units() >= payment.amount.units => Some("it is paid and pending"),
+            State::Completed if payment.completed_at.is_none() => Some("completed without a completion time"),
+            State::Completed if payment.paid_by.is_none() => Some("completed without a transaction"),
+            State::Pending if payment.paid_units() >= payment.amount.units => Some("pending although it is paid"),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What the model and the store are given to try: writes of every kind, most of them right.
+//! The random writes of the model-based test, most of them valid.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use storage::{Batch, Handling, Invoicing, Write};
 use super::Model;
 use crate::samples::*;
 
-/// What to try next; made into a write when it is known what is stored.
+/// A write to try. Its content depends on what is stored.
 #[derive(Debug, Clone)]
 pub(super) enum Try {
     Payment { number: u64, state: usize, claim: bool, unusual: bool, month: u64, fee: u8, wrong: u8 },
@@ -43,7 +43,7 @@ pub(super) enum Try {
     Tiers { wrong: u8 },
 }
 
-/// Mostly right: a tenth of the writes expect something stale.
+/// Returns 0 in most cases; a tenth of the writes expect something stale.
 fn wrong() -> impl Strategy<Value = u8> {
     prop_oneof![9 => Just(0u8), 1 => 1..4u8]
 }
@@ -120,7 +120,7 @@ impl Try {
                     })
                 });
                 if wrong == 3 {
-                    // Somebody else's checkout address.
+                    // The slug of another payment.
                     next.slug = payment(1, number % 3 + 1).slug;
                 }
                 Write::Payment { payment: Arc::new(next), expected }
@@ -139,7 +139,7 @@ impl Try {
                 Write::Merchant { merchant: Box::new(next), expected }
             }
             Self::Event { owner, number } => {
-                // Announced again it is refused.
+                // A repeated event is rejected.
                 Write::Event(event(owner, number))
             }
             Self::Attempt { which, again_at, wrong } => {
@@ -251,11 +251,11 @@ fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
 
 pub(super) fn batch_of(tries: &[Try], model: &Model) -> Batch {
     let mut batch = Batch::default();
-    // Later writes of a batch see what the earlier ones will have done.
+    // Later writes of a batch see the effects of the earlier ones.
     let mut ahead = model.clone();
     for attempt in tries {
         let Some(write) = attempt.write(&ahead) else { continue };
-        // Once something is refused, so is the batch; what follows does not matter, but must do no harm either.
+        // After a rejection the rest of the batch has no effect, but must not panic.
         let _ = ahead.apply(&write);
         let payment = match &write {
             Write::Payment { payment, .. } => Some((payment.id, payment.merchant)),

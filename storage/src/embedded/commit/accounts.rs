@@ -65,7 +65,7 @@ fn has_merchant(group: &mut Group<'_>, account: &AccountName) -> Result<bool, Fa
 }
 
 /// Returns the merchants that have proven an account.
-pub(crate) fn provers(group: &mut Group<'_>, account: &AccountName) -> Result<Vec<u128>, Fault> {
+pub(crate) fn proven_merchants(group: &mut Group<'_>, account: &AccountName) -> Result<Vec<u128>, Fault> {
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
     let merchants = group.tables.proven_merchants().range(range)?.all_keys();
     merchants.map(|key| Ok(key?.value().1)).collect()

@@ -42,7 +42,7 @@ impl<'t> Group<'t> {
                 // The batch is rejected: a row that it would replace is damaged, as its caller will find when it reads
                 // the row.
                 Err(fault @ Fault::Damaged { .. }) => {
-                    tracing::error!(%fault, "refused a write: {fault}");
+                    tracing::error!(%fault, "write rejected: {fault}");
                     return Ok(Err(CommitError::Conflict { what: fault.to_string() }));
                 }
                 Err(fault) => return Err(fault),
@@ -57,12 +57,12 @@ impl<'t> Group<'t> {
 
     /// Writes the accumulated changes and ends the group.
     pub(crate) fn finish(mut self) -> Result<Finished, Fault> {
-        self.write_gathered()?;
+        self.write_accumulated()?;
         Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
     }
 
     /// Writes what was accumulated over all batches.
-    fn write_gathered(&mut self) -> Result<(), Fault> {
+    fn write_accumulated(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
         indexes::write_days(self)?;
         for (merchant, Tail { last, epoch, last_before_epoch: before }) in std::mem::take(&mut self.event_tails) {
@@ -94,13 +94,13 @@ impl Group<'_> {
             }
             Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, overlay),
             Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, overlay),
-            Step::Move(step) => outbox::check_move(self, step, overlay),
+            Step::Delivery(step) => outbox::check_delivery(self, step, overlay),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, overlay),
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
-                overlay.forgotten_before = overlay.forgotten_before.max(*made_before);
+                overlay.keys_deleted_before = overlay.keys_deleted_before.max(*made_before);
                 let old = overlay.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
-                overlay.forgotten.extend(old.map(|(key, _)| *key));
+                overlay.deleted_keys.extend(old.map(|(key, _)| *key));
                 Ok(Ok(()))
             }
             Step::Handle { account, place, handling, record, names, assigned } => {
@@ -112,12 +112,12 @@ impl Group<'_> {
                 overlay.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
                 (*record, *names) = (handled.record, handled.names);
                 let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
-                claims::check_not_sold(self, tx_id, overlay)
+                claims::check_not_facilitated(self, tx_id, overlay)
             }
             Step::Unmatched { account, place, record, .. } => {
                 unmatched::prefetch(self, overlay, account, *place, record)
             }
-            Step::Comply { check, noted } => compliance::check(self, check, noted),
+            Step::Comply { check, assessment } => compliance::check(self, check, assessment),
             Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, overlay),
             Step::Standing { merchant, change } => compliance::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, overlay, invoicing),
@@ -150,20 +150,20 @@ impl Group<'_> {
         }
         match stored {
             Some(stored) if (stored.merchant, stored.slug) != (step.facts.merchant, step.facts.slug) => {
-                return conflict(format_args!("the owner or the checkout address of payment {}", step.id));
+                return conflict(format_args!("the merchant or the slug of payment {}", step.id));
             }
             Some(_) => {}
             None => {
                 let slug = step.facts.slug;
                 if overlay.slugs.contains_key(&slug) || self.tables.slugs().has(slug)? {
-                    return conflict(format_args!("the checkout address of payment {}", step.id));
+                    return conflict(format_args!("the slug of payment {}", step.id));
                 }
                 overlay.slugs.insert(slug, id);
             }
         }
-        if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
+        if step.completed_volume.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
             let known = compliance::prefetch(self, step.facts.merchant)?;
-            assert_eq!(known, Ok(()), "reading it refuses nothing");
+            assert_eq!(known, Ok(()), "a prefetch rejects nothing");
         }
         if let Some(change) = billing::change_of(&step.facts, step.sale, stored.as_ref()) {
             billing::prefetch(self, overlay, step.id, step.facts.merchant, &change)?;
@@ -225,7 +225,7 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
-        // A transaction with an assigned transfer cannot settle a claim.
+        // A transaction with an assigned transfer cannot seal_secrets a claim.
         let assigned = match overlay.assigned.get(&tx_id) {
             Some(payment) => Some(*payment),
             None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
@@ -275,7 +275,7 @@ impl Group<'_> {
             Step::Merchant(step) => self.write_merchant(step),
             Step::Payment(step) => self.write_payment(*step),
             Step::Transfer(step) => transfers::write(self, &step),
-            Step::Event(step) => outbox::announce(self, &step),
+            Step::Event(step) => outbox::insert_event(self, &step),
             Step::ClaimOutcome { tx_id, outcome, record, is_facilitation, .. } => {
                 claims::write_outcome(self, tx_id, &outcome, &record, is_facilitation)
             }
@@ -285,8 +285,8 @@ impl Group<'_> {
             }
             Step::Remember { remembered, before, .. } => self.write_remembered(&remembered, before),
             Step::Forget { made_before } => self.forget(made_before),
-            Step::Move(step) => outbox::carry_out(self, &step),
-            Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
+            Step::Delivery(step) => outbox::apply_delivery(self, &step),
+            Step::EnableEndpoint(merchant) => outbox::reset_endpoint(self, merchant),
             Step::Unwatch(account) => accounts::unwatch(self, &account),
             Step::ForgetClaims { tx_ids, names } => claims::forget(self, &tx_ids, &names),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
@@ -304,7 +304,7 @@ impl Group<'_> {
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(audited) => self.append_audit(&audited),
-            Step::Comply { check, noted } => compliance::note(self, &check, noted),
+            Step::Comply { check, assessment } => compliance::write_assessment(self, &check, assessment),
             Step::Admit { .. } => Ok(()),
             Step::Standing { merchant, change } => compliance::change(self, merchant, change),
             Step::Books { from, record } => {
@@ -330,11 +330,21 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, record, sale, updated_at, before, turnover, ledger_entries, refund_words, .. } =
-            step;
+        let PaymentStep {
+            id,
+            facts,
+            record,
+            sale,
+            updated_at,
+            before,
+            completed_volume,
+            ledger_entries,
+            refund_words,
+            ..
+        } = step;
         let bits = id.bits();
         if before.is_some_and(|before| before.metadata > facts.metadata) {
-            indexes::forget_words(self, id, &record)?;
+            indexes::remove_metadata_words(self, id, &record)?;
         }
         self.tables.payments().insert(bits, record.as_slice());
         indexes::list_payment(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
@@ -342,7 +352,7 @@ impl Group<'_> {
         if before.is_none() {
             self.tables.slugs().insert(facts.slug, bits);
             if bits <= self.search_cursor {
-                self.index_late(id, &record)?;
+                self.index_now(id, &record)?;
             }
         }
         if facts.refunds > before.map_or(0, |before| before.refunds) {
@@ -363,7 +373,7 @@ impl Group<'_> {
             }
         }
         // `completed` is final: a payment counts once, when it reaches that state.
-        if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
+        if let Some((at, usd_cents)) = completed_volume.filter(|_| state_before != Some(facts.state)) {
             compliance::count(self, facts.merchant, at, usd_cents)?;
         }
         if let Some(change) = billing::change_of(&facts, sale, before.as_ref()) {
@@ -388,7 +398,7 @@ impl Group<'_> {
     }
 
     /// Indexes a payment whose id precedes the search cursor, because a clock ran behind.
-    fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
+    fn index_now(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
         let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
         for word in search::indexed_words_of(&payment) {
             self.tables.search().insert((payment.merchant.bits(), word.as_str(), id.bits()), ());

@@ -9,13 +9,13 @@ use crate::{
 
 /// An encoded entry of the audit log, and the merchants it concerns.
 #[derive(Debug)]
-pub(crate) struct Audited {
+pub(crate) struct EncodedEntry {
     pub(crate) record: Vec<u8>,
     merchant: u128,
     actor: Option<u128>,
 }
 
-impl Audited {
+impl EncodedEntry {
     /// Encodes an entry.
     pub(crate) fn of(entry: Entry) -> Self {
         let (merchant, actor) = (entry.merchant.bits(), entry.actor.merchant.map(MerchantId::bits));
@@ -30,7 +30,7 @@ impl Audited {
 
 impl Group<'_> {
     /// Appends an entry to the audit log and lists it for the merchants it concerns.
-    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
+    pub(crate) fn append_audit(&mut self, audited: &EncodedEntry) -> Result<(), Fault> {
         let log = self.tables.audit();
         let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
         // Rows are appended after a damaged row, which is never overwritten.

@@ -50,12 +50,12 @@ fn cached_period<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut
             Ok(None) => Ok(None),
             Err(fault) => Err(fault),
         };
-        let stored = table.pass(stored)?;
+        let stored = table.skip_damaged(stored)?;
         let (is_damaged, period) = (stored.is_none(), stored.flatten());
         let was_unsettled = period.as_ref().is_some_and(Period::is_unsettled);
         group.periods.insert(key, CachedPeriod { period, was_unsettled, is_changed: false, is_damaged });
     }
-    Ok(group.periods.get_mut(&key).expect("it was put there just now"))
+    Ok(group.periods.get_mut(&key).expect("it was inserted above"))
 }
 
 /// Returns the first month from `month` on whose period is open.
@@ -91,12 +91,12 @@ pub(crate) fn prefetch(
     match change.month() {
         Some(month) => {
             open_month(group, merchant, month)?;
-            overlay.sold.insert(merchant);
+            overlay.changed_periods.insert(merchant);
         }
         None => {
             if let Some(key) = invoiced_by(group, id)? {
                 cached_period(group, key)?;
-                overlay.sold.insert(key.1);
+                overlay.changed_periods.insert(key.1);
             }
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn prefetch(
 }
 
 fn invoiced_by(group: &mut Group<'_>, session: PaymentId) -> Result<Option<PeriodKey>, Fault> {
-    Ok(group.tables.invoice_sessions().get_sound(session.bits())?.map(|key| key.value()))
+    Ok(group.tables.invoice_sessions().get_intact(session.bits())?.map(|key| key.value()))
 }
 
 /// Applies a change.
@@ -132,7 +132,7 @@ pub(crate) fn check_invoice(group: &mut Group<'_>, overlay: &mut Overlay, invoic
     let stored = cached_period(group, key)?.period.as_ref();
     let is_as_read = stored.is_some_and(|stored| stored.accepts_invoice_for(period));
     // One batch invoices a merchant once: a period that an earlier step changed is not the one that was read.
-    if !is_as_read || !overlay.sold.insert(key.1) {
+    if !is_as_read || !overlay.changed_periods.insert(key.1) {
         return conflict(format_args!("the period {} of merchant {}", period.month, period.merchant));
     }
     if *carried_millicents != 0 {

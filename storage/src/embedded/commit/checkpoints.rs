@@ -19,7 +19,7 @@ pub(super) trait Job: Clone + Send + 'static {
     fn run(&self) -> Result<(), Self::Error>;
 
     /// Returns the error for a job whose thread has died.
-    fn lost() -> Self::Error;
+    fn thread_died() -> Self::Error;
 }
 
 /// A job that was started.
@@ -57,7 +57,7 @@ impl<J: Job> Background<J> {
             Self::Running(outcome) => match outcome.try_recv() {
                 Ok(outcome) => Some(outcome),
                 Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Disconnected) => Some(Err(J::lost())),
+                Err(TryRecvError::Disconnected) => Some(Err(J::thread_died())),
             },
             Self::Deferred(_) => None,
         }
@@ -66,7 +66,7 @@ impl<J: Job> Background<J> {
     /// Waits for the job, or runs it if it was deferred; returns the outcome.
     fn wait(&self) -> Result<(), J::Error> {
         match self {
-            Self::Running(outcome) => outcome.recv().unwrap_or_else(|_| Err(J::lost())),
+            Self::Running(outcome) => outcome.recv().unwrap_or_else(|_| Err(J::thread_died())),
             Self::Deferred(job) => job.run(),
         }
     }
@@ -95,7 +95,7 @@ pub(super) trait Segments {
     fn install(&mut self) -> Result<(), JobError<Self>>;
 
     /// Counts a commit that waits for a checkpoint.
-    fn held_up(&self);
+    fn blocked(&self);
 }
 
 type JobError<S> = <<S as Segments>::Checkpoint as Job>::Error;
@@ -135,7 +135,7 @@ impl<J: Job> Checkpoints<J> {
     ) -> Result<(), J::Error> {
         if let Some(running) = &self.0 {
             let wait = || {
-                segments.held_up();
+                segments.blocked();
                 running.wait()
             };
             let outcome = running.outcome().or_else(|| self.is_due(segments).then(wait));

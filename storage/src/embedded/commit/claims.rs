@@ -25,12 +25,12 @@ pub(crate) fn check(
     overlay: &mut Overlay,
 ) -> Checked {
     for tx_id in tx_ids {
-        let is_changed = overlay.claims.contains_key(&tx_id.0) || overlay.forgotten_claims.contains(&tx_id.0);
+        let is_changed = overlay.claims.contains_key(&tx_id.0) || overlay.deleted_claims.contains(&tx_id.0);
         let stored = stored(group, tx_id.0)?.filter(|claimed| !is_changed && claimed.is_forgettable());
         let Some(claimed) = stored else { return conflict(format_args!("the claim of {tx_id}")) };
-        names.extend(prepared::names_of(&claimed));
+        names.extend(prepared::unique_keys(&claimed));
     }
-    overlay.forgotten_claims.extend(tx_ids.iter().map(|tx_id| tx_id.0));
+    overlay.deleted_claims.extend(tx_ids.iter().map(|tx_id| tx_id.0));
     Ok(Ok(()))
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn check_outcome(
     outcome: &ClaimOutcome,
     overlay: &mut Overlay,
 ) -> Checked<ClaimRecord> {
-    let current = current(group, tx_id, overlay)?.filter(|_| !overlay.forgotten_claims.contains(&tx_id.0));
+    let current = current(group, tx_id, overlay)?.filter(|_| !overlay.deleted_claims.contains(&tx_id.0));
     let Some(claimed) = current.filter(|claimed| claimed.outcome == *expected) else {
         return conflict(format_args!("the outcome of {tx_id}"));
     };
@@ -63,7 +63,7 @@ pub(crate) fn check_outcome(
 }
 
 /// Checks that a transaction has no claim for another server: its transfer cannot also pay a session.
-pub(crate) fn check_not_sold(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Checked {
+pub(crate) fn check_not_facilitated(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Checked {
     match current(group, tx_id, overlay)?.filter(|claimed| claimed.sale().is_some()) {
         Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
         None => Ok(Ok(())),

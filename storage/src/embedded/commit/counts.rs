@@ -23,7 +23,7 @@ impl Group<'_> {
     pub(crate) fn write_counts(&mut self) -> Result<(), Fault> {
         for (key, change) in std::mem::take(&mut self.counts) {
             let counts = self.tables.payment_counts();
-            let before = match counts.pass(counts.get(key))? {
+            let before = match counts.skip_damaged(counts.get(key))? {
                 Some(before) => before.map_or(0, |count| count.value()),
                 // The counted rows were written before.
                 None => {
@@ -42,7 +42,7 @@ impl Group<'_> {
     /// Returns a count, including the changes of the group.
     pub(crate) fn counted(&self, key: (u128, u32)) -> Result<u64, Fault> {
         let counts = self.tables.payment_counts();
-        let stored = match counts.pass(counts.get(key))? {
+        let stored = match counts.skip_damaged(counts.get(key))? {
             Some(stored) => stored.map_or(0, |count| count.value()),
             None => self.recount(key)?,
         };
@@ -81,7 +81,7 @@ impl Group<'_> {
             let (id, summary) = listed?;
             if code == BYTES_COUNT {
                 let payments = self.tables.payments();
-                let record = payments.get_sound(id)?;
+                let record = payments.get_intact(id)?;
                 count += record.map_or(0, |bytes| bytes.value().len() as u64);
                 continue;
             }

@@ -61,12 +61,12 @@ pub(crate) struct Overlay {
     pub(crate) keys: BTreeMap<[u8; 32], Option<u128>>,
     pub(crate) remembered: BTreeMap<(u128, [u8; 32]), IdempotencyRecord>,
     /// An earlier step deletes older keys.
-    pub(crate) forgotten_before: Timestamp,
+    pub(crate) keys_deleted_before: Timestamp,
     /// Keys of earlier steps that a later step deleted.
-    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
+    pub(crate) deleted_keys: BTreeSet<(u128, [u8; 32])>,
     pub(crate) claims: BTreeMap<[u8; 20], ClaimRecord>,
     /// Claims that an earlier step deletes.
-    pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
+    pub(crate) deleted_claims: BTreeSet<[u8; 20]>,
     pub(crate) nonces: BTreeMap<[u8; 32], [u8; 20]>,
     pub(crate) assigned: BTreeMap<[u8; 20], PaymentId>,
     pub(crate) cursor: Option<Cursor>,
@@ -74,7 +74,7 @@ pub(crate) struct Overlay {
     pub(crate) deliveries: BTreeMap<DeliveryKey, DeliveryRecord>,
     pub(crate) events: BTreeSet<u128>,
     /// Merchants with a billing period that an earlier step changes.
-    pub(crate) sold: BTreeSet<u128>,
+    pub(crate) changed_periods: BTreeSet<u128>,
     pub(crate) tiers_version: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Maximum number of idempotency keys that one commit deletes.
-const FORGOTTEN_AT_ONCE: usize = 1_000;
+const MAX_DELETED_KEYS: usize = 1_000;
 
 impl Group<'_> {
     pub(crate) fn check_remember(
@@ -29,12 +29,12 @@ impl Group<'_> {
         let key = (new.merchant.bits(), new.key);
         // A key that an earlier step deletes can be used again, unless a step after that stores it.
         let (stored, is_kept) = match overlay.remembered.get(&key) {
-            Some(remembered) => (Some(*remembered), !overlay.forgotten.contains(&key)),
+            Some(remembered) => (Some(*remembered), !overlay.deleted_keys.contains(&key)),
             None => match self.tables.idempotency().get((key.0, &key.1))? {
                 Some(bytes) => {
                     let stored = record::idempotency_from_bytes(new.merchant, new.key, bytes.value())
                         .map_err(Fault::damaged("idempotency", new.merchant))?;
-                    (Some(stored), stored.at >= overlay.forgotten_before)
+                    (Some(stored), stored.at >= overlay.keys_deleted_before)
                 }
                 None => (None, false),
             },
@@ -47,7 +47,7 @@ impl Group<'_> {
         }
         *before = stored;
         overlay.remembered.insert(key, *new);
-        overlay.forgotten.remove(&key);
+        overlay.deleted_keys.remove(&key);
         Ok(Ok(()))
     }
 
@@ -76,7 +76,7 @@ impl Group<'_> {
     pub(crate) fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
         let end = (made_before.millis(), 0, &[0; 32]);
         let mut old = Vec::new();
-        for entry in self.tables.idempotency_times().range(..end)?.take(FORGOTTEN_AT_ONCE) {
+        for entry in self.tables.idempotency_times().range(..end)?.take(MAX_DELETED_KEYS) {
             let (entry, _) = entry?;
             let (millis, merchant, key) = entry.value();
             old.push((millis, merchant, *key));

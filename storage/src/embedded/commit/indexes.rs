@@ -33,7 +33,7 @@ pub(crate) fn count_day(group: &mut Group<'_>, merchant: u128, id: u128, before:
     }
     let day = group.days.entry((merchant, days::day_of(id))).or_default();
     if let Some(before) = before {
-        day.take(before);
+        day.subtract(before);
     }
     day.add(after);
 }
@@ -70,7 +70,7 @@ pub(crate) fn list_payment(
     }
     // Most changes of a payment leave its summary as it is, and an unmodified page is not written.
     let may_stand = place_before == Some(place);
-    if !may_stand || table.get_sound((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
+    if !may_stand || table.get_intact((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
         table.insert((merchant, place, id), &bytes);
     }
     Ok(())
@@ -78,7 +78,7 @@ pub(crate) fn list_payment(
 
 /// Removes the search words of a payment's deleted metadata. The stored record still has the metadata; `left` is the
 /// new record.
-pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Result<(), Fault> {
+pub(crate) fn remove_metadata_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Result<(), Fault> {
     let read = |bytes: &[u8]| record::payment_from_bytes(id, bytes).map_err(Fault::damaged("payments", id));
     let Some(bytes) = group.tables.payments().get(id.bits())? else { return Ok(()) };
     let (before, after) = (read(bytes.value())?, read(left)?);
@@ -90,7 +90,7 @@ pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) ->
         let (key, bytes) = entry?;
         let name = || TxId(*key.value().1).to_string();
         let credit = record::transfer_from_bytes(key.value(), bytes.value());
-        let credit = transfers.pass(credit.map_err(|why| Fault::inconsistent("transfers", name(), why)))?;
+        let credit = transfers.skip_damaged(credit.map_err(|why| Fault::inconsistent("transfers", name(), why)))?;
         kept.extend(credit.iter().flat_map(transfer_words_of));
     }
     for word in search::words_of(&before).difference(&kept) {

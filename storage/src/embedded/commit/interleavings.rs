@@ -3,10 +3,10 @@
 //! loom compiles the same files with its own synchronization primitives, runs one thread at a time, and explores the
 //! orders in which threads can use the primitives. A model replaces the writer: rows are numbers, the disk is memory.
 
-#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; the model fails at nothing")]
+#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; the model never fails")]
 #[path = "checkpoints.rs"]
 mod checkpoints;
-#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; nobody asks for its length")]
+#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; its length is not read")]
 #[path = "queue.rs"]
 mod queue;
 

@@ -16,7 +16,7 @@ use crate::{
         commit::{
             group::{Checked, Group, Overlay, conflict},
             indexes,
-            prepared::{EventStep, Move},
+            prepared::{DeliveryStep, EventStep},
         },
         fault::Fault,
         read::deliveries,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Maximum number of events that one commit deletes.
-const PRUNED_AT_ONCE: usize = 1_000;
+const MAX_PRUNED_EVENTS: usize = 1_000;
 
 /// Returns the key of a delivery's record.
 fn key_of(delivery: &Delivery) -> DeliveryKey {
@@ -68,37 +68,39 @@ pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut
 }
 
 /// Rejects a step for a delivery that changed since it was read.
-pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overlay) -> Checked {
+pub(crate) fn check_delivery(group: &mut Group<'_>, step: &DeliveryStep, overlay: &mut Overlay) -> Checked {
     let delivery = step.delivery();
     let key = key_of(delivery);
     let before = logged(group, overlay, key)?;
     let is_as_seen = match (&before, step) {
-        (None, Move::Redeliver(_)) => true,
-        (Some(before), Move::Replay { .. }) => before.is_replayable_since(delivery),
-        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => before.is_unattempted_since(delivery),
+        (None, DeliveryStep::Redeliver(_)) => true,
+        (Some(before), DeliveryStep::Replay { .. }) => before.is_replayable_since(delivery),
+        (Some(before), DeliveryStep::Attempt { .. } | DeliveryStep::Hold(_) | DeliveryStep::GiveUp(_)) => {
+            before.is_unattempted_since(delivery)
+        }
         _ => false,
     };
     if !is_as_seen {
         return conflict(format_args!("delivery {}", delivery.id));
     }
-    overlay.deliveries.insert(key, moved(step, before));
+    overlay.deliveries.insert(key, after_step(step, before));
     Ok(Ok(()))
 }
 
 /// Returns the record of a delivery after a step.
-fn moved(step: &Move, before: Option<DeliveryRecord>) -> DeliveryRecord {
+fn after_step(step: &DeliveryStep, before: Option<DeliveryRecord>) -> DeliveryRecord {
     let before = before.unwrap_or_else(|| DeliveryRecord::new(step.delivery().clone()));
     match step {
-        Move::Redeliver(delivery) => DeliveryRecord::new(delivery.clone()),
-        Move::Replay { at, .. } => before.replayed(*at),
-        Move::Attempt { attempt, .. } => before.after(attempt),
-        Move::Hold(_) => before.held(),
-        Move::GiveUp(_) => before.given_up(),
+        DeliveryStep::Redeliver(delivery) => DeliveryRecord::new(delivery.clone()),
+        DeliveryStep::Replay { at, .. } => before.replayed(*at),
+        DeliveryStep::Attempt { attempt, .. } => before.after(attempt),
+        DeliveryStep::Hold(_) => before.held(),
+        DeliveryStep::GiveUp(_) => before.given_up(),
     }
 }
 
 /// Appends an event to its merchant's list and inserts its delivery into the outbox, due at once.
-pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
+pub(crate) fn insert_event(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
     let merchant = event.merchant.bits();
     let epoch = group.epoch()?;
     let tail = match group.event_tails.get(&merchant) {
@@ -116,19 +118,19 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
 }
 
 /// Applies a step of a delivery.
-pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault> {
+pub(crate) fn apply_delivery(group: &mut Group<'_>, step: &DeliveryStep) -> Result<(), Fault> {
     let delivery = step.delivery();
     let before = stored(group, key_of(delivery))?;
     if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
         group.tables.outbox().remove(place_of(&before.delivery))?;
         group.queues.insert(before.delivery.merchant.bits());
     }
-    if let Move::Attempt { attempt, key, record, .. } = step {
+    if let DeliveryStep::Attempt { attempt, key, record, .. } = step {
         group.tables.attempts().insert(*key, record.as_slice());
-        note_attempt(group, delivery, attempt)?;
+        update_endpoint(group, delivery, attempt)?;
     }
     let state_before = before.as_ref().map(|before| before.state);
-    let mut after = moved(step, before);
+    let mut after = after_step(step, before);
     if mutant!("delivered-stays") && after.state == DeliveryState::Delivered {
         after.state = DeliveryState::Pending;
         after.delivery.due_at = after.delivery.due_at + std::time::Duration::from_secs(60);
@@ -157,7 +159,7 @@ fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRe
     Ok(())
 }
 
-fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
+fn update_endpoint(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
     let merchant = delivery.merchant;
     let endpoints = group.tables.endpoints();
     // A damaged health record starts over.
@@ -168,7 +170,7 @@ fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -
 }
 
 /// Resets the health of an endpoint.
-pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
+pub(crate) fn reset_endpoint(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
     group.tables.endpoints().remove(merchant.bits())?;
     Ok(())
 }
@@ -179,10 +181,10 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
         let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
         let first = group.tables.outbox().range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
         let heads = group.tables.outbox_heads();
-        let before = match heads.pass(heads.get(merchant))? {
+        let before = match heads.skip_damaged(heads.get(merchant))? {
             Some(before) => before.map(|due_ms| due_ms.value()),
             None => {
-                forget_head(group, merchant)?;
+                remove_head(group, merchant)?;
                 None
             }
         };
@@ -204,7 +206,7 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
 }
 
 /// Removes the due times of a queue whose head is damaged.
-fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
+fn remove_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
     group.tables.outbox_heads().remove(merchant)?;
     let due = group.tables.outbox_due();
     let mut places = Vec::new();
@@ -221,13 +223,13 @@ fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
     let end = (happened_before.millis(), 0);
     let mut old = Vec::new();
-    for entry in group.tables.event_times().range(..end)?.take(PRUNED_AT_ONCE) {
+    for entry in group.tables.event_times().range(..end)?.take(MAX_PRUNED_EVENTS) {
         old.push(entry?.0.value());
     }
     for (at_ms, event) in old {
         group.tables.event_times().remove((at_ms, event))?;
         let ids = group.tables.event_ids();
-        if let Some(place) = ids.get_sound(event)?.map(|place| place.value()) {
+        if let Some(place) = ids.get_intact(event)?.map(|place| place.value()) {
             group.tables.events().remove(place)?;
         }
         ids.remove(event)?;
@@ -237,7 +239,7 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
             let key = key.value();
             let damaged = Fault::damaged("attempts", format!("{key:?}"));
             let read = record::attempt_from_bytes(key, bytes.value()).map_err(damaged);
-            answered.extend(group.tables.attempts().pass(read)?.map(|attempt| (key, attempt)));
+            answered.extend(group.tables.attempts().skip_damaged(read)?.map(|attempt| (key, attempt)));
         }
         for (key, attempt) in answered {
             group.tables.attempts().insert(key, record::attempt_to_bytes(attempt.pruned()).as_slice());

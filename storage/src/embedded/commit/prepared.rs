@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     batch::{Batch, Cursor, EventRecord, Handling, Invoicing, Write},
     embedded::{
-        commit::{audit::Audited, ledger_entries},
+        commit::{audit::EncodedEntry, ledger_entries},
         read::{
             search::{self, Indexed},
             unmatched,
@@ -66,7 +66,7 @@ pub(crate) enum Step {
     Forget {
         made_before: Timestamp,
     },
-    Move(Move),
+    Delivery(DeliveryStep),
     EnableEndpoint(MerchantId),
     Unwatch(AccountName),
     ForgetClaims {
@@ -87,7 +87,7 @@ pub(crate) enum Step {
         record: Vec<u8>,
         /// The unknown session it names.
         names: Option<PaymentId>,
-        ledger_entries: Option<ledger_entries::Line>,
+        ledger_entries: Option<ledger_entries::LedgerEntryRow>,
     },
     Handle {
         account: AccountName,
@@ -105,7 +105,7 @@ pub(crate) enum Step {
         schedule: Schedule,
         expected: u64,
     },
-    Audit(Audited),
+    Audit(EncodedEntry),
     Rate(Vec<u8>),
     BeginEpoch(Epoch),
     Note {
@@ -115,7 +115,7 @@ pub(crate) enum Step {
     Comply {
         check: compliance::PaymentCheck,
         /// The assessment to store; set by the writer's check.
-        noted: Option<Box<compliance::Assessment>>,
+        assessment: Option<Box<compliance::Assessment>>,
     },
     Standing {
         merchant: MerchantId,
@@ -172,13 +172,13 @@ pub(crate) struct PaymentStep {
     pub(crate) refund_words: Vec<String>,
     /// When it completed and its amount in US cents; none if it has not completed, and for invoices, which are not
     /// sales.
-    pub(crate) turnover: Option<(Timestamp, u64)>,
+    pub(crate) completed_volume: Option<(Timestamp, u64)>,
     /// Its contribution to its merchant's usage, once it has completed.
     pub(crate) sale: Option<Sale>,
     /// When it was updated.
     pub(crate) updated_at: Timestamp,
     /// Its refunds as ledger entries.
-    pub(crate) ledger_entries: Vec<ledger_entries::Line>,
+    pub(crate) ledger_entries: Vec<ledger_entries::LedgerEntryRow>,
     /// The replaced payment; set by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
@@ -192,7 +192,7 @@ impl PaymentStep {
             facts: PaymentFacts::of(payment, &record),
             expected,
             refund_words: search::refund_words_of(payment),
-            turnover: payment.completed_volume(),
+            completed_volume: payment.completed_volume(),
             sale: Sale::of(payment),
             updated_at: payment.updated_at,
             ledger_entries: ledger_entries::of_payment(payment),
@@ -204,7 +204,7 @@ impl PaymentStep {
 
 /// A change of a delivery.
 #[derive(Debug)]
-pub(crate) enum Move {
+pub(crate) enum DeliveryStep {
     Attempt { delivery: Delivery, attempt: Box<Attempt>, key: AttemptKey, record: Vec<u8> },
     Hold(Delivery),
     GiveUp(Delivery),
@@ -212,13 +212,13 @@ pub(crate) enum Move {
     Replay { delivery: Delivery, at: Timestamp },
 }
 
-impl Move {
+impl DeliveryStep {
     /// Prepares an attempt.
     fn attempt(delivery: Delivery, attempt: Attempt) -> Self {
         assert_eq!(
             (attempt.delivery, attempt.event, attempt.number),
             (delivery.id, delivery.event, delivery.attempts + 1),
-            "an attempt is the next one of its own delivery"
+            "an attempt is the next one of its delivery"
         );
         Self::Attempt {
             delivery,
@@ -240,7 +240,7 @@ impl Move {
     }
 }
 
-/// An event to announce.
+/// An event to insert_event.
 #[derive(Debug)]
 pub(crate) struct EventStep {
     pub(crate) id: EventId,
@@ -299,15 +299,15 @@ impl Step {
             Write::Event(event) => Self::Event(EventStep::of(&event)),
             Write::Remember { remembered, most } => Self::Remember { remembered, most, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
-            Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
+            Write::Claim(claimed) => Self::Claim { names: unique_keys(&claimed), claimed },
             Write::ClaimOutcome { tx_id, expected, outcome } => {
                 Self::ClaimOutcome { tx_id, expected, outcome, record: Vec::new(), is_facilitation: false }
             }
-            Write::Attempt { delivery, attempt } => Self::Move(Move::attempt(delivery, attempt)),
-            Write::Undeliverable(delivery) => Self::Move(Move::GiveUp(delivery)),
-            Write::Hold(delivery) => Self::Move(Move::Hold(delivery)),
-            Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),
-            Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
+            Write::Attempt { delivery, attempt } => Self::Delivery(DeliveryStep::attempt(delivery, attempt)),
+            Write::Undeliverable(delivery) => Self::Delivery(DeliveryStep::GiveUp(delivery)),
+            Write::Hold(delivery) => Self::Delivery(DeliveryStep::Hold(delivery)),
+            Write::Redeliver(delivery) => Self::Delivery(DeliveryStep::Redeliver(delivery)),
+            Write::Replay { delivery, at } => Self::Delivery(DeliveryStep::Replay { delivery, at }),
             Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
             Write::Unwatch(account) => Self::Unwatch(account),
             Write::ForgetClaims(tx_ids) => Self::ForgetClaims { tx_ids, names: Vec::new() },
@@ -325,11 +325,11 @@ impl Step {
             }
             Write::Invoice(invoicing) => Self::Invoice(invoicing),
             Write::FeeTiers { schedule, expected } => {
-                assert!(schedule.version > expected, "a version grows with every write");
+                assert!(schedule.version > expected, "a write increments the version");
                 Self::FeeTiers { schedule, expected }
             }
-            Write::Audit(entry) => Self::Audit(Audited::of(*entry)),
-            Write::Comply(check) => Self::Comply { check, noted: None },
+            Write::Audit(entry) => Self::Audit(EncodedEntry::of(*entry)),
+            Write::Comply(check) => Self::Comply { check, assessment: None },
             Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
             Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
@@ -342,11 +342,11 @@ impl Step {
 
 /// Asserts that a snapshot has a new version: with an unchanged one a conflict would go undetected.
 fn assert_newer(version: u64, expected: Option<u64>) {
-    assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
+    assert!(expected.is_none_or(|expected| version > expected), "a write increments the version");
 }
 
 /// Returns the keys of a claim's nonce and identifier, which must be unique like its transaction.
-pub(crate) fn names_of(claimed: &ClaimRecord) -> Vec<[u8; 32]> {
+pub(crate) fn unique_keys(claimed: &ClaimRecord) -> Vec<[u8; 32]> {
     let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
     std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
 /// Maximum number of batches in one commit. It bounds how long the first batch waits for the last.
-const GROUP_MAX: usize = 1_000;
+const MAX_GROUP: usize = 1_000;
 
 /// The single writer behind a queue.
 pub(super) trait Write: Send + 'static {
@@ -103,7 +103,7 @@ impl<W: Write> Inbox<W> {
     fn take(&self) -> Vec<Waiting<W>> {
         let mut state = lock(&self.state);
         state.is_woken = false;
-        let count = state.batches.len().min(GROUP_MAX);
+        let count = state.batches.len().min(MAX_GROUP);
         state.committing = count;
         state.batches.drain(..count).collect()
     }

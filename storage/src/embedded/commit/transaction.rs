@@ -7,7 +7,7 @@ use redb::{Key, StorageError, Value};
 use crate::{
     embedded::{
         tables::{DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
-        wal::{entry::Changes, memtable::Writing, single, snapshot::Snapshot, view::View},
+        wal::{entry::Changes, memtable::WriteVersion, single, snapshot::Snapshot, view::View},
     },
     record::{checked::Text, summary::SUMMARY_LEN},
 };
@@ -32,7 +32,7 @@ impl<'c> Transaction<'c> {
     }
 }
 
-/// A table of a write transaction. Reads see its changes; each change is recorded for the log.
+/// A table of a write transaction. Reads visit its changes; each change is recorded for the log.
 pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
     table: View<'c, K, V>,
     name: &'static str,
@@ -45,8 +45,8 @@ impl<'c, K: Key + 'static, V: Value + 'static> Logged<'c, K, V> {
         Self { table, name, transaction }
     }
 
-    fn by(&self) -> Writing {
-        Writing { commit: self.transaction.snapshot.commit(), horizon: self.transaction.horizon }
+    fn by(&self) -> WriteVersion {
+        WriteVersion { commit: self.transaction.snapshot.commit(), horizon: self.transaction.horizon }
     }
 
     /// Sets a row.

@@ -14,7 +14,7 @@ use crate::{
     batch::CommitError,
     embedded::{
         commit::{group::Group, prepared::Prepared, transaction::Transaction},
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         health::{Health, Watch},
         metrics::CommitMetrics,
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// A commit that takes longer runs on the writer's thread next time.
-const QUICK: Duration = Duration::from_millis(1);
+const FAST_COMMIT: Duration = Duration::from_millis(1);
 /// The only writer of a store.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -61,7 +61,7 @@ pub(crate) struct Parts {
     pub(crate) newest: Arc<CurrentSnapshot>,
     /// The last payment in the search index.
     pub(crate) search_cursor: u128,
-    pub(crate) damages: Damages,
+    pub(crate) damages: DamagedRows,
 }
 
 impl Writer {
@@ -121,7 +121,7 @@ impl Writer {
         } else {
             self.rows.log.append(changes)?;
             self.rows.newest.publish(next.clone());
-            self.rows.snapshots.follow(next);
+            self.rows.snapshots.advance(next);
             self.search_cursor = finished.search_cursor;
         }
         (self.last_group, self.last_took) = (count, begun.elapsed());
@@ -158,8 +158,8 @@ impl Segments for Rows {
         Ok(())
     }
 
-    fn held_up(&self) {
-        self.metrics.held_up();
+    fn blocked(&self) {
+        self.metrics.blocked();
     }
 }
 
@@ -187,7 +187,7 @@ impl Write for Writer {
     /// runtime's other tasks to another thread during the sync.
     fn commit_here(&mut self, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
         // Due checkpoint work is left to the writer's thread, after the next commit.
-        if self.last_group != 1 || self.last_took >= QUICK || self.checkpoints.is_due(&self.rows) {
+        if self.last_group != 1 || self.last_took >= FAST_COMMIT || self.checkpoints.is_due(&self.rows) {
             return Err(batch);
         }
         let mut outcomes = tokio::task::block_in_place(|| self.commit(vec![batch]));
@@ -225,7 +225,7 @@ impl Job for Checkpoint {
         self.make()
     }
 
-    fn lost() -> Fault {
-        Fault::Disk("the checkpoint's thread is gone".to_owned())
+    fn thread_died() -> Fault {
+        Fault::Disk("the checkpoint thread died".to_owned())
     }
 }

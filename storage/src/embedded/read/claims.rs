@@ -9,8 +9,8 @@ use crate::{
     record,
 };
 
-/// Returns claims that may be forgotten and whose transactions expired before `expired_before`, among the `limit` claims
-/// after `after`, and where the walk goes on.
+/// Returns, among the `limit` claims after `after`, those that can be deleted and whose transactions expired before
+/// `expired_before`; and the claim to continue after.
 pub(crate) fn forgettable(
     snapshot: &Snapshot,
     expired_before: Timestamp,
@@ -29,13 +29,15 @@ pub(crate) fn forgettable(
         last = Some(tx_id);
         let read = record::claimed_from_bytes(tx_id, bytes.value()).map_err(Fault::damaged("claims", tx_id));
         found.extend(
-            claims.pass(read)?.filter(|claimed| claimed.is_forgettable() && claimed.expired_before(expired_before)),
+            claims
+                .skip_damaged(read)?
+                .filter(|claimed| claimed.is_forgettable() && claimed.expired_before(expired_before)),
         );
     }
     Ok((found, None))
 }
 
-/// Finds a claim by the key of its nonce or identifier.
+/// Returns a claim by the key of its nonce or identifier.
 pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.nonces().get(name)? {
         Some(tx_id) => find(snapshot, TxId(*tx_id.value())),
@@ -43,7 +45,7 @@ pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claim
     }
 }
 
-/// Finds a claim by its transaction.
+/// Returns a claim by its transaction.
 pub(crate) fn find(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.claims().get(&tx_id.0)? {
         Some(bytes) => {

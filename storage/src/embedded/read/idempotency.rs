@@ -7,7 +7,7 @@ use crate::{
     record,
 };
 
-/// Returns what was done under a key that is still kept.
+/// Returns the record of a stored key.
 pub(crate) fn find(
     snapshot: &Snapshot,
     merchant: MerchantId,
@@ -21,7 +21,7 @@ pub(crate) fn find(
     }
 }
 
-/// Returns when the oldest key was made that is still kept.
+/// Returns when the oldest stored key was created.
 pub(crate) fn oldest(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
     let times = snapshot.idempotency_times();
     let oldest = times.first()?;

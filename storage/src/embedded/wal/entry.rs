@@ -154,7 +154,7 @@ impl Changes {
     #[cfg(test)]
     pub(crate) fn tables(&self) -> std::collections::BTreeSet<String> {
         let bytes = self.0.borrow();
-        let changes = rows(&bytes[HEAD_LEN..]).map(|row| row.expect("it was written just now").table.to_owned());
+        let changes = rows(&bytes[HEAD_LEN..]).map(|row| row.expect("it was encoded above").table.to_owned());
         changes.collect()
     }
 }
@@ -199,9 +199,9 @@ pub(super) fn rows(mut changes: &[u8]) -> impl Iterator<Item = Result<Row<'_>, F
         };
         let (Some(Some(table)), Some(Some(key)), Some(value)) = (part(), part(), part()) else {
             changes = &[];
-            return Some(Err(unknown("a change is cut short")));
+            return Some(Err(unknown("a change is truncated")));
         };
-        let table = std::str::from_utf8(table).map_err(|_| unknown("a table's name is no text"));
+        let table = std::str::from_utf8(table).map_err(|_| unknown("a table name is not UTF-8"));
         Some(table.map(|table| Row { table, key, value }))
     })
 }

@@ -60,7 +60,7 @@ impl Log {
         let segments = [Segment::of(first)?, Segment::of(second)?];
         let stored = stored(&database.begin_read()?)?;
         if stored.is_none() && segments.iter().any(|segment| !segment.is_empty()) {
-            return Err(unknown("the database does not know where the log begins"));
+            return Err(unknown("the database has no LSN of the log's start"));
         }
         let begin = stored.unwrap_or(Lsn::START);
         let mut next = begin;
@@ -79,7 +79,7 @@ impl Log {
             }
         }
         if contents[..read].iter().any(|segment| next.is_passed_in(segment)) && !mutant!("damaged-log-is-cut") {
-            return Err(Fault::inconsistent("log", next.number(), "it cannot be read, and later ones are there"));
+            return Err(Fault::inconsistent("log", next.number(), "it is unreadable, and later entries exist"));
         }
         if stored != Some(next) {
             let transaction = begin_write(database)?;
@@ -142,7 +142,7 @@ impl Log {
     /// # Panics
     /// If the database lacks entries of the other segment, which would be overwritten.
     pub(crate) fn rotate(&mut self) -> Lsn {
-        assert_eq!(self.checkpointed, self.begin, "a segment is reused after its checkpoint");
+        assert_eq!(self.checkpointed, self.begin, "a segment is reused only after its checkpoint");
         (self.current, self.begin, self.end) = (1 - self.current, self.next.number(), 0);
         self.next
     }
@@ -161,7 +161,7 @@ impl Log {
     /// # Panics
     /// If the database lacks an entry.
     pub(crate) fn clear(&mut self) -> Result<(), Fault> {
-        assert_eq!(self.checkpointed, self.next.number(), "the log is removed after its checkpoint");
+        assert_eq!(self.checkpointed, self.next.number(), "the log is removed only after its checkpoint");
         self.segments.iter_mut().try_for_each(Segment::clear)
     }
 }
@@ -197,7 +197,7 @@ fn collect<'l>(replay: &mut Replay<'l>, changes: &'l [u8]) -> Result<(), Fault> 
     for row in rows(changes) {
         let Row { table, key, value } = row?;
         if !replay.add(table, key, value) {
-            return Err(unknown(&format!("there is no table {table}, or no such row in it")));
+            return Err(unknown(&format!("unknown table {table} or invalid row")));
         }
     }
     Ok(())

@@ -77,12 +77,12 @@ impl Versions {
         std::iter::once(&self.newest).chain(older).find(|(made_by, _)| *made_by <= commit).map(|(_, change)| change)
     }
 
-    fn put(&mut self, by: Writing, change: Change) {
+    fn put(&mut self, by: WriteVersion, change: Change) {
         let before = std::mem::replace(&mut self.newest, (by.commit, change));
         if before.0 < by.commit {
             self.older.push(before);
         }
-        // Readers at the horizon see the latest version up to it. Earlier versions have no reader.
+        // Readers at the horizon visit the latest version up to it. Earlier versions have no reader.
         let seen = self.older.iter().rposition(|(made_by, _)| *made_by <= by.horizon).unwrap_or(0);
         self.older.drain(..seen);
     }
@@ -90,7 +90,7 @@ impl Versions {
 
 /// The commit that writes, and the versions that it can drop.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Writing {
+pub(crate) struct WriteVersion {
     /// Its number.
     pub(crate) commit: u64,
     /// The oldest commit that a reader may pin.
@@ -104,25 +104,25 @@ struct Rows<K: Key + 'static> {
     changed: BTreeMap<RowKey<K>, Versions>,
     /// Tombstones: removed rows that the database does not have either, by the commit that removed them. They are
     /// dropped once no reader needs them, otherwise reading a queue would scan thousands of them.
-    gone: VecDeque<(u64, RowKey<K>)>,
+    tombstones: VecDeque<(u64, RowKey<K>)>,
 }
 
 impl<K: Key + 'static> Default for MemTable<K> {
     fn default() -> Self {
-        Self(RwLock::new(Rows { changed: BTreeMap::new(), gone: VecDeque::new() }))
+        Self(RwLock::new(Rows { changed: BTreeMap::new(), tombstones: VecDeque::new() }))
     }
 }
 
 impl<K: Key + 'static> Rows<K> {
-    fn put(&mut self, by: Writing, key: RowKey<K>, change: Change) {
+    fn put(&mut self, by: WriteVersion, key: RowKey<K>, change: Change) {
         match self.changed.entry(key) {
             Entry::Occupied(mut row) => row.get_mut().put(by, change),
             Entry::Vacant(place) => drop(place.insert(Versions { newest: (by.commit, change), older: Vec::new() })),
         }
     }
 
-    fn forget_gone(&mut self, horizon: u64) {
-        while let Some((_, key)) = self.gone.pop_front_if(|(removed_by, _)| *removed_by <= horizon) {
+    fn drop_tombstones(&mut self, horizon: u64) {
+        while let Some((_, key)) = self.tombstones.pop_front_if(|(removed_by, _)| *removed_by <= horizon) {
             if let Entry::Occupied(row) = self.changed.entry(key)
                 && row.get().newest.1.is_none()
                 && row.get().newest.0 <= horizon
@@ -153,19 +153,19 @@ impl<K: Key + 'static> MemTable<K> {
     }
 
     /// Sets a row.
-    pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
+    pub(crate) fn insert(&self, by: WriteVersion, key: &[u8], value: &[u8]) {
         let value = if value.is_empty() { Arc::default() } else { Arc::from(value) };
         let mut rows = self.write();
-        rows.forget_gone(by.horizon);
+        rows.drop_tombstones(by.horizon);
         rows.put(by, RowKey::of(key), Some(value));
     }
 
     /// Removes a row; `is_stored` says whether a lower layer has the row.
-    pub(crate) fn remove(&self, by: Writing, key: RowKey<K>, is_stored: bool) {
+    pub(crate) fn remove(&self, by: WriteVersion, key: RowKey<K>, is_stored: bool) {
         let mut rows = self.write();
-        rows.forget_gone(by.horizon);
+        rows.drop_tombstones(by.horizon);
         if !is_stored {
-            rows.gone.push_back((by.commit, key.clone()));
+            rows.tombstones.push_back((by.commit, key.clone()));
         }
         rows.put(by, key, None);
     }
@@ -187,9 +187,9 @@ impl<K: Key + 'static> MemTable<K> {
         self.read().changed.range(range.bounds()?).rev().find_map(seen)
     }
 
-    /// Passes the latest version of every row to `see`, in key order.
-    pub(crate) fn each<E>(&self, mut see: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), E>) -> Result<(), E> {
-        self.read().changed.iter().try_for_each(|(key, row)| see(key.bytes(), row.newest.1.as_deref()))
+    /// Passes the latest version of every row to `visit`, in key order.
+    pub(crate) fn each<E>(&self, mut visit: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), E>) -> Result<(), E> {
+        self.read().changed.iter().try_for_each(|(key, row)| visit(key.bytes(), row.newest.1.as_deref()))
     }
 }
 

@@ -9,7 +9,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
 use crate::{
     embedded::{
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         tables::{self, DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
         wal::view::{Layers, View},
@@ -75,7 +75,7 @@ impl PinnedSnapshots {
     }
 
     /// Makes a published snapshot the current one.
-    pub(crate) fn follow(&mut self, newest: Snapshot) {
+    pub(crate) fn advance(&mut self, newest: Snapshot) {
         self.before.push_back(std::mem::replace(&mut self.newest, newest).commit);
         while self.before.pop_front_if(|commit| Arc::strong_count(commit) == 1).is_some() {}
     }
@@ -118,7 +118,7 @@ impl CurrentSnapshot {
     /// Returns the snapshot of the last commit.
     pub(crate) fn get(&self) -> Result<Snapshot, Fault> {
         let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.clone().ok_or_else(|| Fault::Disk("it is closed".to_owned()))
+        newest.clone().ok_or_else(|| Fault::Disk("the store is closed".to_owned()))
     }
 
     /// Publishes a durable commit. Call this before the commit is acknowledged.
@@ -144,12 +144,12 @@ macro_rules! epoch {
 
         impl Epoch {
             /// Starts with the content of a database.
-            pub(crate) fn begin(database: &Database, damages: &Damages) -> Result<Self, Fault> {
+            pub(crate) fn begin(database: &Database, damages: &DamagedRows) -> Result<Self, Fault> {
                 Self::of(&database.begin_read()?, damages)
             }
 
             /// Starts with the content of a read transaction.
-            pub(crate) fn of(transaction: &ReadTransaction, damages: &Damages) -> Result<Self, Fault> {
+            pub(crate) fn of(transaction: &ReadTransaction, damages: &DamagedRows) -> Result<Self, Fault> {
                 Ok(Self {
                     $($field: Layers::over(transaction.open_table(tables::$constant)?, stringify!($field), damages.clone()),)+
                 })
@@ -190,21 +190,21 @@ macro_rules! epoch {
                 }
             )+
 
-            /// Passes every stored row to `see`, damaged ones included, table by table, in key order.
+            /// Passes every stored row to `visit`, damaged ones included, table by table, in key order.
             pub(crate) fn each_row(
                 &self,
-                see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+                visit: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
             ) -> Result<(), Fault> {
-                $(self.$field().each_sealed(&mut |key, sealed| see(stringify!($field), key, sealed))?;)+
+                $(self.$field().each_sealed(&mut |key, sealed| visit(stringify!($field), key, sealed))?;)+
                 Ok(())
             }
 
-            /// Reads every row; passes table and key of each damaged row to `see`.
+            /// Reads every row; passes table and key of each damaged row to `visit`.
             pub(crate) fn each_damaged(
                 &self,
-                see: &mut impl FnMut(&'static str, String),
+                visit: &mut impl FnMut(&'static str, String),
             ) -> Result<(), Fault> {
-                $(self.$field().each_damaged(&mut |key| see(stringify!($field), key))?;)+
+                $(self.$field().each_damaged(&mut |key| visit(stringify!($field), key))?;)+
                 Ok(())
             }
 

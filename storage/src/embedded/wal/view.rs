@@ -15,10 +15,10 @@ use redb::{
 
 use crate::{
     embedded::{
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         tables::{CHECKSUM, name_of, set_row},
-        wal::memtable::{Change, KeyRange, MemTable, RowKey, Writing},
+        wal::memtable::{Change, KeyRange, MemTable, RowKey, WriteVersion},
     },
     record::checked::{self, Checked, Seed},
 };
@@ -28,7 +28,7 @@ pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
     stored: Arc<ReadOnlyTable<K, Checked<V>>>,
     name: &'static str,
     seed: Seed,
-    damages: Damages,
+    damages: DamagedRows,
     /// The sealed memtable that a checkpoint is writing. It does not change.
     immutable: Option<Arc<MemTable<K>>>,
     recent: Arc<MemTable<K>>,
@@ -36,7 +36,7 @@ pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
 
 impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     /// Creates the layers over the state of a checkpoint.
-    pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: Damages) -> Self {
+    pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: DamagedRows) -> Self {
         Self { stored: Arc::new(stored), name, seed: Seed::of(name), damages, immutable: None, recent: Arc::default() }
     }
 
@@ -113,12 +113,12 @@ pub(crate) struct View<'s, K: Key + 'static, V: Value + 'static> {
 
 impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     /// Sets a row in the writing commit.
-    pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
+    pub(crate) fn insert(&self, by: WriteVersion, key: &[u8], value: &[u8]) {
         self.layers.recent.insert(by, key, value);
     }
 
     /// Removes a row in the writing commit.
-    pub(crate) fn remove(&self, by: Writing, key: &[u8]) -> Result<(), StorageError> {
+    pub(crate) fn remove(&self, by: WriteVersion, key: &[u8]) -> Result<(), StorageError> {
         let row = RowKey::of(key);
         let is_below = |immutable: &Arc<MemTable<K>>| immutable.get(self.commit, &row).is_some();
         let is_stored = self.layers.immutable.as_ref().is_some_and(is_below) || self.layers.is_stored(key)?;
@@ -144,8 +144,8 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     }
 
     /// As [`Self::get`], but a damaged row is recorded and counts as missing. For rows that can be rebuilt.
-    pub(crate) fn get_sound<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
-        Ok(self.layers.damages.pass(self.get(key))?.flatten())
+    pub(crate) fn get_intact<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
+        Ok(self.layers.damages.skip_damaged(self.get(key))?.flatten())
     }
 
     /// Returns whether a row exists, damaged or not.
@@ -158,8 +158,8 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     }
 
     /// Turns a damaged row into `None` and records it.
-    pub(crate) fn pass<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
-        self.layers.damages.pass(read)
+    pub(crate) fn skip_damaged<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+        self.layers.damages.skip_damaged(read)
     }
 
     /// Returns the intact rows of a range, in key order. Damaged rows are recorded and skipped.
@@ -171,8 +171,8 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         let keys = KeyRange { low: bound(range.start_bound()), high: bound(range.end_bound()) };
         Ok(Range {
             layers: self.layers,
-            stored: Side::of(self.layers.stored.range(range)?),
-            recent: Side::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
+            stored: PeekableEnds::of(self.layers.stored.range(range)?),
+            recent: PeekableEnds::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
         })
     }
 
@@ -191,28 +191,28 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         self.iter()?.next_back().transpose()
     }
 
-    /// Passes every stored row with its checksum to `see`, damaged ones included, in key order.
-    pub(crate) fn each_sealed(&self, see: &mut impl FnMut(&[u8], &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+    /// Passes every stored row with its checksum to `visit`, damaged ones included, in key order.
+    pub(crate) fn each_sealed(&self, visit: &mut impl FnMut(&[u8], &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
         let mut rows = self.iter()?;
         while let Some(row) = rows.take_row(End::Front) {
             let (key, value) = row?;
             let key = key.value();
             let key = K::as_bytes(&key);
             match &value {
-                Found::Stored(sealed) => see(key.as_ref(), sealed.value())?,
-                Found::Recent(bytes) => see(key.as_ref(), &self.layers.seed.seal(key.as_ref(), bytes))?,
+                Found::Stored(sealed) => visit(key.as_ref(), sealed.value())?,
+                Found::Recent(bytes) => visit(key.as_ref(), &self.layers.seed.seal(key.as_ref(), bytes))?,
             }
         }
         Ok(())
     }
 
-    /// Reads every row; passes the names of damaged rows to `see`.
-    pub(crate) fn each_damaged(&self, see: &mut impl FnMut(String)) -> Result<(), Fault> {
+    /// Reads every row; passes the names of damaged rows to `visit`.
+    pub(crate) fn each_damaged(&self, visit: &mut impl FnMut(String)) -> Result<(), Fault> {
         let mut rows = self.iter()?;
         while let Some(row) = rows.take_row(End::Front) {
             if let Err(fault) = rows.check(row?) {
                 match fault {
-                    Fault::Damaged { key, .. } => see(key),
+                    Fault::Damaged { key, .. } => visit(key),
                     fault => return Err(fault),
                 }
             }
@@ -302,14 +302,14 @@ impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Recent<'_, K,
 }
 
 /// An iterator that can be peeked at both ends.
-struct Side<I: DoubleEndedIterator> {
+struct PeekableEnds<I: DoubleEndedIterator> {
     rows: I,
     front: Option<I::Item>,
     back: Option<I::Item>,
     is_over: bool,
 }
 
-impl<I: DoubleEndedIterator> Side<I> {
+impl<I: DoubleEndedIterator> PeekableEnds<I> {
     const fn of(rows: I) -> Self {
         Self { rows, front: None, back: None, is_over: false }
     }
@@ -343,8 +343,8 @@ enum End {
 /// The rows of a range as of one commit.
 pub(crate) struct Range<'s, K: Key + 'static, V: Value + 'static> {
     layers: &'s Layers<K, V>,
-    stored: Side<redb::Range<'static, K, Checked<V>>>,
-    recent: Side<Recent<'s, K, V>>,
+    stored: PeekableEnds<redb::Range<'static, K, Checked<V>>>,
+    recent: PeekableEnds<Recent<'s, K, V>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
@@ -396,7 +396,7 @@ impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
     }
 
     /// Returns the next intact row.
-    fn take_sound(&mut self, end: End) -> Option<Result<Row<K, V>, Fault>> {
+    fn take_intact(&mut self, end: End) -> Option<Result<Row<K, V>, Fault>> {
         loop {
             let row = self.take_row(end)?;
             match row.map_err(Fault::from).and_then(|row| self.check(row)) {
@@ -411,12 +411,12 @@ impl<K: Key + 'static, V: Value + 'static> Iterator for Range<'_, K, V> {
     type Item = Result<Row<K, V>, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.take_sound(End::Front)
+        self.take_intact(End::Front)
     }
 }
 
 impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Range<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.take_sound(End::Back)
+        self.take_intact(End::Back)
     }
 }

@@ -35,7 +35,7 @@ impl Disk {
     fn check(&self) {
         let segments = self.segments.iter().flatten().copied();
         let found: BTreeSet<u32> = segments.chain(self.database.iter().copied()).collect();
-        assert!(found.is_superset(&self.acknowledged), "lost: {self:?}");
+        assert!(found.is_superset(&self.acknowledged), "thread_died: {self:?}");
     }
 }
 
@@ -56,7 +56,7 @@ impl Job for Checkpoint {
         Ok(())
     }
 
-    fn lost() {}
+    fn thread_died() {}
 }
 
 /// The two segments and the database.
@@ -93,7 +93,7 @@ impl Segments for Rows {
         Ok(())
     }
 
-    fn held_up(&self) {}
+    fn blocked(&self) {}
 }
 
 struct Model {
@@ -161,15 +161,15 @@ fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
         Some(callers)
     } else {
         join(callers);
-        assert_eq!(locked(&disk).acknowledged.len(), 2, "refused, though nothing was closed");
+        assert_eq!(locked(&disk).acknowledged.len(), 2, "rejected without a close");
         None
     };
     block_on(queue.close());
-    assert_eq!(finished.load(Ordering::SeqCst), 1, "closed before everything is written");
+    assert_eq!(finished.load(Ordering::SeqCst), 1, "closed before all rows are written");
     callers.map(join);
     assert_eq!(block_on(queue.commit(99, may_run_here)), Err(Refused::Closed));
     let disk = locked(&disk);
-    assert!(disk.database.is_superset(&disk.acknowledged), "a close leaves no row in the log only");
+    assert!(disk.database.is_superset(&disk.acknowledged), "a close moves all rows into the database");
 }
 
 /// Runs every interleaving with at most this many preemptions (`HIVETILL_PREEMPTIONS` adds to it); returns the number
@@ -191,16 +191,16 @@ fn every_interleaving(preemptions: usize, may_run_here: bool, is_closed_meanwhil
 }
 
 #[test]
-fn two_callers_on_their_own_threads_a_checkpoint_and_a_close_lose_nothing() {
+fn commits_on_caller_threads_survive_a_checkpoint_and_a_close() {
     assert!(every_interleaving(2, true, true) > 1_000);
 }
 
 #[test]
-fn two_callers_in_the_queue_a_checkpoint_and_a_close_lose_nothing() {
+fn queued_commits_survive_a_checkpoint_and_a_close() {
     assert!(every_interleaving(1, false, true) > 100);
 }
 
 #[test]
-fn two_callers_in_the_queue_and_a_checkpoint_wait_for_nothing_that_does_not_come() {
+fn queued_commits_and_a_checkpoint_do_not_deadlock() {
     assert!(every_interleaving(1, false, false) > 50);
 }

@@ -42,7 +42,7 @@ type Model = BTreeMap<u128, Vec<u8>>;
 fn empty() -> (Database, PinnedSnapshots) {
     let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
     directory::create_schema(&database).unwrap();
-    let snapshots = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
+    let snapshots = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &DamagedRows::default()).unwrap()));
     (database, snapshots)
 }
 
@@ -62,7 +62,7 @@ fn write(snapshots: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Opti
             }
         }
     }
-    snapshots.follow(next);
+    snapshots.advance(next);
 }
 
 fn install_checkpoint(snapshots: &mut PinnedSnapshots, database: &Database) {
@@ -108,7 +108,7 @@ proptest! {
 
     /// Rows are inserted, changed, removed and inserted again while readers read: each reader sees its own commit.
     #[test]
-    fn a_snapshot_stays_as_it_was_whatever_is_committed_after(
+    fn a_snapshot_does_not_change_with_later_commits(
         steps in steps(), bounds in (bound(), bound()), turns: u32,
     ) {
         let (database, mut snapshots) = empty();
@@ -138,7 +138,7 @@ proptest! {
 }
 
 #[test]
-fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
+fn removed_rows_of_a_queue_are_dropped() {
     let (_database, mut snapshots) = empty();
     let mut model = Model::new();
     for key in 0..1_000 {
@@ -161,7 +161,7 @@ fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
 }
 
 #[test]
-fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
+fn a_reader_before_a_checkpoint_adds_no_cost_to_later_commits() {
     let (database, mut snapshots) = empty();
     let mut model = Model::new();
     let reader = snapshots.newest().clone();
