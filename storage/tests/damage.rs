@@ -299,7 +299,7 @@ async fn a_damaged_row_of_any_table_is_reported_and_nothing_else_stops() {
                 assert!(report.findings.iter().any(named), "{table}, bit {bit}: {:?}", report.findings);
                 assert!(report.finding_count > before.finding_count, "{table}");
                 let counted = format!("store_damaged_rows_total{{table=\"{table}\"}}");
-                assert_eq!((store.damaged_rows(), told(&store, &counted)), (1, 1), "{table}");
+                assert_eq!((store.damaged_rows(), metric(&store, &counted)), (1, 1), "{table}");
                 backup_reports_damage(&store, &table).await;
             }
             write_all(&store, &table).await;

@@ -173,7 +173,10 @@ async fn contended_and_uncontended_writers_commit_every_batch_once_and_in_order(
                 let then = store.commit(replace(&changed, opened.version).and(Write::Event(event(1, number))));
                 let outcomes = futures_util::future::join(first, then).await;
                 assert_eq!(outcomes, (Ok(()), Ok(())));
-                assert!(store.payment(payment_id(number)).await.unwrap().is_some(), "an acknowledged write is readable");
+                assert!(
+                    store.payment(payment_id(number)).await.unwrap().is_some(),
+                    "an acknowledged write is readable"
+                );
             }
         })
     });
