@@ -1,4 +1,4 @@
-//! What operators see: the audit log, and whole lists as files.
+//! Admin features: the audit log, the payment inspector and exports.
 
 use serde_json::{Value, json};
 
@@ -207,7 +207,7 @@ fn an_export_has_every_row_of_its_filter() {
     let rows = lines(&text);
     assert!(rows[0].starts_with("id,status,createdAt,"), "{}", rows[0]);
     let found: Vec<&str> = rows[1..].iter().filter_map(|row| row.split(',').next()).collect();
-    // Of two that were made within a millisecond either may be first.
+    // Of two payments created within a millisecond either may be first.
     let mut newest_first: Vec<&str> = ids.iter().map(String::as_str).collect();
     newest_first.sort_by(|left, right| right.cmp(left));
     assert_eq!(found, newest_first);

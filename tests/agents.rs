@@ -1,4 +1,4 @@
-//! What agents do: `hivetill pay` as scripts run it, and the page that tells them how.
+//! Agents that pay: `hivetill pay` as scripts run it, and its documentation.
 
 use std::{
     path::Path,
@@ -31,14 +31,14 @@ crate::tests!(
     attack_35_the_page_says_that_a_receipt_proves_nothing,
 );
 
-/// How `hivetill pay` ended: its code, its one line of JSON, and what it said beside.
+/// The result of `hivetill pay`: exit code, its line of JSON, and stderr.
 struct Paid {
     code: i32,
     json: Value,
     said: String,
 }
 
-/// A payer's command line.
+/// Returns a payer's command line.
 fn command(dev: &Dev, url: &str, payer: &Payer, max: &str, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     command
@@ -64,7 +64,7 @@ fn pay(dev: &Dev, url: &str, payer: &Payer, max: &str) -> Paid {
     run(command(dev, url, payer, max, &[]))
 }
 
-/// Waits until the session has its money for good: once, and nothing besides.
+/// Waits until the session is paid irreversibly, exactly once.
 #[track_caller]
 fn paid_once(shop: &Shop, id: &str) -> Value {
     let record = shop.until(id, "paid for good", |p| p["status"] == "completed" && p["amountPaid"] == "1500");
@@ -224,11 +224,11 @@ fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
-    // The node takes what is broadcast, and no block does.
+    // The node accepts broadcasts, but no block contains them.
     dev.ledger.order("hold_transactions", &json!({ "held": true }));
     let command = command(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--expires-in", "120"]);
     let paying = background(move || run(command));
-    // The server has said that it does not know.
+    // The server has answered that the outcome is unknown.
     shop.until_status(&payment.id, "processing");
     let second = pay(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD");
     assert_eq!((second.code, &second.json["reason"]), (12, &json!("payment_in_flight")), "{}", second.json);
@@ -246,7 +246,7 @@ fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
-    // The node says that it takes the transaction, and forgets it.
+    // The node acknowledges the transaction and drops it.
     dev.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
     let command = command(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--expires-in", "25"]);
     let paid = run(command);

@@ -1,4 +1,4 @@
-//! Billing from outside: a month is used, ends, is billed to its merchant, and paid at the invoice's own checkout.
+//! Billing: usage in a month, the invoice, and its payment at the invoice's checkout.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ crate::tests!(
     billing_is_for_admins_and_for_each_merchant_its_own,
 );
 
-/// More than any month has.
+/// Longer than any month, seconds.
 const A_MONTH: u64 = 32 * 86_400;
 
 fn admin(dev: &Dev, method: &str, path: &str) -> Ask {
@@ -117,7 +117,7 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
     has_members(totals, &["currentMonthProjectedCents"]);
     assert_eq!(overview["merchants"][0]["oldestUnpaidPeriodStart"], invoice["periodStart"]);
 
-    // The invoice is a payment like any other, of the operator.
+    // The invoice is a payment of the operator.
     let url = invoice["invoicePaymentUrl"].as_str().expect("an address");
     let slug = invoice["invoiceSlug"].as_str().expect("a slug");
     assert!(url.ends_with(&format!("/for/{slug}")), "{url}");

@@ -1,4 +1,4 @@
-//! The daily check of the books from outside: a day that is well, a day that is not, and who may read of it.
+//! Daily reconciliation: a day without differences, a day with one, and who can read the results.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn pass(dev: &Dev, seconds: u64) {
     dev.ledger.order("advance_time", &json!({ "seconds": seconds, "blocks": 30 }));
 }
 
-/// Takes a payment; returns its transaction.
+/// Takes a payment; returns its transaction id.
 fn sell(dev: &Dev, shop: &Shop) -> String {
     let payment = shop.open_payment();
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &format!("pos-{}", payment.id));
@@ -26,7 +26,7 @@ fn sell(dev: &Dev, shop: &Shop) -> String {
 fn a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told() {
     let dev = Dev::with(&[]);
     let shop = dev.shop();
-    // From a minute after the registration on, nothing can have been overlooked.
+    // A minute after the registration every transfer of the account is scanned.
     pass(&dev, 120);
     sell(&dev, &shop);
     pass(&dev, 86_400 + 700);
@@ -37,7 +37,7 @@ fn a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told() {
     let tx_id = sell(&dev, &shop);
     dev.ledger.order("node", &json!({ "node": 0, "lie": { "kind": "omitTransfers" } }));
     pass(&dev, 86_400 + 700);
-    // A difference is looked for again, ten minutes later: nobody tells when it was first seen.
+    // The first sign of a difference is not reported: the day is checked again ten minutes later.
     let mut passed = Stopwatch::start();
     let told = until("the day is checked twice", || {
         if passed.elapsed().as_secs() >= 5 {

@@ -1,4 +1,4 @@
-//! The customer's page: what it shows to whom, how it lives, how a customer cancels. All without JavaScript.
+//! The checkout page without JavaScript: its content, live status and cancellation.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -27,7 +27,7 @@ crate::tests!(
     an_unknown_page_is_a_page_for_browsers_and_json_for_programs,
 );
 
-/// Opens an address as a browser does.
+/// Requests a path as a browser does.
 fn browse(api: &Api, path: &str) -> Answer {
     api.get(path).header("accept", "text/html,application/xhtml+xml,*/*;q=0.8").send()
 }
@@ -233,7 +233,7 @@ fn a_payment_that_is_being_cancelled_takes_nothing_new() {
     let dev = crate::harness::Dev::start();
     let shop = dev.shop();
     let payment = shop.open_with(&mug());
-    // No block is later than the cutoff: nothing is decided.
+    // No block is later than the cutoff, so that nothing is decided.
     dev.ledger.hold_irreversibility(true);
     let path = format!("/for/{}", payment.slug);
     shop.api.ask("POST", &format!("{path}/cancel")).send().ok(200);
@@ -320,7 +320,7 @@ fn the_stream_tells_every_change_and_ends() {
     let payment = shop.open_payment();
     let (api, path) = (shop.api.clone(), format!("/for/{}/events", payment.slug));
     let listener = crate::harness::background(move || events(&api, &path));
-    // Whether the listener or the payment comes first, it hears the end.
+    // The listener gets the final state whether it or the payment comes first.
     pay(&shop, &payment.id, &payment.memo);
     until("the stream to end", || listener.is_finished().then_some(()));
     let events = listener.join().unwrap();

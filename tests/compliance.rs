@@ -1,4 +1,4 @@
-//! Compliance from outside: the creation that crosses a limit, the hold it leads to, and the admin who ends it.
+//! Compliance: a payment above a limit, the resulting hold, and its clearance by an admin.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The merchant's dashboard from outside: who gets in, what no other site can do, and every action without a browser.
+//! The dashboard over HTTP: sessions, CSRF protection, and every action without a browser.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ crate::tests!(
     guessing_keys_at_the_login_locks_the_address_out,
 );
 
-/// Somebody who is logged in.
+/// A logged-in user.
 pub(crate) struct Visitor {
     api: Api,
     pub(crate) cookie: String,
@@ -137,7 +137,7 @@ fn a_session_of_somebodys_choosing_is_not_adopted() {
     let answer = post_form(&shop.api, "/dashboard/login", Some(&chosen), &form(&[("key", &shop.key)]));
     let first = cookie_of(&answer);
     assert_ne!(first, chosen);
-    // Logging in again makes another session, and the one before is over.
+    // Another login creates another session and ends the previous one.
     let answer = post_form(&shop.api, "/dashboard/login", Some(&first), &form(&[("key", &shop.key)]));
     assert_ne!(cookie_of(&answer), first);
     for old in [chosen, first] {
@@ -508,7 +508,7 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
         let page = visitor.page("/dashboard/webhooks?state=delivered");
         (page.matches(">Send again<").count() == 3).then_some(())
     });
-    // A test event of a type and a status that were chosen.
+    // A test event of a chosen type and status.
     for (kind, status, event) in [
         ("payment.status_changed", "failed", json!({ "status": "failed" })),
         ("payment.exception", "pending", json!({ "status": "pending" })),
@@ -545,7 +545,7 @@ fn guessing_keys_at_the_login_locks_the_address_out() {
         (0..30).map(|_| post_form(&dev.api, "/dashboard/login", None, &wrong)).find(|answer| answer.status == 429);
     let page = locked.expect("an end to guessing").text();
     assert!(page.contains("too many wrong API keys"), "{page}");
-    // Even the right key is not looked at now.
+    // The correct key is rejected, too, during the lockout.
     let right = form(&[("key", dev.said["merchant"]["apiKey"].as_str().expect("a key"))]);
     assert_eq!(post_form(&dev.api, "/dashboard/login", None, &right).status, 429);
 }

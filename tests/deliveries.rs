@@ -1,4 +1,4 @@
-//! What a merchant sees and asks of its webhooks: the endpoint, the log of deliveries, and to send again.
+//! Webhook deliveries of a merchant: endpoint health, the delivery log, replay and redelivery.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn until_delivery(shop: &Shop, id: &str, status: &str) -> Value {
     })
 }
 
-/// Waits for as many deliveries as there should be, none of them waiting, newest first.
+/// Waits until there are `count` deliveries and none is pending; returns them newest first.
 #[track_caller]
 fn settled(shop: &Shop, count: usize) -> Vec<Value> {
     until(&format!("{count} deliveries to settle"), || {
@@ -240,7 +240,7 @@ fn a_network_error_has_its_name() {
     let (shop, receiver) = shop();
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     drop(receiver);
-    // The path is named like another error.
+    // The path contains names of other errors.
     shop.update(&json!({ "webhookUrl": format!("http://127.0.0.1:{port}/dns/tls") })).ok(200);
     let sent = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
     let failed = until_delivery(&shop, id_of(&sent), "failed");
@@ -408,7 +408,7 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     shop.set_webhook(&receiver);
     event(&shop);
     let first = settled(&shop, 1).remove(0);
-    // Nobody is there, and then we are not either.
+    // The endpoint is down, then the gateway as well.
     let address = receiver.address();
     drop(receiver);
     until("the endpoint to be gone", || std::net::TcpStream::connect(address).is_err().then_some(()));
@@ -416,7 +416,7 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent = listener.local_addr().expect("bound");
     shop.update(&json!({ "webhookUrl": format!("http://{silent}/hook") })).ok(200);
-    // Taken by the kernel and never answered: the attempts are under way when the process dies.
+    // The kernel accepts connections and nothing answers: attempts are in progress when the process dies.
     let again = shop.post(&path(&shop, &format!("webhook-deliveries/{}/redeliver", id_of(&first))), &json!({}));
     let again = again.send().ok(200);
     let test = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);

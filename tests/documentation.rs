@@ -1,4 +1,4 @@
-//! The documentation is held to the truth: links lead somewhere, and commands do what their page says.
+//! Tests of the documentation: links resolve, and commands do what their page states.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
 }
 
-/// Returns every page: at the top, and below `docs`.
+/// Returns every page, at the top level and below `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     let mut folders = vec![root().join("docs")];
@@ -49,12 +49,12 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Returns a page's text outside of code.
+/// Returns a page's text without code.
 fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// Returns the anchor of a heading as code hosts make it.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -94,7 +94,7 @@ fn every_path_that_contributors_are_given_exists() {
     for name in ["contributing.md", "explanation/architecture.md", "explanation/simulation.md"] {
         let text = std::fs::read_to_string(root().join("docs").join(name)).expect("a page");
         for word in prose(&text).split('`').skip(1).step_by(2).filter(|word| !word.contains([' ', '*'])) {
-            // What `.ci/long` writes is there only once it has run.
+            // Results exist only after `.ci/long` has run.
             let is_path = word.split_once('/').is_some_and(|(top, _)| tops.contains(&top));
             if is_path && !word.starts_with("docs/results/") {
                 paths += 1;
@@ -108,7 +108,7 @@ fn every_path_that_contributors_are_given_exists() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-/// Returns a page's blocks of a language, in order.
+/// Returns a page's code blocks of a language, in order.
 pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(page)).expect("the page");
     let opening = format!("{language}\n");
@@ -123,7 +123,7 @@ fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
         let is_part = |c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
         exported.extend(text.split(is_part).filter(|word| word.starts_with("HIVETILL_")).map(str::to_owned));
     }
-    // A setting has a value of its own kind.
+    // An exported setting must not be read as one.
     let settings = ["HIVETILL_LEDGER_NODES", "HIVETILL_GRPC_TOKEN"];
     assert!(settings.iter().all(|name| exported.remove(*name)) && exported.len() > 4, "{exported:?}");
     let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
@@ -155,7 +155,7 @@ fn the_page_on_testing_a_shop_does_what_it_says() {
     assert!(!said.contains("\"error\""), "{said}");
 }
 
-/// The page on webhooks, and what it signs its examples with.
+/// The page of webhook requests, and the secret of its examples.
 const WEBHOOKS: &str = "docs/reference/webhook-requests.md";
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const MILLISECONDS: &str = "1795183512000";
@@ -198,7 +198,7 @@ fn the_webhook_page_shows_whole_requests_as_they_are_sent() {
     assert_eq!(blocks(WEBHOOKS, "http").len(), shown.len());
 }
 
-/// Writes a request with the same ids and times each time, signed anew under the page's secret.
+/// Formats a request with fixed ids and times, signed with the page's secret.
 fn shown(hook: &Hook) -> String {
     let event = hook.json();
     let is_test = event["data"]["id"].as_str().is_some_and(|id| id.starts_with("test_"));

@@ -1,4 +1,4 @@
-//! A merchant's events: the list, the stream, and that neither ever misses one.
+//! A merchant's events: the list and the stream, without gaps.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -19,7 +19,7 @@ crate::tests!(
     events_and_streams_go_on_after_a_kill_without_a_gap,
 );
 
-/// Makes an event: a cancelled payment. Returns the payment's id.
+/// Creates an event by cancelling a payment. Returns the payment's id.
 fn event(shop: &Shop) -> String {
     let payment = shop.open_payment();
     shop.cancelled(&payment.id);
@@ -35,10 +35,10 @@ fn payments_of(events: &Value) -> Vec<String> {
     events.iter().map(|event| event["data"]["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// One open stream of events.
+/// An open stream of events.
 struct Stream(BufReader<TcpStream>);
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(Debug)]
 struct Told {
     id: String,
@@ -68,7 +68,7 @@ impl Stream {
         Self(reader)
     }
 
-    /// Waits for the next event; none when the stream has ended.
+    /// Waits for the next event; `None` when the stream has ended.
     fn next(&mut self) -> Option<Told> {
         let (mut id, mut name, mut data) = (String::new(), String::new(), None);
         loop {
@@ -77,7 +77,7 @@ impl Stream {
                 return None;
             }
             let line = line.trim_end();
-            // Sizes of chunks and heartbeats stand between; an event ends with an empty line after its data.
+            // Chunk sizes and heartbeats may come between; an event ends with an empty line after its data.
             if let Some(text) = line.strip_prefix("id:") {
                 text.clone_into(&mut id);
             } else if let Some(text) = line.strip_prefix("event:") {
@@ -222,7 +222,7 @@ fn events_and_streams_go_on_after_a_kill_without_a_gap() {
         last = told.id;
     }
     dev.process.kill();
-    // What was written to the socket before may still be read.
+    // Data written to the socket before may still arrive.
     while let Some(told) = stream.next() {
         heard.push(told.data["data"]["id"].as_str().expect("an id").to_owned());
         last = told.id;
@@ -243,7 +243,7 @@ fn events_and_streams_go_on_after_a_kill_without_a_gap() {
         (listed.len() == payments.len()).then_some(listed)
     });
     assert_eq!(heard, listed, "once each, in the order of the list");
-    // Cancellations that one block decides are decided side by side.
+    // Cancellations decided by one block are decided concurrently.
     heard.sort();
     let mut payments = payments;
     payments.sort();

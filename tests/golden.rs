@@ -1,7 +1,7 @@
-//! The main exchanges, word for word: each request and its whole answer, as a file of `tests/golden`. Ids, keys and
-//! times are replaced by their kind.
+//! Golden tests of the main requests: each request and its complete response, as a file in `tests/golden`. Ids, keys
+//! and times are replaced by placeholders.
 //!
-//! `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests golden` writes the files anew.
+//! `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests golden` updates the files.
 
 mod script;
 
@@ -19,7 +19,7 @@ fn the_main_exchanges_are_what_they_were() {
     }
 }
 
-/// Compares a transcript with its file, or writes the file.
+/// Compares a transcript with its file, or updates the file.
 #[track_caller]
 fn check(name: &str, text: &str) {
     if is_update() {
@@ -47,7 +47,7 @@ pub(crate) fn is_update() -> bool {
     std::env::var("HIVETILL_UPDATE_GOLDEN").is_ok()
 }
 
-/// Goes through the main exchanges with a gateway that nobody has used these account names with.
+/// Runs the main requests on a gateway where these account names are unused.
 pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static str, String)> {
     let mut merchants = Script::new(api);
     let mut payments = Script::new(api);

@@ -1,4 +1,4 @@
-//! The engine's gRPC port, as an internal service calls it.
+//! The engine's gRPC port as internal services use it.
 
 use std::future::Future;
 

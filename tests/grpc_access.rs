@@ -1,4 +1,4 @@
-//! Who may call the gRPC port: tokens with scopes, their rotation, and certificates of clients.
+//! Access to the gRPC port: tokens with scopes, rotation of tokens, client certificates, connection limits.
 
 use std::{
     collections::BTreeSet,
@@ -51,7 +51,7 @@ crate::tests!(
 const OPERATOR: &str = "operator-0123456789-0123456789-0123456789";
 const SERVICE: &str = "service-0123456789-0123456789-0123456789";
 
-/// Returns every method that the port's reflection lists, as a path, without those of health and reflection.
+/// Returns the paths of all methods that reflection lists, except health and reflection.
 pub(crate) async fn methods(channel: Channel, token: &str) -> BTreeSet<String> {
     let mut client = ServerReflectionClient::new(Transport::remote(channel, Some(token)).expect("a token"));
     let mut ask = async |question| {
@@ -80,7 +80,7 @@ pub(crate) async fn methods(channel: Channel, token: &str) -> BTreeSet<String> {
     methods
 }
 
-/// Sends an empty message and returns the status.
+/// Calls a method with an empty message and returns the status.
 async fn call(channel: Channel, path: &str, headers: &[(&'static str, &str)]) -> Status {
     let mut client: Grpc<Channel> = Grpc::new(channel);
     client.ready().await.expect("ready");
@@ -138,7 +138,7 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
     assert_eq!(refused, wanted.map(str::to_owned).into());
     let by_table = REQUIREMENTS.iter().filter(|(_, requirement)| *requirement != Requirement::Service).count();
     assert_eq!(by_table, wanted.len());
-    // Neither an admin's key nor another way to write a path opens them.
+    // Neither an admin's key nor another spelling of a path grants access.
     for path in [
         "/hivetill.engine.v1.MaintenanceService/CopyStore",
         "/hivetill.engine.v1.MaintenanceService/CopyStore/",
@@ -152,7 +152,7 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
         let status = port.run(call(channel.clone(), path, &headers));
         assert!(matches!(status.code(), Code::PermissionDenied | Code::Unimplemented), "{path}: {status:?}");
     }
-    // Of two tokens the first decides.
+    // If there are two tokens, the first one decides.
     let path = "/hivetill.engine.v1.MaintenanceService/DescribeEngine";
     let headers = [("authorization", &*format!("Bearer {SERVICE}")), ("authorization", &*format!("Bearer {OPERATOR}"))];
     assert_eq!(port.run(call(channel.clone(), path, &headers)).code(), Code::PermissionDenied);
@@ -172,7 +172,7 @@ fn a_payment_is_inspected_by_the_operator_or_with_an_admins_key() {
     assert_eq!(inspect(SERVICE, Caller::with_key(port.dev.admin_key()).request(request())), Ok(()));
     assert_eq!(inspect(SERVICE, Request::new(request())), Err("OPERATOR_TOKEN_REQUIRED".to_owned()));
     assert_eq!(inspect(SERVICE, with_key(&shop, request())), Err("ADMIN_REQUIRED".to_owned()));
-    // A key that is no text is a wrong key, not the lack of one.
+    // A key that is not text is a wrong key, not a missing one.
     for token in [SERVICE, OPERATOR] {
         let mut garbled = Request::new(request());
         let key = http::HeaderValue::from_bytes(b"sk_live_\xff").expect("a header");
@@ -250,7 +250,7 @@ fn tokens_that_protect_nothing_are_refused_at_the_start() {
     }
     let same = [format!("grpc.token={OPERATOR}"), format!("grpc.service_token={OPERATOR}")];
     assert!(start(&[&same[0], &same[1]]).contains("grpc.service_token"));
-    // The token that is kept in a file follows the same rules.
+    // The token in the token file must follow the same rules.
     std::fs::create_dir_all(&data).expect("made");
     std::fs::write(data.join("grpc-token"), "abc\n").expect("written");
     let said = start(&[]);
@@ -296,7 +296,7 @@ fn a_port_with_a_client_authority_admits_its_clients_only() {
         made.map(|_| ()).map_err(|status| status.code())
     };
     assert_eq!(create(Some("client")), Ok(()));
-    // A certificate of another authority, none, and one of this authority that is for servers.
+    // A certificate of another authority, no certificate, and a server certificate of this authority.
     for wrong in [Some("foreign-client"), None, Some("server")] {
         assert_eq!(create(wrong), Err(Code::Unavailable), "{wrong:?}");
     }
@@ -336,10 +336,10 @@ fn certificates_that_cannot_be_used_are_refused_at_the_start() {
     }
 }
 
-/// How long a test waits for the server to close: far beyond the deadline.
+/// How long a test waits for the server to close a connection, far beyond the server's deadline.
 const READ_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Says whether the server closes a connection of which nothing more comes.
+/// Returns whether the server has closed the connection.
 fn is_closed(read: std::io::Result<usize>) -> bool {
     match read {
         Ok(count) => count == 0,
@@ -358,7 +358,7 @@ fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
     let mut config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let config = Arc::new(config);
-    // Nothing, and all but the last byte of what opens HTTP/2.
+    // Nothing, and the HTTP/2 preface without its last byte.
     for sent in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
         let name = "127.0.0.1".try_into().expect("a name");
         let mut tls = rustls::ClientConnection::new(Arc::clone(&config), name).expect("a client");
@@ -371,7 +371,7 @@ fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
         stream.write_all(sent).and_then(|()| stream.flush()).expect("sent");
         let read = loop {
             match stream.read(&mut [0; 1_024]) {
-                // The server may speak first.
+                // The server may send first.
                 Ok(1..) => {}
                 read => break read,
             }
@@ -387,14 +387,14 @@ fn one_address_has_half_of_the_connections() {
     let open = || {
         let mut stream = connect_from(Ipv4Addr::new(127, 0, 0, 2), &url);
         stream.set_read_timeout(Some(READ_TIMEOUT)).expect("a timeout");
-        // What is closed already may refuse the bytes.
+        // A closed connection may fail to write.
         let _ = stream.write_all(OPENING);
         let is_open = !is_closed(stream.read(&mut [0; 64]));
         (stream, is_open)
     };
     let mut streams: Vec<_> = (0..12).map(|_| open()).collect();
     assert_eq!(streams.iter().filter(|(_, is_open)| *is_open).count(), 4);
-    // Others have theirs.
+    // Other addresses can still connect.
     let health = port.run(port.engine().system().get_health(Caller::default().request(v1::GetHealthRequest {})));
     health.expect("a call from another address");
     streams.retain(|(_, is_open)| *is_open);

@@ -1,4 +1,4 @@
-//! The gRPC port as client libraries meet it: status codes, health, limits, compression, metrics, graceful stop.
+//! The gRPC port as client libraries see it: status codes, health, limits, compression, metrics, graceful shutdown.
 
 use http::uri::PathAndQuery;
 use proto::{
@@ -104,7 +104,7 @@ fn health_needs_no_token_and_names_every_service() {
     assert_eq!(port.run(health.check(asked)).expect_err("unknown").code(), Code::NotFound);
 }
 
-/// Bytes where the interface has text.
+/// A message with bytes where the interface has text.
 #[derive(Clone, PartialEq, prost::Message)]
 struct NotText {
     #[prost(bytes = "vec", tag = "1")]
@@ -347,7 +347,7 @@ fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
     let (engine, shop) = (port.engine(), port.dev.shop());
     let merchant_id = || shop.id.clone();
     let known = i32::from(v1::ApiKeyScope::PaymentsRead);
-    // The number that a later version might define, beside one that is known, must not be left out in silence.
+    // An unknown number next to a known one must not be silently dropped.
     for scopes in [vec![known, 99], vec![0], vec![known, -1], vec![]] {
         let request = v1::CreateApiKeyRequest { merchant_id: merchant_id(), name: "till".to_owned(), scopes };
         lacks(port.run(engine.api_keys().create_api_key(with_key(&shop, request))), &["scopes"]);
@@ -434,7 +434,7 @@ fn a_call_that_is_cancelled_before_its_message_is_no_failure_of_the_engine() {
         client.ready().await.expect("ready");
         client.client_streaming(request, path, codec).await
     });
-    // The call and its connection go on only while their runtime does.
+    // The call and its connection exist only while their runtime runs.
     let a_moment = std::time::Duration::from_millis(5);
     let shows = |line: &str| metrics.get("/metrics").send().text().contains(line).then_some(());
     until("the call to be open", || {

@@ -1,4 +1,4 @@
-//! A hard fork adds operations and extensions that nobody knew: payments beside them complete, and the operator is told.
+//! Operations and extensions of a future hard fork: payments next to them complete, and the operator is notified.
 
 use serde_json::json;
 
@@ -17,14 +17,14 @@ fn dev() -> Dev {
     Dev::with(&[LISTEN, "--set=log.level=info"])
 }
 
-/// Returns the lines of the log about unknown operations, by their kinds.
+/// Returns the log lines about unknown operations.
 fn reported(dev: &Dev) -> Vec<String> {
     let log = dev.process.log();
     let kinds = log.lines().filter_map(|line| line.split_once("operation of the unknown kind ")?.1.split(':').next());
     kinds.map(str::to_owned).collect()
 }
 
-/// Returns the series of unknown operations: kind and count.
+/// Returns the metric of unknown operations: kind and count.
 fn counted(watch: &Watch) -> Vec<(String, u64)> {
     let page = watch.text();
     let series = page.lines().filter_map(|line| line.strip_prefix("hivetill_unknown_operations_total{kind=\""));

@@ -1,4 +1,4 @@
-//! Idempotency keys: the same creation under the same key is one payment, on either path and from many callers.
+//! Idempotency keys: one key creates one payment, on either path and with concurrent callers.
 
 use std::{collections::BTreeMap, thread};
 
@@ -52,14 +52,14 @@ fn the_same_creation_under_one_key_is_one_payment_and_the_same_answer() {
     assert_eq!(count(&shop), 1);
 }
 
-/// Repeats a creation and checks that the answer is the payment as it is now: only its state differs.
+/// Repeats a creation and checks that the response is the current payment: only its state differs.
 #[track_caller]
 fn is_now(shop: &Shop, key: &str, body: &Value, made: &Value, status: &str) {
     let again = create(shop, CREATE, key, body);
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
     let mut wanted = made.clone();
     wanted["status"] = status.into();
-    // The gateway has another address after a restart.
+    // The gateway has another port after a restart.
     wanted["checkoutUrl"] = format!("{}/checkout/{}", shop.api.base, made["id"].as_str().expect("an id")).into();
     wanted["slugUrl"] = format!("{}/for/{}", shop.api.base, made["slug"].as_str().expect("a slug")).into();
     assert_eq!(again.ok(201), wanted);
@@ -162,14 +162,14 @@ fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
     let delay = details.retry_info().and_then(|info| info.retry_delay);
     assert_eq!(delay, Some(std::time::Duration::from_secs(300)));
     assert_eq!(count(&shop), 3, "what is refused makes nothing");
-    // Known keys are answered, and whoever sends none is not limited.
+    // Existing keys are answered, and requests without a key are not limited.
     assert_eq!(create(&shop, CREATE, "order-1", &order()).ok(201), first);
     assert_eq!(by_grpc("order-2").expect("replayed").into_record().expect("a payment").id, second);
     shop.post(CREATE, &order()).send().ok(201);
     create(&other, CREATE, "order-4", &order()).ok(201);
 }
 
-/// Mutations that are not done once under a key: whoever repeated one would believe that it was.
+/// Operations that do not support idempotency keys: ignoring the key would suggest that a repeat is safe.
 fn a_change_that_honours_no_key_refuses_it_and_changes_nothing() {
     let dev = shared();
     let shop = dev.shop();
@@ -214,7 +214,7 @@ fn a_change_that_honours_no_key_refuses_it_and_changes_nothing() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
     let keys = shop.get(&of("/api-keys")).send().ok(200);
     assert_eq!(keys.as_array().or(keys["data"].as_array()).map(Vec::len), Some(1), "{keys}");
-    // An unknown route and an unknown method stay what they are.
+    // Unknown routes and methods keep their errors.
     let ask = |method: &str, path: &str| dev.api.ask(method, path).header("idempotency-key", "order-1").send();
     ask("POST", "/api/public/nothing").refused(404, "unknown_route");
     ask("DELETE", "/api/public/payments").refused(405, "method_not_allowed");

@@ -1,6 +1,6 @@
-//! Payments by the clients that wallets, shops and agents use, unmodified: dhive, hive-tx, wax and hive-nectar, and the
-//! official x402 packages with our scheme for Hive. They need node and npm, or Python; where those are missing these
-//! tests are counted as ignored, with the reason.
+//! Interoperability with unmodified clients of wallets, shops and agents: dhive, hive-tx, wax, hive-nectar, and the
+//! official x402 packages with Hivetill's scheme for Hive. They need Node and npm, or Python; without these the tests
+//! are ignored with a reason.
 
 mod clients;
 mod grpc;
@@ -20,7 +20,7 @@ use crate::harness::{Dev, shared};
 
 const CLIENTS: [&str; 3] = ["dhive", "hive-tx", "wax"];
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn tests() -> Vec<Trial> {
     let pays = CLIENTS.map(|client| {
         let title = format!("a_payment_by_{}_completes", client.replace('-', "_"));
@@ -44,7 +44,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         .collect()
 }
 
-/// The official x402 packages against gateways that take one transfer, and two.
+/// The official x402 packages against gateways in fee modes with one and with two transfers.
 const X402_MODES: [(&str, &[&str]); 2] = [
     ("the_official_x402_packages_pay_settle_and_sell", &[]),
     (
@@ -53,12 +53,12 @@ const X402_MODES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Runs a test where node can, and says why not elsewhere.
+/// Runs a test if Node is installed, otherwise ignores it with a reason.
 fn with_node(test: impl FnOnce()) -> Result<Completion, Failed> {
     with(&prepare_clients(), test)
 }
 
-/// Makes the clients, and what else comes from npm, ready; says what is missing.
+/// Installs the npm packages of the clients; returns what is missing.
 pub(crate) fn prepare_clients() -> Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     MISSING.get_or_init(|| prepare(&folder())).clone()
@@ -83,12 +83,12 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop"))
 }
 
-/// The package of the scheme for Hive.
+/// The package of the x402 scheme for Hive.
 fn scheme() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/x402-hive"))
 }
 
-/// Makes a folder's clients ready; says what is missing.
+/// Installs the packages of a directory; returns what is missing.
 fn prepare(folder: &Path) -> Option<String> {
     let version = |program: &str| {
         let output = Command::new(program).arg("--version").output().ok().filter(|output| output.status.success())?;
@@ -99,7 +99,8 @@ fn prepare(folder: &Path) -> Option<String> {
     if major < 20 {
         return Some(format!("node {node} is too old; 20 is needed"));
     }
-    // npm writes this file last, so a folder with it is whole; it is compared with what is wanted by its age.
+    // npm writes this file last, so that its presence means a complete installation; its age is compared with the
+    // manifest.
     let age = |path: &str| std::fs::metadata(folder.join(path)).and_then(|file| file.modified()).ok();
     if age("node_modules/.package-lock.json") >= age("package-lock.json") {
         return None;
@@ -119,17 +120,17 @@ fn prepare(folder: &Path) -> Option<String> {
     }
 }
 
-/// The folder that holds Python's clients.
+/// The directory of the Python clients.
 fn python() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/nectar"))
 }
 
-/// Makes hive-nectar ready; says what is missing.
+/// Installs hive-nectar; returns what is missing.
 fn prepare_nectar() -> Option<String> {
     prepare_python(&python(), &folder().join("requirements.txt"))
 }
 
-/// Installs what a list of requirements names into a virtual environment; says what is missing.
+/// Installs a requirements file into a virtual environment; returns what is missing.
 fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
     let done = python.join("requirements.txt");
     let read = |path: &Path| std::fs::read_to_string(path).ok();
@@ -150,11 +151,11 @@ fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
     let (at, list) = (python.display().to_string(), wanted.display().to_string());
     let missing = run(Path::new("python3"), &["-m", "venv", &at])
         .or_else(|| run(&python.join("bin/pip"), &["install", "--quiet", "--disable-pip-version-check", "-r", &list]));
-    // Copied last: a folder with it is whole.
+    // Copied last: its presence means a complete installation.
     missing.or_else(|| std::fs::copy(wanted, &done).err().map(|error| error.to_string()))
 }
 
-/// Pays and reads with hive-nectar, which gives up a node at the first method it lacks.
+/// Pays and reads with hive-nectar, which stops using a node at the first missing method.
 fn pay_with_nectar() {
     let dev: &Dev = shared();
     let (shop, carol) = (dev.shop(), dev.demo_account("carol"));
@@ -164,7 +165,7 @@ fn pay_with_nectar() {
         .args(["--rpc", &dev.ledger.rpc.base, "--from", "carol", "--to", &shop.account.name])
         .args(["--amount", "1.500", "--currency", "HBD", "--memo", &payment.memo])
         .env("HIVETILL_KEY", &carol.key)
-        // Its settings are kept in the home folder.
+        // It stores its settings in the home directory.
         .env("HOME", crate::harness::folder("nectar"))
         .stdin(Stdio::null())
         .output()
@@ -201,7 +202,7 @@ fn pay(client: &str) {
     assert_eq!(done["amountPaid"], "1500");
 }
 
-/// Runs the folder's own tests.
+/// Runs the directory's own tests.
 fn run_suite() {
     let dev = shared();
     let mut node = Command::new("node");
@@ -214,7 +215,7 @@ fn run_suite() {
     all_pass(node);
 }
 
-/// Runs the tests of the x402 scheme against a gateway of their own.
+/// Runs the tests of the x402 scheme against a gateway.
 fn run_x402_suite(settings: &[&str]) {
     let dev = Dev::with(settings);
     let mut node = Command::new("node");
@@ -230,7 +231,7 @@ fn run_x402_suite(settings: &[&str]) {
     all_pass(node);
 }
 
-/// Runs node's tests and expects that there are some, that all pass, and that none is skipped.
+/// Runs Node's tests and asserts that there are some, that all pass, and that none is skipped.
 #[track_caller]
 fn all_pass(mut node: Command) {
     let output = node.stdin(Stdio::null()).output().expect("node starts");

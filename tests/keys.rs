@@ -1,4 +1,4 @@
-//! API keys beyond the first, and secrets at rest.
+//! Additional API keys, and encryption of secrets at rest.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// A shop that shows another key of its own.
+/// Returns the shop with another of its keys.
 fn with(shop: &Shop, key: &Value) -> Shop {
     Shop { key: text(key), ..shop.clone() }
 }
@@ -111,7 +111,7 @@ fn a_revoked_key_opens_nothing_and_none_revokes_itself() {
     shop.get("/api/public/payments").send().ok(200);
 }
 
-/// Otherwise a stolen key of few scopes locks the merchant out.
+/// Otherwise a stolen key with few scopes could lock the merchant out.
 fn a_key_revokes_only_keys_whose_scopes_it_has() {
     let shop = shared().shop();
     let reader = create(&shop, &["payments:read"]).ok(201);
@@ -233,7 +233,7 @@ fn secrets_are_sealed_and_sign_the_same_under_another_master_key() {
     assert!(refused.stderr.contains("another master key"), "{refused:?}");
 }
 
-/// Returns the names of the files below a folder that hold this text.
+/// Returns the names of the files in a directory that contain a text.
 fn holding(folder: &Path, text: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let holds = |path: &std::path::PathBuf| {
@@ -242,7 +242,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
     files.filter(holds).map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
 }
 
-/// Starts `serve` where it must not start; returns what it said.
+/// Starts `serve` where it must not start; returns its output.
 #[track_caller]
 fn refused(data: &Path, ledger: &Ledger) -> String {
     let ended = Process::start(&Serve::args(data, ledger, &[])).finish();

@@ -1,4 +1,4 @@
-//! The ledger misbehaves: time passes, finality waits, forks come, nodes go. Each test has a gateway of its own.
+//! Faults of the ledger: expiry, delayed finality, forks, failing nodes. Each test has its own gateway.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ crate::tests!(
 
 const PRICE: &str = "1.500 HBD";
 
-/// Opens a payment of one minute.
+/// Returns the order of a payment with a lifetime of one minute.
 fn short() -> Value {
     let mut body = order();
     body["expiresInSeconds"] = json!(60);

@@ -1,4 +1,4 @@
-//! Limits from outside: how often a caller may ask, and what it is told when that is too often.
+//! Rate limits, quotas and connection limits, and their error responses.
 
 use std::{
     io::{Read, Write},
@@ -31,7 +31,7 @@ crate::tests!(
     a_seller_is_counted_by_merchant_at_the_facilitator,
 );
 
-/// Limits that are reached soon.
+/// Starts a gateway with low limits.
 fn limited() -> Dev {
     Dev::with(&[
         "--limits",
@@ -122,7 +122,7 @@ fn a_page_watched_by_too_many_streams_refuses_one_more() {
     too_many(&dev.api.get(&path).send());
     drop(first);
     until("the place to be free", || {
-        // A stream that is open has no end: only the beginning of the answer is read.
+        // An open stream has no end: only the start of the response is read.
         let mut again = TcpStream::connect(address).expect("listening");
         Write::write_all(&mut again, request.as_bytes()).expect("sent");
         let mut start = [0; 12];
@@ -192,7 +192,7 @@ fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
     shop.cancelled(first["id"].as_str().expect("an id"));
     let next = shop.open_payment();
     once("second").refused(429, "too_many_open_payments");
-    // Ended ones take room for ever.
+    // Final payments count permanently.
     shop.cancelled(&next.id);
     let mut long = order();
     long["metadata"] =
@@ -248,7 +248,7 @@ fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
     assert_eq!(allowed("https://admin.example"), ("https://admin.example".to_owned(), true));
 }
 
-/// Connects from another address of this machine.
+/// Connects from another loopback address.
 pub(crate) fn connect_from(from: Ipv4Addr, url: &str) -> TcpStream {
     let address = url.split_once("://").map_or(url, |(_, address)| address);
     let to: SocketAddr = address.parse().expect("an address");
@@ -263,7 +263,7 @@ pub(crate) fn connect_from(from: Ipv4Addr, url: &str) -> TcpStream {
     stream
 }
 
-/// Asks how the gateway is, from another address.
+/// Requests the health of the gateway from another address.
 fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
     let watch = Stopwatch::start();
     let mut stream = connect_from(from, &api.base);
@@ -274,7 +274,7 @@ fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
     (said.starts_with(b"HTTP/1.1 200"), watch.elapsed())
 }
 
-/// Opens connections that ask for much and read nothing.
+/// Opens connections that send many requests and read no response.
 fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
     let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
     let open = |_| {
@@ -321,7 +321,7 @@ fn health_answers_at_its_own_address_while_every_connection_is_taken() {
 fn one_address_does_not_take_every_connection_of_health_checks() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
     let health = format!("--set=health.listen={port}");
-    // Nothing but the number of connections ends what keeps silent.
+    // Only the limit of connections closes idle ones.
     let dev = Dev::with(&["--set=limits.head_timeout_ms=120000", &health]);
     let health = Api::new(&format!("http://{port}"));
     let silent: Vec<TcpStream> = (0..150).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 2), &health.base)).collect();
@@ -345,7 +345,7 @@ fn what_needs_no_key_has_a_rate_by_address() {
     dev.api.get("/livez").send().ok(200);
 }
 
-/// A session of a shop, and payments of an agent for it.
+/// A session of a shop, and an agent's payments for it.
 struct Session {
     dev: Dev,
     agent: Payer,
@@ -370,7 +370,8 @@ impl Session {
         self.signed(&[(&self.to, "1.500 HBD", &self.payment.memo)])
     }
 
-    /// Returns the same under the signature of somebody else: only its payer's authority shows that it is none.
+    /// Returns the same transaction signed with another account's key: only the payer's authority shows that it is
+    /// invalid.
     fn forged(&self) -> Value {
         let stranger = self.dev.ledger.account("stranger");
         let foreign = self.dev.ledger.signed(&stranger, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
@@ -393,7 +394,7 @@ impl Session {
 
 fn strangers_do_not_use_up_the_attempts_of_a_payer() {
     let session = Session::open(Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]));
-    // What cannot even be read costs no attempt.
+    // Unreadable payments cost no attempt.
     let mut unreadable = session.good();
     unreadable["signatures"] = json!(["00"]);
     for _ in 0..12 {
@@ -441,7 +442,7 @@ fn payments_that_cannot_pay_use_up_no_attempt_of_their_address() {
             assert_eq!(show(transaction).status, 402);
         }
     }
-    // Ten whose signatures had to be checked are enough, wherever they are shown.
+    // Ten payments whose signatures had to be checked reach the limit, at any endpoint.
     let forged = session.forged();
     for n in 0..10 {
         let answer = if n % 2 == 0 { show(&forged) } else { session.settle(&forged, home) };
@@ -452,13 +453,13 @@ fn payments_that_cannot_pay_use_up_no_attempt_of_their_address() {
     assert_eq!(session.settle(&session.good(), "203.0.113.10").ok(200)["success"], true);
 }
 
-/// A payment of nobody for nothing, which is judged all the same.
+/// Returns an invalid payment for a session that does not exist, which still gets a verdict.
 fn nothing() -> Value {
     json!({ "sessionId": "pay_00000000000000000000000000",
         "paymentPayload": { "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": {} } })
 }
 
-/// Checks that an answer has the members that clients of the facilitator read.
+/// Asserts that a response has the members that facilitator clients read.
 #[track_caller]
 fn judged(path: &str, body: &Value, reason: &str) {
     match path {
@@ -488,7 +489,7 @@ fn keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere() {
         let locked = ask(path, &format!("sk_live_{:048}", 99), &from);
         assert!(locked.header("retry-after").is_some_and(|seconds| seconds.len() == 3), "{path}: {locked:?}");
         judged(path, &locked.ok(429), "rate_limited");
-        // The lock is one for all: nothing is tried elsewhere either.
+        // The lockout applies everywhere.
         let me = dev.api.get("/api/public/merchants/me").bearer("sk_live_x").header("x-forwarded-for", &from);
         too_many(&me.send());
     }
@@ -511,7 +512,7 @@ fn a_seller_is_counted_by_merchant_at_the_facilitator() {
     };
     judge("verify", None, "203.0.113.1").ok(200);
     judged("settle", &judge("settle", None, "203.0.113.1").ok(429), "rate_limited");
-    // Behind the same address, and behind many, it is the seller's own quota.
+    // The merchant's own quota applies behind the same address and behind others.
     for (n, path) in ["settle", "verify", "settle", "verify"].into_iter().enumerate() {
         judge(path, Some(&shop.key), &format!("203.0.113.{}", n + 1)).ok(200);
     }

@@ -45,7 +45,7 @@ fn every_workload_measures_what_it_says() {
         assert!(report["server"]["cpuUsPerAnswer"].as_f64() > Some(0.0), "{report}");
         assert_eq!(report["limits"], Value::Null);
     }
-    // Each is settled once, and then there is nothing left to ask.
+    // Each signed payment is settled once.
     let settled = report(dev, &["x402-settle", "--sessions", "4"]);
     assert_eq!((&settled["answers"], &settled["errors"]), (&json!(4), &json!(0)), "{settled}");
     let mixed = report(dev, &["mixed", "--sessions", "5"]);
@@ -54,7 +54,7 @@ fn every_workload_measures_what_it_says() {
 
 fn a_rate_that_was_asked_for_is_kept() {
     let report = report(shared(), &["status", "--sessions", "5", "--rate", "40"]);
-    // Half a second of it; a machine that is busy may be late, never early.
+    // Half a second of it. A busy machine may be slower, never faster.
     assert!(report["answers"].as_u64() <= Some(24), "{report}");
     assert_eq!(report["rate"], 40);
 }

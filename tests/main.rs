@@ -46,7 +46,7 @@ mod x402;
 
 use std::{cmp::Reverse, num::NonZero, process::ExitCode, sync::Mutex, time::Duration};
 
-/// Lists the tests of a module under their full names; the compiler warns of a test that is not listed.
+/// Lists the tests of a module under their full names; the compiler warns of unlisted tests.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
@@ -56,9 +56,9 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// How long each test took.
+/// The duration of each test.
 static DURATIONS: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
-/// How many of the slowest tests are printed.
+/// Number of slowest tests to print.
 const SLOWEST: usize = 12;
 
 fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
@@ -80,7 +80,7 @@ fn print_slowest() {
     }
 }
 
-/// Names a test as the standard harness would: without the crate.
+/// Returns the name of a test as the standard harness prints it, without the crate.
 fn title(module: &str, name: &str) -> String {
     let module = module.split_once("::").map_or(module, |(_, inner)| inner);
     format!("{module}::{name}")
@@ -88,7 +88,7 @@ fn title(module: &str, name: &str) -> String {
 
 fn main() -> ExitCode {
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // Tests wait for processes, blocks and deadlines more than they compute: three to a core.
+    // Tests mostly wait for processes, blocks and deadlines: three run per core.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     arguments.test_threads.get_or_insert(cores * 3);
     let all = [

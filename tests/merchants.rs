@@ -1,4 +1,4 @@
-//! Merchants: registration, their record, their secrets, and what admins do to them.
+//! Merchants: registration, their record, their secrets, and admin actions.
 
 use serde_json::{Value, json};
 
@@ -215,7 +215,7 @@ fn two_merchants_may_share_an_account() {
     first.get(&format!("/api/public/payments/{}", of_second.id)).send().refused(404, "not_found");
 }
 
-/// Cancels a payment of the shop, so that its receiver hears of it.
+/// Cancels a payment of the shop, which sends a webhook to its receiver.
 fn event(shop: &Shop, receiver: &Receiver, number: usize) -> crate::harness::Hook {
     let payment = shop.open_payment();
     shop.cancelled(&payment.id);
@@ -274,7 +274,7 @@ fn replaced_secrets_sign_until_their_own_time_and_the_fourth_rotation_waits() {
         let standard = standardwebhooks::Webhook::new(secret).expect("a secret");
         standard.verify(&hook.body, &hook.headers).expect("each valid secret verifies");
     }
-    // At once is always possible, and ends the replaced one alone.
+    // An immediate replacement is always possible and ends only the replaced secret.
     let made = shop.post(&path, &json!({})).send().ok(200);
     let hook = event(&shop, &receiver, 1);
     hook.verify(made["webhookSecret"].as_str().expect("a secret"));

@@ -1,4 +1,4 @@
-//! Test and live gateways can be told apart: by programs before they sell anything, and by people on every page.
+//! Test and live gateways are distinguishable: by programs before they sell anything, and by people on every page.
 
 use proto::{Caller, IntoRecord, v1};
 use serde_json::Value;

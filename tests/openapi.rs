@@ -1,4 +1,4 @@
-//! The interface's description from outside: whole, true to what is answered, and readable without a script.
+//! The OpenAPI description: complete, consistent with responses, and readable without a script.
 
 use crate::harness::shared;
 

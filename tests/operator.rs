@@ -1,4 +1,4 @@
-//! The operator's pages of the dashboard: merchants, what was done, and how the ledger's nodes are.
+//! The admin pages of the dashboard: merchants, the audit log, and the ledger nodes.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ crate::tests!(
     nobody_else_sees_the_operators_pages
 );
 
-/// Limits of compliance alone, ten dollars for one payment.
+/// Settings with compliance limits only: ten dollars for one payment.
 pub(crate) const LIMITED: [&str; 7] = [
     "--limits=production",
     "--set=limits.register=",
@@ -38,7 +38,7 @@ fn merchants_are_filtered_and_exported_whole() {
     shops[0].update(&json!({ "name": "=Formula, \"Ltd\"" })).ok(200);
     admin.done(&format!("/dashboard/merchants/{}/active", shops[1].id), &[("active", "false")]);
     let rows = |page: &str| page.matches("/active\"").count();
-    // The demo shop and the admin were there before.
+    // The demo shop and the admin exist already.
     for (filter, on_page, whole) in [
         ("", 20, 24),
         ("limit=50", 24, 24),

@@ -1,5 +1,5 @@
-//! Who may speak for a Hive account: proofs by signature, by transfer and by the operator, what is refused without one, and
-//! how a proven account is exchanged for another.
+//! Ownership of Hive accounts: proofs by signature, by transfer and by the operator, the rights that need a proof, and
+//! changes of a proven account.
 
 use serde_json::{Value, json};
 
@@ -28,12 +28,12 @@ fn path(shop: &Shop, rest: &str) -> String {
     format!("/api/public/merchants/{}{rest}", shop.id)
 }
 
-/// The account of a shop with other keys of it, as the development ledger made them.
+/// Returns the account of a shop with another of its keys.
 fn with_key(shop: &Shop, key: &str) -> Payer {
     Payer { name: shop.account.name.clone(), key: key.to_owned() }
 }
 
-/// Returns an order that gives a shop's account another active authority.
+/// Returns an order that changes the active authority of a shop's account.
 fn of_active(shop: &Shop, authority: &Value) -> Value {
     json!({ "name": shop.account.name, "role": "active", "authority": authority })
 }
@@ -63,7 +63,7 @@ fn without_a_proof_a_merchant_is_paid_and_decides_about_nothing() {
     thief.post(&format!("{unmatched}/ignore"), &json!({})).send().refused(403, "account_not_proven");
     let own = shop.open_payment();
     shop.post(&format!("{unmatched}/assign"), &json!({ "paymentId": own.id })).send().ok(200);
-    // Being paid needs no proof.
+    // Payments need no proof.
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &trap.memo);
     thief.until_status(&trap.id, "completed");
 }
@@ -116,7 +116,7 @@ fn no_other_signature_proves_it() {
         let body = json!({ "nonce": challenge["nonce"], "signatures": [shop.account.sign(text)] });
         shop.put_proof(&body).wrong(&["signatures[0]"]);
     }
-    // Another merchant's challenge is not to be had.
+    // Another merchant's challenge is not available.
     let stolen = json!({ "nonce": challenge["nonce"], "signatures": [shop.account.sign(here)] });
     twin.put_proof(&stolen).refused(404, "not_found");
     for (body, field) in [
@@ -171,11 +171,11 @@ fn a_transfer_to_oneself_proves_an_account() {
     for member in ["uri", "hivesignerUrl"] {
         assert!(transfer[member].as_str().is_some_and(|url| url.contains("sign/op/")), "{transfer}");
     }
-    // A customer who is tricked into paying the shop with it pays the shop, and no more.
+    // A customer who is tricked into paying with this memo pays the shop, and proves nothing.
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "0.001 HBD", memo);
     dev.ledger.transfer(&shop.account, &shop.account.name, "0.001 HBD", memo);
     until("the proof to be read", || (me(&shop)["accountVerifiedBy"] == "transfer").then_some(()));
-    // The next block's transfer is listed after everything before it.
+    // A transfer of the next block is listed after everything before it.
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "0.002 HBD", "later");
     let list = until("what came later", || {
         let list = shop.get("/api/public/unmatched").send().ok(200);
@@ -263,7 +263,7 @@ fn a_pending_change_is_cancelled_by_the_key_and_by_the_current_account() {
         .send()
         .refused(403, "insufficient_scope");
     till.post(&path(&shop, "/account-proof"), &json!({})).send().refused(403, "insufficient_scope");
-    // The current account cancels by whatever key of the merchant.
+    // The current account cancels with any key of the merchant.
     let challenge = till.challenge(&json!({ "cancel": true }));
     assert_eq!(challenge["action"], "cancel change");
     till.answer(&challenge, &[&new]).wrong(&["signatures[0]"]);
@@ -272,7 +272,7 @@ fn a_pending_change_is_cancelled_by_the_key_and_by_the_current_account() {
     assert_eq!(announced(&shop), ["requested", "cancelled", "requested", "cancelled"]);
 }
 
-/// Returns what the list of events tells about changes of the account, oldest first.
+/// Returns the events about changes of the account, oldest first.
 fn announced(shop: &Shop) -> Vec<String> {
     let list = shop.get("/api/public/events").send().ok(200);
     let events = list["events"].as_array().expect("events").iter();
@@ -293,7 +293,7 @@ fn where_money_goes_needs_a_scope_of_its_own() {
     clerk.update(&json!({ "hiveAccount": new })).refused(403, "insufficient_scope");
     clerk.update(&json!({ "name": "By the clerk", "hiveAccount": new })).refused(403, "insufficient_scope");
     assert_eq!(clerk.update(&json!({ "name": "By the clerk" })).ok(200)["name"], "By the clerk");
-    // A key makes no key that may do more than itself.
+    // A key cannot create a key with more scopes than its own.
     let more = json!({ "name": "more", "scopes": ["merchant:payout"] });
     clerk.post(&path(&shop, "/api-keys"), &more).send().refused(403, "insufficient_scope");
     boss.update(&json!({ "name": "By the boss" })).refused(403, "insufficient_scope");

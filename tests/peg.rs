@@ -1,4 +1,4 @@
-//! HBD off its peg of one US dollar: payments count for what the market pays, or are refused, and the operator is told.
+//! HBD off its peg of one US dollar: payments are valued at the market price, or rejected, and the operator is alerted.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn dev(more: &[&str]) -> Dev {
     Dev::with(&args)
 }
 
-/// Sets what the internal market pays for 10.000 HIVE; the witnesses' price is 2.580 dollars.
+/// Sets the price of 10.000 HIVE in the internal market. The witnesses' price is 2.580 dollars.
 fn market_pays(dev: &Dev, hbd: &str) {
     dev.ledger.order("set_market", &json!({ "base": hbd, "quote": "10.000 HIVE" }));
 }
@@ -57,9 +57,9 @@ fn hbd_off_its_peg_counts_for_what_the_market_pays_and_raises_an_alarm() {
     dev.process.log_after("1 HBD costs 0.8 USD, more than 5 % off its peg");
     watch.until_fires("HivetillHbdOffPeg");
     assert!(watch.text().contains("hivetill_hbd_usd 0.8\n"), "{}", watch.text());
-    // The witnesses price HIVE in dollars: it stays what it was.
+    // The witnesses' price of HIVE is in dollars and does not change.
     assert_eq!(opened(&shop, "HIVE")["usdEquivalentCents"], 38);
-    // The payer owes what was asked.
+    // The payer owes the requested amount.
     let payment = shop.open_payment();
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     let paid = shop.until_status(&payment.id, "completed");
@@ -91,7 +91,7 @@ fn hbd_off_its_peg_is_refused_where_the_settings_say_so() {
     assert_eq!(refused.header("retry-after"), Some("60"));
     refused.refused(503, "hbd_off_peg");
     opened(&shop, "HIVE");
-    // What was opened before can be repeated, and paid.
+    // A payment opened before can be repeated and paid.
     assert_eq!(create().json()["id"], id);
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &format!("pos-{id}"));
     shop.until_status(&id, "completed");

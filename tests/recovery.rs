@@ -1,4 +1,4 @@
-//! Processes die at any moment and come back: nothing acknowledged is lost, nothing is counted twice.
+//! Restart after kills: no acknowledged write is lost, and nothing counts twice.
 
 use std::{
     collections::BTreeSet,
@@ -36,7 +36,7 @@ crate::tests!(
 
 const PRICE: &str = "1.500 HBD";
 
-/// A ledger and the data directory of a gateway over it.
+/// A ledger and the data directory of a gateway.
 struct House {
     ledger: LedgerHouse,
     data: PathBuf,
@@ -48,13 +48,13 @@ impl House {
         Self { ledger: LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), data: folder.join("data") }
     }
 
-    /// Starts the gateway on what the last one left.
+    /// Starts the gateway on the data directory.
     #[track_caller]
     fn serve(&self) -> Serve {
         Serve::start(&self.data, &self.ledger.ledger)
     }
 
-    /// Pays with the ledger's own hands, whether or not its node can be reached.
+    /// Pays with the ledger's control port, whether or not its node can be reached.
     #[track_caller]
     fn pay(&self, shop: &Shop, memo: &str) {
         let params = json!({ "from": "alice", "to": shop.account.name, "amount": PRICE, "memo": memo });
@@ -62,7 +62,7 @@ impl House {
     }
 }
 
-/// Returns the shop as the gateway that came back knows it.
+/// Returns the shop with the restarted gateway.
 fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
@@ -142,7 +142,7 @@ fn a_payment_made_while_nobody_looked_is_found() {
     let payment = shop.open_payment();
     serve.process.kill();
     house.pay(&shop, &payment.memo);
-    // Far more blocks than one request for a range brings.
+    // More blocks than one range request returns.
     house.ledger.ledger.produce(2_500);
     let serve = house.serve();
     let done = back(&shop, &serve).until_status(&payment.id, "completed");
@@ -224,7 +224,7 @@ fn kills_at_any_moment_lose_no_payment_and_count_none_twice() {
             house.pay(&shop, &payment.memo);
             paid.insert(payment.id);
         }
-        // From right after the transfer to well after its block: seen, credited, completed, told, or not yet.
+        // From right after the transfer until well after its block: seen, credited, completed, notified or not.
         pause(Duration::from_millis(round * 160));
         serve.process.kill();
         serve = house.serve();
@@ -360,7 +360,7 @@ fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
         (vec!["--network", "dev", "--config", "/nowhere.toml"], 3, "/nowhere.toml"),
         (vec!["--network", "testnet"], 3, "network"),
         (vec!["--network", "dev", "--set", &format!("listen={taken}")], 4, &taken),
-        // A development ledger is no main chain, whatever its chain id says.
+        // A development ledger is rejected for the main network, whatever its chain id.
         (vec![], 6, "development"),
         (vec!["--network", "dev", "--set", &format!("chain_id={}", "0".repeat(64))], 6, "chain"),
         (vec!["--nonsense"], 2, "--nonsense"),

@@ -1,4 +1,4 @@
-//! Customers at the checkout: what they click, sign, wait for and are told.
+//! The checkout in a browser: wallets, cancellation, redirects, accessibility.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ super::journeys!(
     no_other_site_can_frame_the_page,
 );
 
-/// Opens a payment that leads back to a page of this machine.
+/// Opens a payment with a redirect to a page of this machine.
 fn order(shop: &Shop) -> Opened {
     let back = |how: &str| format!("{}/livez?{how}", shop.api.base);
     shop.open_with(&json!({
@@ -40,7 +40,7 @@ fn address(shop: &Shop, payment: &Opened) -> String {
     format!("{}/for/{}", shop.api.base, payment.slug)
 }
 
-/// Signs and sends what Keychain was asked for, as the extension does, and returns its answer.
+/// Signs and broadcasts a request to Keychain as the extension does, and returns its response.
 fn sign(dev: &Dev, ask: &Value) -> Value {
     let text = |member: &str| ask[member].as_str().unwrap_or_default();
     let transfers: Vec<(String, String, String)> = match text("type") {
@@ -128,7 +128,7 @@ async fn after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again
         assert!(tab.eval::<bool>("document.getElementById('cancel-box').hidden").await, "{error}");
         if error == json!("timeout") {
             tab.look("pay-not-confirmed").await;
-            // A node had taken it all the same.
+            // A node had accepted it despite the error.
             shared().ledger.transfer(&shared().demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
             tab.shows("Your payment is final.").await;
         }
@@ -166,7 +166,7 @@ async fn a_wallet_opens_for_no_payment_that_is_being_cancelled() {
     tab.install_keychain(0).await;
     tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
     dev.ledger.hold_irreversibility(true);
-    // This page has not heard of it when the customer clicks.
+    // The page does not know of the cancellation when the customer clicks.
     shop.cancel(&payment.id).ok(200);
     tab.eval::<bool>("document.getElementById('keychain-pay')?.click(), true").await;
     tab.shows("Cancelling…").await;
@@ -292,7 +292,7 @@ async fn without_scripts_a_customer_reviews_pays_and_sees_it() {
     assert!(!tab.text().await.contains("Hive Keychain"), "no button that does nothing");
     tab.look_without_checker("pay-without-scripts").await;
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
-    // The page looks again by itself.
+    // The page refreshes automatically.
     tab.shows("Your payment is final.").await;
     tab.shows("Return to").await;
     assert!(!tab.eval::<String>("document.head.innerHTML").await.contains("refresh"), "nothing happens by itself");
@@ -314,7 +314,7 @@ async fn a_page_expires_while_it_is_open() {
     )
     .await;
     tab.look("pay-countdown").await;
-    // Time passes for the ledger, which ends the payment, and for the page, which is to notice by itself.
+    // Time passes for the ledger, which expires the payment, and for the page, which must notice by itself.
     dev.ledger.hold_irreversibility(true);
     dev.ledger.advance(241);
     tab.eval::<bool>("pushed = 241_000, true").await;
@@ -343,7 +343,7 @@ async fn the_countdown_is_quiet_until_five_minutes_are_left() {
     };
     ticks(2).await;
     assert!(tab.eval::<bool>(quiet).await, "half an hour is left");
-    // The count ends 15 s early: five minutes are left to show when 315 s are left to pay.
+    // The countdown ends 15 s early: it shows five minutes when 315 s are left to pay.
     tab.eval::<bool>("pushed = 1_400_000, true").await;
     ticks(2).await;
     assert!(tab.eval::<bool>(quiet).await, "more than five minutes are left");

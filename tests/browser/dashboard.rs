@@ -1,4 +1,4 @@
-//! A merchant at the dashboard: logs in, makes a payment, pays it with play money, changes settings; every page pictured.
+//! The dashboard in a browser: login, test payments, settings, with a screenshot of every page.
 
 use serde_json::json;
 

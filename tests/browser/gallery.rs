@@ -1,4 +1,4 @@
-//! Every state of the checkout, pictured at three widths, light and dark, and checked for everybody's use.
+//! Screenshots of every state of the checkout at three widths, light and dark, with accessibility checks.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::harness::{Dev, Opened, Payer, Shop, until};
 
 super::journeys!(open_states, paid_states, ended_states, a_payment_that_failed, refusals_and_languages);
 
-/// A ledger and a shop whose states nobody else disturbs.
+/// A ledger and a shop of its own.
 struct Stage {
     dev: Dev,
     shop: Shop,
@@ -147,7 +147,7 @@ async fn refusals_and_languages() {
         let record = stage.shop.payment(&payment.id);
         (record["transfers"].as_array().is_some_and(|transfers| !transfers.is_empty())).then_some(())
     });
-    // Whoever clicks a moment too late is told so, and sees what is there now.
+    // A customer who clicks too late sees an error and the current state.
     let cancel = format!(
         "(f => {{ f.method = 'post'; f.action = '/for/{}/cancel'; document.body.append(f); f.submit(); return true }})(document.createElement('form'))",
         payment.slug

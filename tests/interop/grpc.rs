@@ -1,5 +1,5 @@
-//! Internal services in Python (grpcio, from generated code and by reflection) and Node (grpc-js) that call every method
-//! of the gRPC port with good and bad input, and the examples of its page, as printed.
+//! Internal services in Python (grpcio, from generated code and by reflection) and Node (grpc-js) that call every
+//! method of the gRPC port with valid and invalid input, and the examples of the documentation as printed.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -19,7 +19,7 @@ use crate::{
     harness::{Dev, LedgerHouse, Process, Receiver, Serve, Shop, until, until_ready},
 };
 
-/// Every test of this file.
+/// Returns every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
     let title = |name| crate::title(module_path!(), name);
     vec![
@@ -67,7 +67,7 @@ fn python() -> Option<String> {
     MISSING.get_or_init(|| prepare_python(&environment(), &sources().join("requirements.txt"))).clone()
 }
 
-/// Generates the Python code of the interface, as its page says.
+/// Generates the Python code as the documentation describes.
 fn generate(work: &Path) {
     let files = std::fs::read_dir(interface().join("hivetill/engine/v1")).expect("the interface");
     let files = files.map(|file| file.expect("a file").path());
@@ -100,7 +100,7 @@ fn value(setting: &str) -> &str {
     setting.rsplit('=').next().expect("a value")
 }
 
-/// Runs a consumer against a gateway of its own that it may have killed, started and stopped.
+/// Runs a consumer against a gateway that it can ask to be killed, started and stopped.
 #[track_caller]
 fn consume(program: impl FnOnce(&Path) -> Command) {
     let work = crate::harness::folder("consumer");
@@ -148,7 +148,7 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
     assert!(process.wait().success(), "the server stops well after its callers have left");
 }
 
-/// Returns the methods that the port lists by reflection.
+/// Returns the methods that reflection lists.
 fn methods(url: &str) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let listed = runtime.block_on(async {
@@ -158,7 +158,7 @@ fn methods(url: &str) -> Value {
     json!(listed)
 }
 
-/// Makes what the rows of the table name: merchants, payments in several states, unmatched transfers, a proof.
+/// Creates the objects that the test table names: merchants, payments in several states, unmatched transfers, a proof.
 #[track_caller]
 fn scene(house: &LedgerHouse, api: &crate::harness::Api, grpc: &str, receiver: &Receiver) -> Value {
     let (ledger, alice) = (&house.ledger, house.demo_account("alice"));
@@ -199,19 +199,19 @@ fn overpaid_at(shop: &Shop, id: &str) -> Value {
 
 const PAGE: &str = "docs/how-to/use-grpc.md";
 
-/// Returns the example in a language, and what replaces its insecure channel.
+/// Returns the example in a language, and the replacement of its insecure channel.
 fn example_blocks(language: &str) -> [String; 2] {
     blocks(PAGE, language).try_into().unwrap_or_else(|_| panic!("{PAGE} has two blocks in {language}"))
 }
 
-/// Replaces what occurs once in a program.
+/// Replaces the only occurrence of a text in a program.
 #[track_caller]
 fn replaced(program: &str, old: &str, new: &str) -> String {
     assert_eq!(program.matches(old).count(), 1, "{old} in {program}");
     program.replace(old, new)
 }
 
-/// Runs an example against a gateway as a service with the service token, perhaps over TLS with a certificate of its own.
+/// Runs an example as a service with the service token, optionally over TLS with a client certificate.
 #[track_caller]
 fn example(command: &mut Command, is_tls: bool) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/certificates");
@@ -222,7 +222,7 @@ fn example(command: &mut Command, is_tls: bool) -> String {
     let dev = Dev::with(&settings.collect::<Vec<_>>());
     let scheme = if is_tls { "https://" } else { "http://" };
     let target = dev.said["grpc"].as_str().and_then(|url| url.strip_prefix(scheme)).expect("the port");
-    // Node warns of IP addresses in TLS; the certificate has both.
+    // Node warns about IP addresses in TLS; the certificate contains name and address.
     let target = if is_tls { target.replace("127.0.0.1", "localhost") } else { target.to_owned() };
     run(command
         .env("GRPC_TARGET", target)
@@ -287,12 +287,12 @@ fn watch_in_python() {
     watch_survives(&work, &format!("{} watch.py", environment().join("bin/python").display()));
 }
 
-/// Returns the program that watches events, the one that watches a payment, and the one that resolves a payment.
+/// Returns the programs that watch events, watch a payment, and resolve a payment.
 fn py_blocks() -> [String; 3] {
     blocks(PAGE, "py").try_into().unwrap_or_else(|_| panic!("{PAGE} has three blocks in py"))
 }
 
-/// Runs the program that watches a payment while the engine is killed, until the payment ends.
+/// Runs the program that watches a payment while the engine is killed, until the payment is final.
 fn watch_one_in_python() {
     let [_, program, _] = py_blocks();
     let work = crate::harness::folder("watch-one");
@@ -358,8 +358,8 @@ fn watch_in_node() {
     watch_survives(&work, "node watch.mjs");
 }
 
-/// Runs a program that watches events while the engine is killed, the program is killed, and the store is restored from a
-/// backup: each cancelled payment is printed.
+/// Runs a program that watches events while the engine is killed, the program is killed, and the store is restored from
+/// a backup: it must print every cancelled payment.
 #[track_caller]
 fn watch_survives(work: &Path, command: &str) {
     let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
@@ -411,14 +411,14 @@ fn watch_survives(work: &Path, command: &str) {
     drop(process);
 }
 
-/// Where Debian's packages put the sources of Go.
+/// The directory of Go sources in Debian's packages.
 const GO_PATH: &str = "/usr/share/gocode";
 
-/// Says what is missing for Go: its compiler, the plugins of protoc, and grpc-go.
+/// Returns what is missing for Go: the compiler, the protoc plugins, or grpc-go.
 fn go() -> Option<String> {
     let has = |name: &str| run_quietly(Command::new("sh").args(["-c", &format!("command -v {name}")]));
     let missing = ["go", "protoc", "protoc-gen-go", "protoc-gen-go-grpc"].into_iter().find(|name| !has(name));
-    // Generated code needs this version of the library, which the older one that grpc-go also accepts cannot read.
+    // Generated code needs this version of the library; grpc-go also accepts an older one.
     let libraries = ["google.golang.org/grpc/call.go", "github.com/golang/protobuf/proto/registry.go"];
     let has_libraries = libraries.iter().all(|file| Path::new(GO_PATH).join("src").join(file).is_file());
     let packages = "golang-google-grpc-dev and golang-github-golang-protobuf-1-5-dev are not installed";

@@ -1,5 +1,5 @@
-//! The sellers of docs/how-to/x402-seller.md, in Express and Hono, as the page prints them: one payment opens one request,
-//! also where the work fails after the settlement.
+//! The sellers of docs/how-to/x402-seller.md, in Express and Hono, as printed: one payment serves one request, also if
+//! the handler fails after the settlement.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ const PAGE: &str = "docs/how-to/x402-seller.md";
 /// The programs, in the order of the page.
 const FILES: [&str; 3] = ["seller.mjs", "express.mjs", "hono.mjs"];
 
-/// Every test of this file.
+/// Returns every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
     let tried = crate::title(module_path!(), "the_commands_that_try_a_seller_do_as_printed");
     let tried = Trial::ignorable_test(tried, || with(&missing(), try_out));
@@ -33,7 +33,7 @@ pub(super) fn tests() -> Vec<Trial> {
     each.into_iter().chain([agent, tried]).collect()
 }
 
-/// Runs the program of docs/how-to/pay-as-an-agent.md; the price is above the SDK's default limit of $1.
+/// Runs the program of docs/how-to/pay-as-an-agent.md. The price is above the SDK's default limit of $1.
 fn pay() {
     let (dev, work) = (shared(), crate::harness::folder("agent"));
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
@@ -56,13 +56,13 @@ fn sources() -> PathBuf {
     folder().join("sellers")
 }
 
-/// Makes the packages ready, of the sellers and of the scheme that they link to; says what is missing.
+/// Installs the packages of the sellers and of the scheme; returns what is missing.
 fn missing() -> Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     MISSING.get_or_init(|| prepare(&scheme()).or_else(|| prepare(&sources()))).clone()
 }
 
-/// Starts a seller of the page whose first work fails; returns it with its URL.
+/// Starts a seller whose first handler call fails; returns it with its URL.
 fn start(framework: &str, work: &Path, dev: &Dev, shop: &Shop) -> (Process, String) {
     let programs = blocks(PAGE, "js");
     assert_eq!(programs.len(), FILES.len(), "the page holds these programs");
@@ -84,7 +84,7 @@ fn start(framework: &str, work: &Path, dev: &Dev, shop: &Shop) -> (Process, Stri
     (seller, format!("http://127.0.0.1:{port}/report"))
 }
 
-/// Runs the commands of the page: a payment whose work fails, is shown again, and once too often, and wrong amounts.
+/// Runs the commands of the page: a payment whose handler fails, a retry, one retry too many, and wrong amounts.
 fn try_out() {
     let (dev, work) = (shared(), crate::harness::folder("try"));
     let (shop, buyer) = (dev.shop(), dev.ledger.account("buyer"));

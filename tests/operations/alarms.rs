@@ -1,4 +1,4 @@
-//! Alarms: each rule is evaluated against what a gateway shows that is well, and against one in the state it is for.
+//! Alarms: each rule is evaluated against a healthy gateway and against one in the state that it detects.
 
 use std::{fs, path::Path};
 
@@ -29,7 +29,7 @@ crate::tests!(
     every_alarm_is_fired_by_a_test,
 );
 
-/// Every test of this room; what this machine does not allow counts as ignored.
+/// Returns every test of this module; tests that this machine does not support are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     let name = crate::title(module_path!(), "a_disk_that_is_almost_full_raises_its_alarm");
     let disk = libtest_mimic::Trial::test(name, || {
@@ -41,7 +41,7 @@ pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     all
 }
 
-/// The scrapes of a process, from the first on.
+/// The scrapes of a process, starting with the first.
 pub(crate) struct Watch {
     metrics: Api,
     first: Page,
@@ -85,7 +85,7 @@ impl Watch {
     }
 }
 
-/// What the load of the machine that runs the tests may raise.
+/// Alarms that the load of the test machine may raise.
 const OF_THE_MACHINE: [&str; 2] = ["HivetillCommitsSlow", "HivetillDiskAlmostFull"];
 
 fn a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own() {
@@ -155,7 +155,7 @@ fn a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_ru
     let api = Api::new(&format!("http://{}", process.log_after("listening on ")));
     until_ready(&api);
     watch.is_quiet(&["HivetillStoreDown"]);
-    // No block comes: nothing is committed, and only the look at the disk can find that it takes no writes.
+    // No block is produced: nothing is committed, and only the check of the disk can detect the failure.
     house.ledger.auto_produce(false);
     let limit = |bytes: &str| {
         let (pid, limit) = (format!("--pid={}", process.id()), format!("--fsize={bytes}"));
@@ -202,7 +202,7 @@ fn a_reversed_settlement_raises_its_alarm() {
     dev.ledger.hold_irreversibility(true);
     x402::show_at_address(&shop, &dev.ledger, &agent);
     watch.is_quiet(&["HivetillSettlementReversed"]);
-    // The transaction is lost with its block, and no block takes it again until it has expired.
+    // The transaction is lost with its block, and no block contains it again before it expires.
     dev.ledger.auto_produce(false);
     dev.ledger.order("hold_transactions", &json!({ "held": true }));
     let status = dev.ledger.order("status", &json!({}));
@@ -225,7 +225,7 @@ fn slow_commits_raise_their_alarm() {
                 background(move || drop(shop.post("/api/public/payments", &order()).try_send()))
             })
             .collect();
-        // A process that does not run takes as long for a commit as a disk that does not answer.
+        // A stopped process delays commits like a disk that does not respond.
         dev.process.while_halted(|| pause(std::time::Duration::from_millis(400)));
         waiting.into_iter().for_each(|one| drop(one.join()));
         watch.fires("HivetillCommitsSlow").then_some(())
@@ -249,7 +249,7 @@ fn a_disk_that_is_almost_full_raises_its_alarm() {
     drop(mounted);
 }
 
-/// Where each alarm is fired.
+/// The alarms that tests raise.
 fn every_alarm_is_fired_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let files = [

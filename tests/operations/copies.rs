@@ -1,4 +1,4 @@
-//! Copies of the data: taken while the gateway works, put back, verified, and never half there.
+//! Backups: taken while the gateway runs, restored, verified, and never incomplete.
 
 use std::{
     collections::BTreeSet,
@@ -56,7 +56,7 @@ impl House {
     }
 }
 
-/// Runs a command about stores and returns its exit code and what it printed.
+/// Runs a store command and returns its exit code and output.
 #[track_caller]
 fn hivetill(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> (i32, String, String) {
     let mut args = vec![command.to_owned()];
@@ -67,7 +67,7 @@ fn hivetill(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> (i32, Stri
     (ended.code.expect("it ended by itself"), ended.stdout, ended.stderr)
 }
 
-/// Expects success and returns the line of JSON.
+/// Runs a store command that must succeed, and returns its line of JSON.
 #[track_caller]
 fn said(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> Value {
     let more: Vec<&str> = more.iter().copied().chain(["--json"]).collect();
@@ -97,7 +97,7 @@ fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
     shop.cancelled(&cancelled.id);
     let report = said("backup", &[("data", &house.path("data")), ("to", &house.path("backup"))], &[]);
     assert_eq!(report["tables"]["payments"], 4);
-    // What the chain brings after the backup is found by whoever reads on from it.
+    // Transfers after the backup are found when the restored gateway scans from its cursor.
     house.pay(&shop, &late.memo);
     house.pay(&shop, "a memo that names nobody");
     shop.until_status(&late.id, "completed");
@@ -123,7 +123,7 @@ fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
     assert_eq!(books(&house.path("again")), original);
 }
 
-/// Returns the ids of the events after a cursor, and where the next part begins.
+/// Returns the ids of the events after a cursor, and the next cursor.
 #[track_caller]
 fn events(shop: &Shop, after: &str) -> (Vec<String>, String) {
     let list = shop.get(&format!("/api/public/events?limit=100&after={after}")).send().ok(200);
@@ -131,8 +131,7 @@ fn events(shop: &Shop, after: &str) -> (Vec<String>, String) {
     (ids.collect(), list["nextCursor"].as_str().expect("a cursor").to_owned())
 }
 
-/// Expects that a cursor is refused because the store was restored, by the list and by the stream, and returns the one to
-/// go on with.
+/// Asserts that list and stream reject a cursor because of a restore, and returns the cursor with which to continue.
 #[track_caller]
 fn refused(shop: &Shop, after: &str) -> String {
     let body = shop.get(&format!("/api/public/events?after={after}")).send().refused(410, "cursor_of_another_epoch");
@@ -164,7 +163,7 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     fs::copy(house.path("data").join("master-key"), house.path("again").join("master-key")).expect("the kept copy");
     let mut serve = house.serve("again");
     let (shop, quiet) = (back(&shop, &serve), back(&quiet, &serve));
-    // The list ends at 1, then grows over the old cursor: what was reported from there on is another history.
+    // The list ends at 1, then grows beyond the old cursor with other events.
     let on = refused(&shop, &old);
     for payment in [&second, &third] {
         shop.until_status(&payment.id, "completed");
@@ -185,7 +184,7 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     shop.get(&format!("/api/public/events?after={}", place(1))).send().refused(400, "cursor_out_of_range");
     assert!(serve.process.stop().success());
 
-    // The same backup again, put into place by hand: what was in between is a life that this store knows nothing of.
+    // The same backup again, copied by hand: this store has no record of the epoch in between.
     fs::create_dir(house.path("third")).expect("made");
     fs::copy(house.path("backup"), house.path("third").join("hivetill.redb")).expect("copied");
     fs::copy(house.path("data").join("master-key"), house.path("third").join("master-key")).expect("the kept copy");
@@ -285,7 +284,7 @@ fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
     assert!(code == 5 && stderr.contains("no store") && !nowhere.join("hivetill.redb").exists(), "{code} {stderr}");
 }
 
-/// Returns the bytes of a backup in which one letter of every description has changed, and nothing else.
+/// Returns the bytes of a backup in which one letter of every description is changed, and nothing else.
 fn rotten(backup: &Path) -> Vec<u8> {
     let mut bytes = fs::read(backup).expect("the backup");
     let (word, wrong) = (b"A blue mug", b"A blue mud");
@@ -297,7 +296,7 @@ fn rotten(backup: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Makes a data directory of such a backup, with the master key of the one it is from.
+/// Creates a data directory from such a backup, with the master key of the original.
 pub(super) fn rot(backup: &Path, from: &Path, to: &Path) {
     fs::create_dir(to).expect("made");
     fs::write(to.join("hivetill.redb"), rotten(backup)).expect("written");
@@ -321,7 +320,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
     assert!(code == 10 && !house.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
     let rotten = house.path("rotten");
     rot(&backup, &data, &rotten);
-    // New checksums over wrong bytes would hide what happened.
+    // New checksums over wrong bytes would hide the damage.
     let copy = house.path("copy");
     for (command, flags) in [("compact", vec![]), ("backup", vec![("to", copy.as_path())])] {
         let flags: Vec<_> = [("data", rotten.as_path())].into_iter().chain(flags).collect();
@@ -344,7 +343,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
     }
 }
 
-/// The gateway starts, serves what is sound, and names what is not.
+/// The gateway starts, serves intact rows, and reports damaged ones.
 fn damaged_rows_are_refused_by_name(house: &House, data: &Path, shop: &Shop, damaged: &str) {
     let mut serve = Serve::start(data, &house.ledger.ledger);
     let shop = back(shop, &serve);

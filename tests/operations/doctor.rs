@@ -1,4 +1,4 @@
-//! The doctor: well is told as well, and what is wrong by its name and with what to do.
+//! `hivetill doctor`: healthy parts are reported as ok, problems by name and with a remedy.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -14,7 +14,7 @@ crate::tests!(
     an_engine_elsewhere_is_asked_and_files_of_another_user_are_found,
 );
 
-/// Runs the doctor on a development ledger; returns its exit code and what it found.
+/// Runs the doctor on a development ledger; returns its exit code and its report.
 #[track_caller]
 fn doctor(data: &Path, more: &[&str]) -> (i32, Value) {
     let data = format!("--data={}", data.display());
@@ -25,12 +25,12 @@ fn doctor(data: &Path, more: &[&str]) -> (i32, Value) {
     (ended.code.expect("it ended by itself"), serde_json::from_str(&ended.stdout).expect("a line of JSON"))
 }
 
-/// Returns what was found of a thing with this grade.
+/// Returns the findings with a grade.
 fn found<'v>(said: &'v Value, grade: &str) -> Vec<&'v Value> {
     said["findings"].as_array().expect("findings").iter().filter(|finding| finding["grade"] == grade).collect()
 }
 
-/// Returns what was found of who may register.
+/// Returns the findings about registration.
 fn registrations(said: &Value) -> Vec<(&str, &str)> {
     let findings = said["findings"].as_array().expect("findings").iter();
     let about_it = findings.filter(|finding| finding["what"] == "registration");
@@ -151,7 +151,7 @@ fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
     let mut split = Split::start(&folder.join("data"), &ledger.ledger);
     let token = fs::read_to_string(split.data.join("grpc-token")).expect("the engine's token");
     let (url, token) = (format!("--engine-url={}", split.grpc), format!("--set=grpc.token={}", token.trim()));
-    // The data directory of this machine is another's: only the engine is asked.
+    // The data directory of this machine belongs to another gateway: only the engine is checked.
     let nowhere = folder.join("nowhere");
     let (code, said) = doctor(&nowhere, &[&node, &url, &token]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");

@@ -1,4 +1,4 @@
-//! How a gateway ends: in time when asked, with a reason and a code of its own when it must.
+//! Shutdown: in time when requested, and with a reason and its own exit code after a failure.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ crate::tests!(
     a_hangup_ends_nothing_and_few_open_files_are_reported,
 );
 
-/// Every test of this room; what this machine does not allow counts as ignored.
+/// Returns every test of this module; tests that this machine does not support are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     let name = |name: &str| crate::title(module_path!(), name);
     let full = libtest_mimic::Trial::test(name("a_full_file_system_stops_the_gateway_and_loses_nothing"), || {
@@ -53,7 +53,7 @@ pub(super) fn can_mount() -> bool {
     sh(&format!("mount -t tmpfs -o size=1m tmpfs {place} && umount {place}"))
 }
 
-/// Returns how to run the binary as somebody who may not read what we write.
+/// Returns a command that runs the binary as a user without access to the test's files.
 fn stranger() -> Option<String> {
     let as_nobody = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {BINARY}");
     if !sh("test $(id -u) = 0") {
@@ -67,7 +67,7 @@ fn ledger() -> (LedgerHouse, PathBuf) {
     (LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), folder)
 }
 
-/// Starts `serve` from a shell that prepares for it.
+/// Starts `serve` in a shell after a preparation.
 fn serve_after(prepare: &str, data: &Path, ledger: &LedgerHouse) -> Serve {
     let args: Vec<String> = Serve::args(data, &ledger.ledger, &[]).into_iter().map(|arg| format!("'{arg}'")).collect();
     let script = format!("{prepare}; exec {BINARY} {}", args.join(" "));
@@ -77,7 +77,7 @@ fn serve_after(prepare: &str, data: &Path, ledger: &LedgerHouse) -> Serve {
     Serve { api, process }
 }
 
-/// Creates payments until none is taken any more; returns the ids of those that were.
+/// Creates payments until the gateway rejects them; returns the ids of the created ones.
 #[track_caller]
 fn fill(shop: &Shop) -> Vec<String> {
     let mut body = order();
@@ -101,7 +101,7 @@ fn fill(shop: &Shop) -> Vec<String> {
     made
 }
 
-/// Expects that the gateway ends for want of room, and that the next one has every payment.
+/// Asserts that the gateway exits because the disk is full, and that the next one has every payment.
 #[track_caller]
 fn nothing_is_lost(mut full: Serve, shop: &Shop, made: &[String], restart: impl FnOnce() -> Serve) {
     let status = full.process.wait();
@@ -119,14 +119,14 @@ fn nothing_is_lost(mut full: Serve, shop: &Shop, made: &[String], restart: impl 
 fn a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
-    // The signal would end the process before it could say why; a service manager sends none either.
+    // The signal would end the process before it could log the reason; service managers ignore it, too.
     let serve = serve_after("trap '' XFSZ; ulimit -f 4096", &data, &ledger);
     let shop = Shop::open(&serve.api, &ledger.ledger);
     let made = fill(&shop);
     nothing_is_lost(serve, &shop, &made, || Serve::start(&data, &ledger.ledger));
 }
 
-/// Unmounts when the test is over, however it ends.
+/// Unmounts when dropped.
 pub(super) struct Mounted(pub(super) PathBuf);
 
 impl Drop for Mounted {
@@ -174,7 +174,7 @@ fn what_may_not_be_read_has_its_own_code() {
     fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("ours");
 }
 
-/// Starts `serve` and returns how it ended at once.
+/// Starts `serve` and returns its exit code and output.
 fn refused(data: &Path, ledger: &LedgerHouse, more: &[&str]) -> (Option<i32>, String) {
     let args: Vec<_> = Serve::args(data, &ledger.ledger, more).into_iter().filter(|arg| arg != "--init").collect();
     let ended = Process::start(&args).finish();
@@ -196,7 +196,7 @@ fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
     let before = logs();
     let (code, said) = refused(&data, &ledger, &[]);
     assert!(code == Some(10) && said.contains("is gone"), "{code:?} {said}");
-    // Asked for a new store, it makes none beside the log of another.
+    // Even with `--init` it creates no store next to the log of another.
     let ended = Process::start(&Serve::args(&data, &ledger.ledger, &[])).finish();
     assert!(ended.code == Some(10) && ended.stderr.contains("is gone"), "{ended:?}");
     assert!(logs() == before && !file.exists());
@@ -263,7 +263,7 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
     let shop = Shop::open(&serve.api, &ledger.ledger);
-    // It takes the connection and never answers.
+    // Accepts the connection and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/hook", silent.local_addr().expect("bound"));
     shop.update(&json!({ "webhookUrl": url })).ok(200);
@@ -295,7 +295,7 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
 fn a_hangup_ends_nothing_and_few_open_files_are_reported() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
-    // One more than any system allows a process by default.
+    // One more than the default limit of any system.
     let many = "--set=limits.connections=1000000";
     let mut serve = Serve::with(&data, &ledger.ledger, &[many, "--set=grpc.listen=0.0.0.0:0"]);
     let log = serve.process.log();

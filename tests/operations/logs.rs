@@ -1,4 +1,4 @@
-//! Logs: a request is followed by its name to whoever worked on it, and no secret is ever written.
+//! Logs: a request id connects the lines of all components, and no secret is logged.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn lines(process: &Process) -> Vec<Value> {
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Waits for a line with these words, and returns it.
+/// Waits for a line that contains these words, and returns it.
 #[track_caller]
 fn line(process: &Process, words: &[&str]) -> Value {
     until(&format!("a line with {words:?}"), || {

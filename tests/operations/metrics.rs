@@ -1,4 +1,4 @@
-//! Metrics: a payment and its webhook are counted, in one process and in two, and nowhere else than asked for.
+//! Metrics: a payment and its webhook are counted, in one process and in two, and served only where configured.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ crate::tests!(
 
 pub(crate) const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
 
-/// What one scrape says: `name{labels}` and its value.
+/// The samples of a scrape: `name{labels}` and value.
 pub(super) struct Scrape(BTreeMap<String, f64>);
 
 impl Scrape {
@@ -47,13 +47,13 @@ impl Scrape {
         *self.0.get(name).unwrap_or_else(|| panic!("no {name} among {:?}", self.0.keys()))
     }
 
-    /// Returns the names without labels and without what histograms add.
+    /// Returns the names without labels and histogram suffixes.
     pub(super) fn names(&self) -> Vec<String> {
         self.0.keys().map(|name| name.split('{').next().unwrap_or_default().to_owned()).collect()
     }
 }
 
-/// Waits for the address that a process tells of in its log.
+/// Waits for the URL of the metrics in a process's log.
 #[track_caller]
 pub(crate) fn metrics_of(process: &mut Process) -> Api {
     Api::new(process.log_after("metrics are at ").trim_end_matches("/metrics"))
@@ -74,7 +74,7 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     assert_eq!(before.value("hivetill_payments_created_total"), 0.0);
     assert_eq!(before.value("hivetill_payment_transitions_total{status=\"completed\"}"), 0.0);
     let payment = shop.open_payment();
-    // The session is woken after its creation is answered.
+    // The session becomes active after its creation is acknowledged.
     let open = until("the session to be awake, and nothing to be written", || {
         let scrape = Scrape::of(&metrics);
         let is_calm = scrape.value("hivetill_commit_queue_depth") == 0.0;
@@ -164,10 +164,10 @@ fn the_public_address_shows_no_metrics() {
     assert_eq!(dev.api.get("/metrics").send().status, 404);
 }
 
-/// Returns the names of our metrics that a text speaks of.
+/// Returns the names of our metrics in a text.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    // Files and programs are called so, too.
+    // Files and programs have the same prefix.
     words.filter(|word| word.starts_with("hivetill_")).map(str::to_owned).collect()
 }
 
@@ -196,7 +196,7 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
     let board = std::fs::read_to_string(docs.join("deploy/grafana.json")).expect("read above");
     let board: serde_json::Value = serde_json::from_str(&board).expect("JSON");
     assert!(board["panels"].as_array().is_some_and(|panels| panels.len() > 20));
-    // What is shown is looked at: each has a place on the board.
+    // Every metric must be on a panel of the dashboard.
     let shown = named(&board.to_string());
     for name in there.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count")) {
         let seconds = name.ends_with("_seconds") || name.ends_with("_batches");
@@ -204,7 +204,7 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
     }
 }
 
-/// Returns a table of every metric, by name, from what a gateway says of each.
+/// Returns a table of every metric by name, from the gateway's own description.
 fn listed(page: &str) -> String {
     let described: BTreeMap<&str, &str> =
         page.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' ')).collect();

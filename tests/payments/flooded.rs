@@ -1,4 +1,4 @@
-//! What third parties can do to a payment by sending it money: nothing but money.
+//! Floods of transfers from third parties: they do not affect the customer's payment.
 
 use std::{collections::BTreeSet, fs};
 
@@ -11,19 +11,19 @@ crate::tests!(
     a_list_of_transfers_is_the_merchants_and_every_parameter_is_checked,
 );
 
-/// Transfers of one transaction: as many memos of 2 kB as a block takes.
+/// Transfers in one transaction: as many memos of 2 kB as a block can hold.
 const AT_ONCE: usize = 25;
-/// What a payment's record may take, bytes.
+/// Maximum size of a payment's record, bytes.
 const RECORD_MAX: usize = 100_000;
 
-/// Sends transactions full of transfers with long memos of characters that take six bytes of JSON each.
+/// Sends transactions full of transfers whose memos consist of characters that take six bytes of JSON each.
 #[track_caller]
 fn flood(dev: &Dev, shop: &Shop, payer: &Payer, transactions: usize, amount: &str, memo: &str) {
     let memo = format!("{memo} {}", "\u{1}".repeat(1_950));
     let transfers = vec![(shop.account.name.as_str(), amount, memo.as_str()); AT_ONCE];
     for _ in 0..transactions {
         dev.ledger.try_transfers(payer, &transfers).expect("the node takes the transaction");
-        // The next refers to another head, and so has another id.
+        // The next one refers to another head block and therefore has another id.
         dev.ledger.produce(1);
     }
 }
@@ -40,7 +40,7 @@ fn pages(shop: &Shop, id: &str) -> Vec<Value> {
     }
 }
 
-/// Returns the memory a process holds, bytes.
+/// Returns the resident memory of a process, bytes.
 fn resident_bytes(dev: &Dev) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", dev.process.id())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line of the memory");
@@ -52,7 +52,7 @@ fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
     let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let (first, mallory) = (dev.ledger.account("early"), dev.ledger.account("mallory"));
     let payment = shop.open_payment();
-    // One of the right currency that will be the oldest, then many, then the customer's, then many again.
+    // One transfer in the right currency that will be the oldest, then many, then the customer's, then many again.
     dev.ledger.transfer(&first, &shop.account.name, "0.010 HBD", &payment.memo);
     dev.ledger.produce(1);
     flood(&dev, &shop, &mallory, 8, "0.001 HIVE", &payment.memo);
@@ -77,26 +77,26 @@ fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
     let listed = record["transfers"].as_array().expect("transfers");
     assert_eq!((listed.len(), &record["transferCount"]), (20, &json!(502)));
     assert!(listed.iter().any(|transfer| transfer["txId"] == json!(paid_with)), "what completed it is listed");
-    // 0.010 and 50 times 0.001 came before it completed; the other 0.050 bought nothing.
+    // 0.010 and 50 times 0.001 counted before it completed; the other 0.050 are surplus.
     assert_eq!((&record["amountPaid"], &record["amountOverpaid"]), (&json!("1560"), &json!("110")));
     assert_eq!(record["exceptions"], json!(["overpaid", "paid_again", "wrong_currency"]));
-    // One number for its creation, one for completing, and one for each announcement of new exceptions.
+    // One sequence number for completion, and one for each notification of new exceptions.
     let events =
         shop.get("/api/public/events?after=0&limit=100").send().ok(200)["events"].as_array().map_or(0, Vec::len);
     assert_eq!((&record["sequence"], &record["statusReason"]), (&json!(1 + events), &json!("paid")));
     assert!(events <= 6, "502 transfers make {events} events");
 
-    // What is owed is found in the rows, and the largest sum is offered.
+    // The amounts owed are computed from rows, and the largest one is suggested.
     let refund = shop.get(&format!("/api/public/payments/{}/refund", payment.id)).send().ok(200);
     assert_eq!((&refund["to"], &refund["amount"]["formatted"]), (&json!("alice"), &json!("0.060 HBD")));
     let owed: Vec<_> = refund["owed"].as_array().expect("owed").iter().map(|o| &o["amount"]["formatted"]).collect();
     assert_eq!(owed, ["0.060 HBD", "0.400 HIVE", "0.050 HBD"]);
-    // The payer of a transfer that is not listed still finds the payment, and another word with it, too.
+    // The payer of an unlisted transfer still finds the payment, also combined with another word.
     for query in [first.name.clone(), format!("{}%20mug", first.name)] {
         let found = shop.get(&format!("/api/public/payments?query={query}")).send().ok(200);
         assert_eq!(found["data"][0]["id"], json!(payment.id), "{query}");
     }
-    // A transfer without a memo can still be put to it.
+    // A transfer without a memo can still be assigned to it.
     dev.ledger.transfer(&alice, &shop.account.name, "0.002 HBD", "");
     let stray = until("it to be listed", || {
         let list = shop.get("/api/public/unmatched?status=open").send().ok(200);

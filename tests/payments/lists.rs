@@ -1,4 +1,4 @@
-//! The list of payments: its order, its pages, its filters, its search.
+//! Lists of payments: order, pages, filters and search.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ crate::tests!(
     page_and_limit_have_bounds_and_name_themselves,
 );
 
-/// The ids on a page.
+/// Returns the ids on a page.
 fn ids(page: &Value) -> Vec<String> {
     let data = page["data"].as_array().expect("data");
     data.iter().map(|payment| payment["id"].as_str().expect("an id").to_owned()).collect()
@@ -23,7 +23,7 @@ fn list(shop: &Shop, query: &str) -> Value {
     shop.get(&format!("/api/public/payments{query}")).send().ok(200)
 }
 
-/// Opens payments and returns their ids, newest first; of two that were made within a millisecond either may be first.
+/// Opens payments and returns their ids, newest first. Of two created within a millisecond either may be first.
 fn open(shop: &Shop, count: usize) -> Vec<String> {
     let mut ids: Vec<String> = (0..count).map(|_| shop.open_payment().id).collect();
     ids.sort_by(|left, right| right.cmp(left));
@@ -62,7 +62,7 @@ fn pages_and_cursors_walk_through_everything_once() {
     loop {
         let page = list(&shop, &query);
         walked.extend(ids(&page));
-        // A payment made meanwhile moves pages, but not a cursor.
+        // A new payment shifts pages by number, but not by cursor.
         shop.open_payment();
         let is_first = !query.contains("cursor");
         for name in ["total", "totalPages"] {

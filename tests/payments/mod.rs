@@ -1,4 +1,4 @@
-//! Payments from creation to their end, over a gateway that all of these journeys share.
+//! Payments from creation to their final state, on a shared gateway.
 
 mod flooded;
 mod lists;
@@ -22,7 +22,7 @@ crate::tests!(
     metadata_is_deleted_on_request_once_the_payment_has_ended,
 );
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [tests(), paying::tests(), flooded::tests(), lists::tests()].into_iter().flatten().collect()
 }

@@ -1,4 +1,4 @@
-//! What becomes of the transfers people really make: short, long, twice, wrong, with words around the memo.
+//! Transfers that customers send: too little, too much, twice, in the wrong currency, with text around the memo.
 
 use serde_json::{Value, json};
 
@@ -21,18 +21,18 @@ crate::tests!(
 
 const PRICE: &str = "1.500 HBD";
 
-/// The labels of a record.
+/// Returns the exceptions of a record.
 fn labels(payment: &Value) -> Vec<&str> {
     payment["exceptions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The dispositions of a record's transfers.
+/// Returns the dispositions of a record's transfers.
 fn dispositions(payment: &Value) -> Vec<&str> {
     let transfers = payment["transfers"].as_array().into_iter().flatten();
     transfers.filter_map(|transfer| transfer["disposition"].as_str()).collect()
 }
 
-/// Pays another session of the shop after the transfers of a test: when that is completed, all of them were read.
+/// Pays another session of the shop after the transfers of a test: once it is completed, all of them have been read.
 fn until_read(shop: &Shop) {
     let (dev, mark) = (shared(), shop.open_payment());
     dev.ledger.transfer(&dev.demo_account("carol"), &shop.account.name, PRICE, &mark.memo);

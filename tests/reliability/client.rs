@@ -1,4 +1,4 @@
-//! A client under load: makes payments, pays, cancels, reads back, and tells the oracle whatever was acknowledged.
+//! A client under load: creates, pays, cancels and reads payments, and records what was acknowledged.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -16,16 +16,16 @@ use crate::{
 
 pub(super) const PAYMENTS: &str = "/api/public/payments";
 
-/// One client with a shop of its own.
+/// A client with its own shop.
 pub(super) struct Client {
     pub(super) world: Arc<World>,
     pub(super) memory: Arc<Memory>,
     pub(super) random: Random,
-    /// Its shop's place among the shops.
+    /// The index of its shop.
     pub(super) shop: usize,
     pub(super) payer: Payer,
     orders: u64,
-    /// What is to be paid when it is over.
+    /// Payments to be paid after their expiry.
     overdue: VecDeque<Remembered>,
 }
 
@@ -39,7 +39,7 @@ impl Client {
         &self.memory.shops[self.shop]
     }
 
-    /// Goes on until the campaign ends; returns what is still to be paid too late.
+    /// Runs until the campaign ends; returns the client with its remaining late payments.
     pub(super) fn run(mut self) -> Self {
         while !self.world.has_ended() {
             let weights = Plan::ALL.map(|(_, weight)| weight);
@@ -58,7 +58,7 @@ impl Client {
         self
     }
 
-    /// Carries one plan out.
+    /// Executes one plan.
     pub(super) fn go(&mut self, plan: Plan) {
         let units = self.random.between(1_000, 5_000);
         let Some(payment) = self.order(plan, units) else { return };
@@ -109,7 +109,7 @@ impl Client {
         let made = create()?;
         let id = self.memory.remember(&self.world, self.shop, plan, &made);
         self.world.count("payments acknowledged");
-        // A shop that does not trust its own memory.
+        // The shop repeats the request.
         if self.orders.is_multiple_of(5) {
             let again = create()?;
             if again["id"] != made["id"] || again["slug"] != made["slug"] || again["createdAt"] != made["createdAt"] {
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Signs a payment by HTTP 402; returns it as it is shown.
+    /// Signs a payment by HTTP 402; returns it as a header value.
     fn sign(&self, payment: &Remembered, units: u64) -> Option<Value> {
         let (memo, amount, watch) = (memo(payment), hbd(units), Stopwatch::start());
         while watch.elapsed() < TIMEOUT {
@@ -149,7 +149,7 @@ impl Client {
         None
     }
 
-    /// Shows a signed payment at the checkout address until it is taken.
+    /// Sends a signed payment to the checkout URL until it is accepted.
     fn show(&self, payment: &Remembered, units: u64) {
         let Some(shown) = self.sign(payment, units) else { return };
         let header = encode(&shown);
@@ -168,7 +168,7 @@ impl Client {
         self.world.violated(format!("{} was not settled for {TIMEOUT:?}", payment.id));
     }
 
-    /// The same through the facilitator.
+    /// Settles the payment through the facilitator.
     fn settle(&self, payment: &Remembered, units: u64) {
         let Some(shown) = self.sign(payment, units) else { return };
         let body = json!({ "paymentPayload": shown, "sessionId": payment.id });
@@ -192,7 +192,7 @@ impl Client {
         self.world.violated(format!("{} was not settled for {TIMEOUT:?}", payment.id));
     }
 
-    /// Pays what has expired meanwhile.
+    /// Pays expired payments.
     pub(super) fn pay_overdue(&mut self) {
         let Some(payment) = self.overdue.front().cloned() else { return };
         let Some(record) = look(&self.world, &self.memory, &payment) else { return };
@@ -207,19 +207,19 @@ fn memo(payment: &Remembered) -> String {
     format!("pos-{}", payment.id)
 }
 
-/// Says whether a program is told to ask again, not that its payment is wrong.
+/// Returns whether a response asks the caller to retry instead of rejecting the payment.
 pub(super) fn is_nobodys_fault(word: &Value) -> bool {
     ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].iter().any(|known| word == known)
 }
 
-/// Shows a payment by HTTP 402 at its address.
+/// Sends a payment by HTTP 402 to its checkout URL.
 fn visit(world: &World, payment: &Remembered, header: &str) -> Option<(u16, Value)> {
     let path = format!("/for/{}", payment.made["slug"].as_str()?);
     let answer = world.ask(|api| api.get(&path).header("x-payment", header))?;
     Some((answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null)))
 }
 
-/// Reads a payment back and holds it against what was acknowledged; a receipt is asked for again, too.
+/// Reads a payment and compares it with what was acknowledged; requests its receipt again, too.
 pub(super) fn look(world: &World, memory: &Memory, payment: &Remembered) -> Option<Value> {
     let (path, key) = (format!("{PAYMENTS}/{}", payment.id), &memory.shops[payment.shop].key);
     let answer = world.ask(|api| api.get(&path).bearer(key))?;
@@ -231,7 +231,7 @@ pub(super) fn look(world: &World, memory: &Memory, payment: &Remembered) -> Opti
     memory.hold(world, payment, &record);
     if let Some(shown) = &payment.shown {
         let (status, mut body) = visit(world, payment, &shown.header)?;
-        // A repetition says that it is one.
+        // A repeated receipt is marked as such.
         let is_marked = body.as_object_mut().and_then(|body| body.remove("replayed")) == Some(Value::Bool(true));
         let was_marked = shown.receipt.get("replayed").is_some();
         let mut receipt = shown.receipt.clone();

@@ -1,4 +1,5 @@
-//! One node of several is frozen, slow, stale, away, or lies: at every place of the list the others decide, in time.
+//! One faulty node of several (frozen, slow, stale, disconnected or lying) at each position of the list: the others
+//! decide in time.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ crate::tests!(
 const PRICE: &str = "1.500 HBD";
 const ANYWHERE: [&str; 3] = ["127.0.0.1:0"; 3];
 
-/// A ledger of three nodes, and a gateway over them.
+/// A ledger of three nodes with a gateway.
 struct Net {
     house: LedgerHouse,
     serve: Serve,
@@ -45,12 +46,12 @@ impl Net {
         self.house.ledger.order("heal", &json!({}));
     }
 
-    /// Returns the ledger as the payer's wallet sees it: by a node that is well.
+    /// Returns the ledger through a healthy node, as the payer's wallet sees it.
     fn beside(&self, place: usize) -> Ledger {
         Ledger::new(&self.house.nodes[(place + 1) % self.house.nodes.len()], &self.house.ledger.control.base)
     }
 
-    /// Pays by wallet.
+    /// Pays from a wallet.
     fn pays(&self, ledger: &Ledger) {
         let payment = self.shop.open_payment();
         ledger.transfer(&self.payer, &self.shop.account.name, PRICE, &payment.memo);
@@ -80,7 +81,7 @@ fn what_one_node_of_three_invents_is_not_paid_at_any_place() {
             "amount": "900.000 HBD", "memo": invented.memo,
         });
         net.fault(place, &json!({ "lie": lie }));
-        // What is paid after the invented block completes, so that block was read.
+        // A payment after the invented block completes, so that block was read.
         net.house.ledger.produce(4);
         net.pays(&net.beside(place));
         let record = net.shop.payment(&invented.id);
@@ -124,7 +125,7 @@ fn a_node_that_comes_back_is_well_again_at_every_place() {
             net.until_condition(place, "ok");
         }
     }
-    // Each change is one line, however often the node was asked meanwhile.
+    // Each change is one log line, however often the node was called in between.
     let log = net.serve.process.log();
     let count = |words: &str| log.lines().filter(|line| line.contains(words)).count();
     let lines = count("is ok again");
@@ -166,7 +167,7 @@ fn a_stalled_chain_is_seen() {
     assert!((0..3).all(|place| net.condition(place) != "stale"), "all nodes are alike: none is stale");
     net.house.ledger.auto_produce(true);
     net.pays(&net.house.ledger);
-    // A moment is enough for the next block.
+    // The next block ends the alarm.
     pause(Duration::from_millis(300));
     until("the head to be new", || {
         let ready = net.serve.api.get("/readyz").send().json();
