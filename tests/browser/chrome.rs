@@ -13,8 +13,10 @@ use chromiumoxide::{
             dom::ScrollIntoViewIfNeededParams,
             emulation::{
                 MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+                SetTimezoneOverrideParams,
             },
             log::{EventEntryAdded, LogEntryLevel},
+            network::{EmulateNetworkConditionsByRuleParams, NetworkConditions, OverrideNetworkStateParams},
             page::AddScriptToEvaluateOnNewDocumentParams,
             target::{CreateBrowserContextParams, CreateTargetParams},
         },
@@ -211,6 +213,20 @@ impl Tab {
     /// Disables scripts.
     pub(super) async fn without_scripts(&self) {
         self.page.execute(SetScriptExecutionDisabledParams::new(true)).await.expect("no scripts");
+    }
+
+    /// Sets the time zone of the pages.
+    pub(super) async fn in_time_zone(&self, name: &str) {
+        self.page.execute(SetTimezoneOverrideParams::new(name)).await.expect("a time zone");
+    }
+
+    /// Cuts the browser off from the network, or connects it again.
+    pub(super) async fn offline(&self, offline: bool) {
+        let conditions =
+            EmulateNetworkConditionsByRuleParams::new(offline, vec![NetworkConditions::new("", 0.0, -1.0, -1.0)]);
+        self.page.execute(conditions).await.expect("network conditions");
+        let state = OverrideNetworkStateParams::new(offline, 0.0, -1.0, -1.0);
+        self.page.execute(state).await.expect("a network state");
     }
 
     /// Sets the window width and the color scheme.

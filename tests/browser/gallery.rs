@@ -45,15 +45,15 @@ impl Stage {
 async fn open_states() {
     let stage = Stage::set().await;
     let payment = stage.order(1_800);
-    stage.look(&payment, "", "Review your payment", "review").await;
+    stage.look(&payment, "", "Choose how to pay", "pay-without-keychain").await;
     stage.tab.install_keychain(0).await;
-    stage.look(&payment, "?step=pay", "Pay with Hive Keychain", "pay").await;
+    stage.look(&payment, "", "Pay with Hive Keychain", "pay").await;
     stage.look(&payment, "?tx=0123456789012345678901234567890123456789", "Sent. Waiting", "pay-came-back").await;
     stage.pay(&payment, "2.500 HIVE");
     stage.look(&payment, "", "Please send 10.000 HIVE more.", "part").await;
     let other = stage.order(1_800);
     stage.pay(&other, "12.500 HBD");
-    stage.look(&other, "?step=pay", "Wrong currency", "wrong-currency").await;
+    stage.look(&other, "", "Wrong currency", "wrong-currency").await;
     stage.dev.ledger.hold_irreversibility(true);
     stage.pay(&payment, "10.000 HIVE");
     stage.look(&payment, "", "Confirming, usually under 10 seconds.", "seen").await;
@@ -128,13 +128,13 @@ async fn a_payment_that_failed() {
 async fn refusals_and_languages() {
     let stage = Stage::set().await;
     let payment = stage.order(1_800);
-    for lang in ["es", "de", "fr", "pt", "ko"] {
-        for (step, name) in [("", "review"), ("&step=pay", "pay")] {
-            let address = format!("{}/for/{}?lang={lang}{step}", stage.shop.api.base, payment.slug);
-            stage.tab.goto(&address).await;
-            stage.tab.until("its language", &format!("document.documentElement.lang === '{lang}'")).await;
-            stage.tab.look(&format!("{name}-{lang}")).await;
-        }
+    for lang in ["es", "de", "fr", "pt", "ko", "ar"] {
+        stage.tab.goto(&format!("{}/for/{}?lang={lang}", stage.shop.api.base, payment.slug)).await;
+        let direction = if lang == "ar" { "rtl" } else { "ltr" };
+        let page =
+            format!("document.documentElement.lang === '{lang}' && document.documentElement.dir === '{direction}'");
+        stage.tab.until("its language", &page).await;
+        stage.tab.look(&format!("pay-{lang}")).await;
     }
     stage.tab.is_clean();
     stage.tab.goto(&format!("{}/for/nothing", stage.shop.api.base)).await;

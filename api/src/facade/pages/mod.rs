@@ -3,5 +3,6 @@
 pub(crate) mod checkout;
 pub(crate) mod dashboard;
 pub(crate) mod html;
+pub(crate) mod locale;
 mod wallets;
 pub(crate) mod words;

@@ -81,7 +81,7 @@ async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Ref
 /// Returns the page by its slug, as the visitor wanted to see it.
 fn onward(call: &Call, payment: &v1::Payment) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    for name in ["lang", "step", "still", "tx"] {
+    for name in ["lang", "still", "tx"] {
         if let Some(value) = call.query().get(name) {
             query.append_pair(name, value);
         }

@@ -65,13 +65,12 @@ impl Phase {
         matches!(self, Self::Waiting | Self::Part | Self::Seen | Self::Checking | Self::Processing | Self::Cancelling)
     }
 
-    /// How many of the four steps are done: waiting, seen, final, paid.
+    /// Returns how many of the three steps are done: waiting, confirming, paid.
     pub(crate) const fn steps(self) -> Option<usize> {
         match self {
             Self::Waiting | Self::Part => Some(0),
-            Self::Processing => Some(0),
-            Self::Seen => Some(1),
-            Self::Completed => Some(3),
+            Self::Seen | Self::Processing => Some(1),
+            Self::Completed => Some(2),
             Self::Checking | Self::Cancelling | Self::Cancelled | Self::Expired | Self::Failed => None,
         }
     }
@@ -119,7 +118,7 @@ impl Said {
     pub(crate) fn of(payment: &Payment, words: Words, whole: bool) -> Result<Self, ApiError> {
         let phase = Phase::of(payment);
         let currency = record::currency(payment.currency)?;
-        let money = |units| Money::new(units, currency).to_string();
+        let money = |units| words.0.money(Money::new(units, currency));
         let has = |exception: PaymentException| payment.exceptions.contains(&(exception as i32));
         let is_wrong = phase == Phase::Waiting && has(PaymentException::WrongCurrency);
         let by_shop = payment.cancellation.as_ref().is_some_and(|request| request.by == CancelledBy::Merchant as i32);
