@@ -98,7 +98,6 @@ impl Access {
 
     /// Records a failed commit; returns what its caller is told.
     pub(crate) fn commit_failed(&self, error: CommitError) -> EngineError {
-        self.context.give_up_on(&error);
         match error {
             CommitError::Overloaded => EngineError::Overloaded,
             CommitError::KeysFull => EngineError::TooManyIdempotencyKeys,
@@ -108,6 +107,7 @@ impl Access {
             | CommitError::Remembered(_)
             | CommitError::OnHold(_) => EngineError::Contended,
             CommitError::QuotaReached(reached) => EngineError::Quota(reached),
+            CommitError::Unavailable(_) => EngineError::Unavailable,
             CommitError::Unknown(_) => EngineError::StoreFailed,
         }
     }
@@ -123,6 +123,7 @@ pub(crate) fn read_failed(context: &Context, error: &ReadError) -> EngineError {
     context.read_failed(error);
     match error {
         ReadError::Damaged { table, key, .. } => EngineError::Damaged { table, key: key.clone() },
+        ReadError::Unavailable(_) => EngineError::Unavailable,
         ReadError::Failed(_) => EngineError::StoreFailed,
     }
 }

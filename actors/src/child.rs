@@ -31,6 +31,11 @@ impl Child {
         Self::Bookkeeper,
     ];
 
+    /// Returns whether it is started again when it ends. Everybody holds the address of the others: without them the engine ends.
+    pub(crate) const fn is_restarted(self) -> bool {
+        !matches!(self, Self::Merchants | Self::Sessions | Self::Facilitator)
+    }
+
     /// Returns its name in metrics.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {

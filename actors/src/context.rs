@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{mutant, time::Timestamp};
-use storage::{CommitError, ReadError};
+use storage::{CommitError, ReadError, Store};
 use tokio::sync::Notify;
 
-use crate::{clock::EngineClock, environment::Environment, metrics::Metrics, settings::Settings};
+use crate::{
+    clock::EngineClock, environment::Environment, metrics::Metrics, settings::Settings, store_client::StoreClient,
+};
 
 /// What the actors of one tree share.
 pub(crate) struct Context {
@@ -14,13 +16,27 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) clock: EngineClock,
-    pub(crate) fatal: Fatal,
+    pub(crate) fatal: Arc<Fatal>,
+    /// The store of the environment, which `env.store` is, too.
+    pub(crate) store: Arc<StoreClient>,
 }
 
 impl Context {
+    /// Takes the environment; from now on its store is retried and resolved.
     pub(crate) fn new(env: Environment, settings: Settings) -> Arc<Self> {
         let clock = EngineClock::new(Arc::clone(&env.clock));
-        Arc::new(Self { env, settings, metrics: Metrics::default(), clock, fatal: Fatal::default() })
+        let (metrics, fatal) = (Metrics::default(), Arc::<Fatal>::default());
+        let engine = env.store.is_shared().then(|| u64::from_be_bytes(env.entropy.bytes()));
+        let store = Arc::new(StoreClient::new(
+            Arc::clone(&env.store),
+            Arc::clone(&env.entropy),
+            engine,
+            settings.store_timeout,
+            Arc::clone(&fatal),
+            metrics.store.clone(),
+        ));
+        let env = Environment { store: Arc::clone(&store) as Arc<dyn Store>, ..env };
+        Arc::new(Self { env, settings, metrics, clock, fatal, store })
     }
 
     /// Returns the engine's time: the later of the wall clock and the newest head block.
@@ -37,12 +53,13 @@ impl Context {
         }
     }
 
-    /// Handles a failed read: an unreadable disk stops the engine, a damaged row fails only its caller. The store has already
-    /// logged it.
+    /// Handles a failed read: an unreadable disk stops the engine; a damaged row, or a store that cannot be reached, fails only
+    /// its caller. The store has already logged it.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
             ReadError::Failed(_) if mutant!("read-error-ignored") => {}
             ReadError::Failed(_) => self.fatal.raise(error.to_string()),
+            ReadError::Unavailable(_) => tracing::debug!(%error, "{error}"),
             ReadError::Damaged { .. } if mutant!("damaged-row-is-fatal") => self.fatal.raise(error.to_string()),
             ReadError::Damaged { .. } => tracing::debug!(%error, "{error}"),
         }
@@ -57,11 +74,11 @@ impl Context {
         }
     }
 
-    /// Stops the process after a commit with unknown outcome, because memory and disk may differ.
-    pub(crate) fn give_up_on(&self, error: &CommitError) {
-        if matches!(error, CommitError::Unknown(_)) {
-            self.fatal.raise(error.to_string());
-        }
+    /// Logs a failed commit of a background task, which tries again later. The client of the store has stopped the process if
+    /// it must stop.
+    #[expect(clippy::unused_self, reason = "the counterpart of `read_failed`")]
+    pub(crate) fn commit_failed(&self, error: &CommitError) {
+        tracing::debug!(%error, "{error}");
     }
 }
 

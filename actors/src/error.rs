@@ -129,6 +129,9 @@ pub enum EngineError {
         /// The row's key.
         key: String,
     },
+    /// The store cannot be reached for the moment. Nothing was changed; try again later.
+    #[error("the store is unavailable")]
+    Unavailable,
     /// The store failed. Whether the change was made only the record will tell, after a restart.
     #[error("the store failed")]
     StoreFailed,

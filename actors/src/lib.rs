@@ -39,6 +39,7 @@ mod operations;
 mod payments;
 mod scanner;
 mod settings;
+mod store_client;
 mod supervisor;
 mod timer;
 mod webhooks;

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::child::Child;
+use crate::{child::Child, store_client::StoreMetrics};
 use engine::{
     hive::block::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX},
     payment::{Payment, State},
@@ -35,6 +35,7 @@ type ConditionLabels = [(&'static str, String); 2];
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) created: Counter,
+    pub(crate) store: StoreMetrics,
     transitions: Family<Label, Counter>,
     pub(crate) reversed: Counter,
     pub(crate) unmatched: Counter,
@@ -159,6 +160,14 @@ impl Metrics {
         metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
         metric.add("webhook_attempts", "Attempts to deliver a webhook, by outcome", &self.webhooks);
         metric.add("webhook_seconds", "Latency of attempts to deliver a webhook, in seconds", &self.webhook_seconds);
+        let store = &self.store;
+        metric.add("store_unavailable", "Whether the store cannot be reached", &store.unavailable);
+        metric.add(
+            "store_retries",
+            "Retries of reads and commits while the store could not be reached",
+            &store.retries,
+        );
+        metric.add("commits_resolved", "Commits of unknown outcome, by what they turned out to be", &store.resolved);
         metric.add("x402_verdicts", "Verdicts on x402 payments, by operation and verdict", &self.x402);
         metric.add("node_responses", "Requests that the ledger node answered", &self.node_answers);
         metric.add("node_failures", "Requests that the ledger node failed", &self.node_failures);
@@ -187,6 +196,9 @@ impl Metrics {
         drop(self.crashes.get_or_create(&[("actor", "session")]));
         for operation in ["verify", "settle"] {
             drop(self.x402.get_or_create(&[("operation", operation), ("verdict", "success")]));
+        }
+        for outcome in StoreMetrics::OUTCOMES {
+            drop(self.store.resolved.get_or_create(&[("outcome", outcome)]));
         }
         for child in Child::ALL {
             drop(self.crashes.get_or_create(&[("actor", child.as_str())]));

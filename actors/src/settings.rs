@@ -68,6 +68,8 @@ pub struct Settings {
     pub account_change_wait: Duration,
     /// How merchants are billed.
     pub billing: BillingSettings,
+    /// How long reads and commits are retried, and unknown outcomes resolved, while the store cannot be reached.
+    pub store_timeout: Duration,
     /// Maximum calls queued at the handle; further ones fail with `overloaded`.
     pub max_waiting_calls: usize,
 }
@@ -120,6 +122,7 @@ impl Settings {
             server: "localhost".to_owned(),
             account_change_wait: Duration::from_secs(86_400),
             billing: BillingSettings::default(),
+            store_timeout: Duration::from_secs(5),
             max_waiting_calls: 4_096,
         }
     }

@@ -1,6 +1,6 @@
 //! The root of the tree: starts the actors in order, brings back those that may die alone, ends what must not go on.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
 use engine::{event_list::Epoch, hive::ChainId, mutant, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -19,6 +19,7 @@ use crate::{
     payments::{handle::Payments, messages::RegistryMsg, registry::Registry, transfer_log::OtherAccountLog},
     scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
+    timer::Timer,
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
     x402::{facilitator::Facilitator, handle::X402},
 };
@@ -26,6 +27,8 @@ use crate::{
 /// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
 const MAX_CRASHES: usize = 10;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
+/// How soon a child is started again that ended because the store could not be reached.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// The note that says which chain a store belongs to.
 const CHAIN_NOTE: &str = "chain";
 
@@ -68,9 +71,9 @@ impl Tree {
     /// # Errors
     /// [`StartError`]; nothing is left running.
     pub async fn start(env: Environment, settings: Settings) -> Result<Self, StartError> {
-        check_store(&env, &settings).await?;
-        begin_epoch(&env).await?;
         let context = Context::new(env, settings);
+        check_store(&context.env, &context.settings).await?;
+        begin_epoch(&context.env).await?;
         let ledger = Ledger::new(Arc::clone(&context));
         ledger.nodes.check_chain().await.map_err(StartError::WrongNode)?;
         let (started, engine) = oneshot::channel();
@@ -138,7 +141,10 @@ struct Root {
 }
 
 #[derive(Debug)]
-enum Msg {}
+enum Msg {
+    /// Start a child that ended because the store could not be reached.
+    Restart(Child),
+}
 
 struct Children {
     by_pid: BTreeMap<u64, Child>,
@@ -147,6 +153,7 @@ struct Children {
     payments: Payments,
     merchants: Merchants,
     crashes: Vec<Timestamp>,
+    restarts: BTreeMap<Child, Timer>,
 }
 
 impl Children {
@@ -183,6 +190,7 @@ impl Actor for Root {
             payments: payments.clone(),
             merchants: merchants.clone(),
             crashes: Vec::new(),
+            restarts: BTreeMap::new(),
         };
         children.add(Child::Merchants, actor.get_cell());
         children.add(Child::Sessions, registry.get_cell());
@@ -221,23 +229,38 @@ impl Actor for Root {
         Ok(children)
     }
 
+    async fn handle(
+        &self,
+        myself: ActorRef<Msg>,
+        Msg::Restart(child): Msg,
+        children: &mut Children,
+    ) -> Result<(), ActorProcessingErr> {
+        children.restarts.remove(&child);
+        self.restart(&myself, children, child).await;
+        Ok(())
+    }
+
     async fn handle_supervisor_evt(
         &self,
         myself: ActorRef<Msg>,
         event: SupervisionEvent,
         children: &mut Children,
     ) -> Result<(), ActorProcessingErr> {
-        let (cell, error) = match event {
+        let (cell, error, is_unavailable) = match event {
             SupervisionEvent::ActorFailed(cell, error) => {
                 if let Some(error) = error.downcast_ref::<ReadError>() {
                     self.context.read_failed(error);
                 }
-                (cell, error.to_string())
+                (cell, error.to_string(), is_unavailable(&error))
             }
-            SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned()),
+            SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned(), false),
             _ => return Ok(()),
         };
         let Some(child) = children.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
+        if is_unavailable && child.is_restarted() {
+            restart_later(&myself, children, child);
+            return Ok(());
+        }
         self.context.metrics.crashed(child.as_str());
         tracing::error!(?child, %error, "{child:?} crashed: {error}");
         let now = self.context.env.clock.now();
@@ -245,17 +268,13 @@ impl Actor for Root {
         children.crashes.push(now);
         match child {
             // Everybody holds their address: without them the engine is deaf.
-            Child::Merchants | Child::Sessions | Child::Facilitator => {
+            _ if !child.is_restarted() => {
                 self.context.fatal.raise(format!("{child:?} crashed: {error}"));
             }
             _ if children.crashes.len() > MAX_CRASHES => {
                 self.context.fatal.raise(format!("{child:?} keeps crashing: {error}"));
             }
-            _ => {
-                if let Err(error) = self.spawn(&myself, children, child).await {
-                    self.context.fatal.raise(format!("{child:?} crashed and cannot be started again: {error}"));
-                }
-            }
+            _ => self.restart(&myself, children, child).await,
         }
         Ok(())
     }
@@ -270,7 +289,28 @@ impl Actor for Root {
     }
 }
 
+/// Returns whether an actor ended because the store could not be reached.
+fn is_unavailable(error: &ActorProcessingErr) -> bool {
+    let error: &(dyn Error + 'static) = error.as_ref();
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.any(|cause| matches!(cause.downcast_ref(), Some(ReadError::Unavailable(_))))
+}
+
+fn restart_later(myself: &ActorRef<Msg>, children: &mut Children, child: Child) {
+    children.restarts.insert(child, Timer::send(myself, RESTART_AFTER, Msg::Restart(child)));
+}
+
 impl Root {
+    async fn restart(&self, myself: &ActorRef<Msg>, children: &mut Children, child: Child) {
+        match self.spawn(myself, children, child).await {
+            Ok(()) => {}
+            Err(error) if is_unavailable(&error) => restart_later(myself, children, child),
+            Err(error) => {
+                self.context.fatal.raise(format!("{child:?} crashed and cannot be started again: {error}"));
+            }
+        }
+    }
+
     async fn spawn(
         &self,
         myself: &ActorRef<Msg>,

@@ -160,6 +160,8 @@ mutants! {
     "damaged-row-is-served": "a row that is damaged on disk is read as it stands there";
     "damaged-row-is-fatal": "the engine gives up where it reads a damaged row";
     "damaged-row-holds-up": "whoever meets a damaged row stays before it";
+    "unknown-is-refused": "a commit whose outcome is unknown is taken for one that wrote nothing";
+    "retry-without-forbidding": "a commit whose outcome is unknown is repeated under another id before the first is forbidden";
     "facade-form-token-not-checked": "a checkout is cancelled by its public id without the token of its page";
     "facade-dashboard-token-not-checked": "a form of the dashboard needs no token of its session";
     "facade-logout-leaves-the-session": "the cookie of the dashboard is good after the logout";

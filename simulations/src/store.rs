@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, EmbeddedStore, Read, ReadError, Store, Wrapped};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped};
 
 use tokio::sync::oneshot;
 
@@ -117,13 +117,19 @@ impl Wrapped for SimStore {
         &self.inner
     }
 
-    fn around<'a, T: Send + 'a>(&'a self, name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
+    fn around<'a, T, R>(&'a self, name: &'static str, read: R) -> Read<'a, T>
+    where
+        T: Send + 'a,
+        R: Fn() -> Read<'a, T> + Send + Sync + 'a,
+    {
         Box::pin(async move {
             self.seam.alive().await;
-            let answer = read.await;
+            let answer = read().await;
             match &answer {
                 Err(ReadError::Damaged { .. }) => self.seam.sim.mark("a damaged row is met"),
-                Err(ReadError::Failed(_)) => self.seam.sim.read_fails(&self.seam.process, name),
+                Err(ReadError::Failed(_) | ReadError::Unavailable(_)) => {
+                    self.seam.sim.read_fails(&self.seam.process, name);
+                }
                 Ok(_) => {}
             }
             // Nobody reads on after the process died in the middle of it.
@@ -136,6 +142,15 @@ impl Wrapped for SimStore {
 impl Store for SimStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
         Box::pin(self.commit_in_time(batch))
+    }
+
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        Box::pin(async move {
+            self.seam.alive().await;
+            let resolved = self.inner.resolve(id).await;
+            self.seam.alive().await;
+            resolved
+        })
     }
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {

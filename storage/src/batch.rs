@@ -20,18 +20,65 @@ use engine::{
     x402::{ClaimOutcome, ClaimRecord},
 };
 
+/// The id of a commit, by which an unknown outcome is resolved. Unique across engines and restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(u128);
+
+impl CommitId {
+    /// Returns the id of 128 bits.
+    #[must_use]
+    pub const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the id's 128 bits.
+    #[must_use]
+    pub const fn bits(self) -> u128 {
+        self.0
+    }
+}
+
+impl std::fmt::Display for CommitId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// The outcome of a commit whose outcome was unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolution {
+    /// The batch is durable.
+    Applied,
+    /// Nothing was written. The store rejects the id from now on.
+    Forbidden,
+}
+
 /// Writes that become durable together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
+    /// The id of the commit; none if an unknown outcome is never resolved.
+    pub id: Option<CommitId>,
     /// The writes, applied in order.
     pub writes: Vec<Write>,
+}
+
+impl From<Vec<Write>> for Batch {
+    fn from(writes: Vec<Write>) -> Self {
+        Self { id: None, writes }
+    }
+}
+
+impl FromIterator<Write> for Batch {
+    fn from_iter<T: IntoIterator<Item = Write>>(writes: T) -> Self {
+        Self::from(writes.into_iter().collect::<Vec<_>>())
+    }
 }
 
 impl Batch {
     /// Returns a batch of one write.
     #[must_use]
     pub fn of(write: Write) -> Self {
-        Self { writes: vec![write] }
+        Self::from(vec![write])
     }
 
     /// Adds a write.
@@ -352,7 +399,11 @@ pub enum CommitError {
     /// The write queue is full. Nothing was written. Retry later.
     #[error("the store is overloaded")]
     Overloaded,
-    /// The disk failed. The batch may or may not be written; only a restart shows which. The process must exit.
+    /// The store is unreachable. Nothing was written. Retry later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The batch may or may not be written. [`Store::resolve`](crate::Store::resolve) determines which; if it fails with this error,
+    /// too, the store has failed permanently and the process must exit.
     #[error("the outcome of a write is unknown: {0}")]
     Unknown(String),
 }

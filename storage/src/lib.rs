@@ -8,7 +8,10 @@ mod embedded;
 mod record;
 mod store;
 
-pub use batch::{Batch, CommitError, Cursor, EventRecord, Handling, Invoicing, Unmatched, UnmatchedReason, Write};
+pub use batch::{
+    Batch, CommitError, CommitId, Cursor, EventRecord, Handling, Invoicing, Resolution, Unmatched, UnmatchedReason,
+    Write,
+};
 pub use embedded::{
     commit::committer::CommitMode,
     maintenance::{

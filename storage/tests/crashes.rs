@@ -2,7 +2,7 @@
 //! absent.
 
 use engine::{ids::PaymentId, webhook::DeliveryState};
-use storage::{Batch, CommitError, EmbeddedStore, PaymentQuery, Write, prelude::*};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, PaymentQuery, Write, prelude::*};
 
 use crate::{
     disk::{Disk, Image, Trouble},
@@ -28,6 +28,8 @@ async fn work(disk: &Disk) -> u32 {
             Err(CommitError::Unknown(_)) => {
                 let again = store.commit(step(number)).await;
                 assert!(matches!(again, Err(CommitError::Unknown(_))), "a failed store rejects writes");
+                let resolved = store.resolve(CommitId::from_bits(1)).await;
+                assert!(matches!(resolved, Err(CommitError::Unknown(_))), "a failed store resolves nothing");
                 assert!(store.failure().is_some());
                 return number - 1;
             }

@@ -38,8 +38,8 @@ async fn idempotency_keys_are_bounded_for_each_merchant() {
         }
     };
     for chunk in 0..3 {
-        let writes = (chunk * 1_000..(chunk + 1) * 1_000).map(|n| key(1, n, 0)).collect();
-        store.commit(Batch { writes }).await.unwrap();
+        let batch = (chunk * 1_000..(chunk + 1) * 1_000).map(|n| key(1, n, 0)).collect();
+        store.commit(batch).await.unwrap();
     }
     assert_eq!(store.commit(Batch::of(key(1, 3_000, 0))).await, Err(CommitError::KeysFull));
     let earlier = store.commit(Batch::of(key(1, 5, 0))).await;
@@ -72,14 +72,14 @@ async fn a_key_stored_after_a_deletion_in_the_same_commit_is_in_force() {
         Write::Remember { remembered: key(day(1)), most: MAX_KEYS },
         Write::Remember { remembered: key(day(0)), most: MAX_KEYS },
     ];
-    let refused = store.commit(Batch { writes: twice }).await;
+    let refused = store.commit(Batch::from(twice)).await;
     assert_eq!(refused, Err(CommitError::Remembered(Box::new(key(day(1))))));
     let between = vec![
         Write::Remember { remembered: key(day(1)), most: MAX_KEYS },
         forget,
         Write::Remember { remembered: key(day(0)), most: MAX_KEYS },
     ];
-    store.commit(Batch { writes: between }).await.expect("the first key is deleted before the second is stored");
+    store.commit(Batch::from(between)).await.expect("the first key is deleted before the second is stored");
     assert_eq!(store.remembered(MerchantId::from_bits(1), [1; 32]).await.unwrap(), Some(key(day(0))));
 }
 
@@ -99,7 +99,7 @@ async fn a_key_deleted_and_stored_again_by_one_commit_is_counted_once() {
     };
     let forget = Write::Forget { made_before: Timestamp::from_seconds(3_600) };
     store.commit(Batch::of(kept.clone())).await.unwrap();
-    store.commit(Batch { writes: vec![forget.clone(), kept] }).await.unwrap();
+    store.commit(Batch::from(vec![forget.clone(), kept])).await.unwrap();
     store.commit(Batch::of(forget)).await.expect("one key is counted and deleted");
 }
 

@@ -15,6 +15,7 @@ mod model;
 mod opening;
 mod quota;
 mod raw;
+mod resolution;
 mod sales;
 mod samples;
 mod search;

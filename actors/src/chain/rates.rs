@@ -48,7 +48,7 @@ impl Actor for Rates {
                 let rate = Rate { price, hbd, at: self.context.env.clock.now() };
                 match self.context.env.store.commit(Batch::of(Write::Rate(rate))).await {
                     Ok(()) => self.ledger.set_rate(rate),
-                    Err(error) => self.context.give_up_on(&error),
+                    Err(error) => self.context.commit_failed(&error),
                 }
                 self.compare_with_peg(hbd, state);
                 self.context.settings.rate_interval

@@ -116,6 +116,7 @@ impl MerchantActor {
                     self.context.read_failed(&error);
                     return Err(match error {
                         ReadError::Damaged { table, key, .. } => MerchantError::Damaged { table, key },
+                        ReadError::Unavailable(_) => MerchantError::Unavailable,
                         ReadError::Failed(_) => MerchantError::Unknown,
                     });
                 }
@@ -190,9 +191,8 @@ impl MerchantActor {
     /// finds an account watched in memory and no longer in the store.
     async fn unwatch(&self, accounts: Vec<AccountName>) {
         let store = &self.context.env.store;
-        if let Err(error) = store.commit(Batch { writes: accounts.iter().copied().map(Write::Unwatch).collect() }).await
-        {
-            return self.context.give_up_on(&error);
+        if let Err(error) = store.commit(accounts.iter().copied().map(Write::Unwatch).collect()).await {
+            return self.context.commit_failed(&error);
         }
         let watched: BTreeSet<_> = match store.watched_accounts(None, usize::MAX).await {
             Ok(watched) => watched.into_iter().collect(),
@@ -219,19 +219,17 @@ impl MerchantActor {
     ) -> Result<(), MerchantError> {
         let mut batch = Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected });
         batch.writes.extend(beside);
-        self.context.env.store.commit(batch).await.map_err(|error| {
-            self.context.give_up_on(&error);
-            match error {
-                CommitError::Overloaded => MerchantError::Overloaded,
-                CommitError::Conflict { .. }
-                | CommitError::Claimed(_)
-                | CommitError::Assigned(_)
-                | CommitError::Remembered(_)
-                | CommitError::OnHold(_)
-                | CommitError::QuotaReached(_)
-                | CommitError::KeysFull => MerchantError::Contended,
-                CommitError::Unknown(_) => MerchantError::Unknown,
-            }
+        self.context.env.store.commit(batch).await.map_err(|error| match error {
+            CommitError::Overloaded => MerchantError::Overloaded,
+            CommitError::Unavailable(_) => MerchantError::Unavailable,
+            CommitError::Conflict { .. }
+            | CommitError::Claimed(_)
+            | CommitError::Assigned(_)
+            | CommitError::Remembered(_)
+            | CommitError::OnHold(_)
+            | CommitError::QuotaReached(_)
+            | CommitError::KeysFull => MerchantError::Contended,
+            CommitError::Unknown(_) => MerchantError::Unknown,
         })
     }
 }

@@ -25,6 +25,9 @@ pub enum MerchantError {
     /// The store takes no more for the moment.
     #[error("the store is overloaded")]
     Overloaded,
+    /// The store cannot be reached for the moment. Nothing was changed.
+    #[error("the store is unavailable")]
+    Unavailable,
     /// Its keys do not allow it.
     #[error("{0}")]
     Key(KeyRejection),
@@ -164,6 +167,7 @@ impl From<MerchantError> for EngineError {
             MerchantError::Ownership(rejection) => Self::Ownership(rejection),
             MerchantError::Secrets(refused) => Self::TooManySecrets { possible_at: refused.possible_at },
             MerchantError::Overloaded => Self::Overloaded,
+            MerchantError::Unavailable => Self::Unavailable,
             MerchantError::Contended => Self::Contended,
             MerchantError::Damaged { table, key } => Self::Damaged { table, key },
             MerchantError::Unknown => Self::StoreFailed,

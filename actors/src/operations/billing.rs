@@ -250,9 +250,9 @@ impl Biller<'_> {
                     };
                 }
                 Err(error) => {
-                    self.context.give_up_on(&error);
                     return Err(match error {
                         CommitError::Overloaded => EngineError::Overloaded,
+                        CommitError::Unavailable(_) => EngineError::Unavailable,
                         CommitError::Unknown(_) => EngineError::StoreFailed,
                         _ => EngineError::Contended,
                     });

@@ -1,6 +1,6 @@
 //! The handle of operations: health, metrics, the audit log and the reconciliation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -31,6 +31,8 @@ pub struct Health {
     pub active: usize,
     /// Damaged rows of the store that were met since the start.
     pub damaged_rows: u64,
+    /// How long the store has not been reached; none while it is.
+    pub store_unavailable: Option<Duration>,
 }
 
 /// Health, metrics, audit log, billing and reconciliation. Cheap to clone.
@@ -59,7 +61,8 @@ impl Operations {
         let active = self.payments.count_active().await?;
         let damaged_rows = self.access.context.env.store.damaged_rows();
         let (ledger, is_following) = (self.ledger.view.status(), self.ledger.view.is_followed());
-        Ok(Health { ledger, is_following, active, damaged_rows })
+        let store_unavailable = self.access.context.store.probe().await;
+        Ok(Health { ledger, is_following, active, damaged_rows, store_unavailable })
     }
 
     /// Registers the metrics of the engine.

@@ -98,7 +98,7 @@ impl Housekeeper {
             Ok(BATCH) => return true,
             Ok(_) => (round.indexed_up_to, round.index_at) = (opened, now + INDEX_INTERVAL),
             Err(error) => {
-                self.context.give_up_on(&error);
+                self.context.commit_failed(&error);
                 tracing::warn!(%error, "cannot extend the search index: {error}");
             }
         }
@@ -134,7 +134,7 @@ impl Housekeeper {
             if !forgotten.is_empty()
                 && let Err(error) = store.commit(Batch::of(Write::ForgetClaims(forgotten))).await
             {
-                return self.context.give_up_on(&error);
+                return self.context.commit_failed(&error);
             }
             if next.is_none() {
                 return;
@@ -152,7 +152,7 @@ impl Housekeeper {
                 Err(error) => return self.context.read_failed(&error),
             }
             if let Err(error) = store.commit(Batch::of(Write::Forget { made_before })).await {
-                return self.context.give_up_on(&error);
+                return self.context.commit_failed(&error);
             }
         }
     }
@@ -222,7 +222,7 @@ impl Housekeeper {
                 Err(error) => return self.context.read_failed(&error),
             }
             if let Err(error) = store.commit(Batch::of(Write::Prune { happened_before })).await {
-                return self.context.give_up_on(&error);
+                return self.context.commit_failed(&error);
             }
         }
     }

@@ -162,7 +162,7 @@ impl Reconciler {
         }
         let time = self.ledger.view.irreversible_time();
         if let Err(error) = self.context.env.store.commit(Batch::of(notes::reconcile_after(time))).await {
-            self.context.give_up_on(&error);
+            self.context.commit_failed(&error);
         }
         Ok(time + Duration::from_secs(1))
     }
@@ -298,8 +298,8 @@ impl Reconciler {
             writes.push(notes::reconciled_to(to));
         }
         self.context.env.probe.reach("books: checked, not stored");
-        if let Err(error) = self.context.env.store.commit(Batch { writes }).await {
-            self.context.give_up_on(&error);
+        if let Err(error) = self.context.env.store.commit(Batch::from(writes)).await {
+            self.context.commit_failed(&error);
             return Ok(());
         }
         self.context.metrics.checked_books(outcome);

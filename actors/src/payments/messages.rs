@@ -37,6 +37,9 @@ pub enum SessionError {
     /// The store takes no more for the moment.
     #[error("the store is overloaded")]
     Overloaded,
+    /// The store cannot be reached for the moment. Nothing was changed.
+    #[error("the store is unavailable")]
+    Unavailable,
     /// Other writers kept changing the payment.
     #[error("the payment kept changing")]
     Contended,
@@ -139,6 +142,7 @@ pub(crate) fn read_failed(context: &Context, error: &ReadError) -> SessionError 
     context.read_failed(error);
     match error {
         ReadError::Damaged { table, key, .. } => SessionError::Damaged { table, key: key.clone() },
+        ReadError::Unavailable(_) => SessionError::Unavailable,
         ReadError::Failed(_) => SessionError::Unknown,
     }
 }
@@ -149,6 +153,7 @@ impl From<SessionError> for EngineError {
             SessionError::NotFound(_) => Self::PaymentNotFound,
             SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
             SessionError::Overloaded => Self::Overloaded,
+            SessionError::Unavailable => Self::Unavailable,
             SessionError::Claimed(_) | SessionError::Assigned(_) | SessionError::Contended => Self::Contended,
             SessionError::KeysFull => Self::TooManyIdempotencyKeys,
             SessionError::Damaged { table, key } => Self::Damaged { table, key },

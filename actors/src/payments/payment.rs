@@ -192,7 +192,7 @@ impl PaymentActor {
                 Err(CommitError::Conflict { .. }) => {
                     self.refresh(myself, session).await?;
                 }
-                Err(error) => return Err(self.refused(error)),
+                Err(error) => return Err(Self::refused(error)),
             }
         }
         Err(SessionError::Contended)
@@ -225,7 +225,7 @@ impl PaymentActor {
         Ok(true)
     }
 
-    fn refused(&self, error: CommitError) -> SessionError {
+    fn refused(error: CommitError) -> SessionError {
         match error {
             CommitError::Claimed(by) => SessionError::Claimed(by),
             CommitError::Assigned(to) => SessionError::Assigned(to),
@@ -235,10 +235,8 @@ impl PaymentActor {
             | CommitError::OnHold(_)
             | CommitError::QuotaReached(_)
             | CommitError::KeysFull => SessionError::Contended,
-            CommitError::Unknown(_) => {
-                self.context.give_up_on(&error);
-                SessionError::Unknown
-            }
+            CommitError::Unavailable(_) => SessionError::Unavailable,
+            CommitError::Unknown(_) => SessionError::Unknown,
         }
     }
 

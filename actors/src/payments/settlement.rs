@@ -47,6 +47,7 @@ pub(crate) async fn settle(
     };
     let mut is_out = false;
     let mut is_lost = false;
+    let mut next_mark = claim.claimed_at + MAX_WAIT_FOR_OUTCOME;
     let mut refusal = None;
     let mut next_try = context.now();
     loop {
@@ -61,7 +62,8 @@ pub(crate) async fn settle(
         } else if context.now() >= next_try && context.now() < claim.expiration {
             match submit(&context, &ledger, tx_id, &claim.signed_json, claim.expiration, &mut possibly_sent).await {
                 SubmitOutcome::Accepted => {
-                    if !is_out && claim.finality == ClaimFinality::Accepted {
+                    // The session ends this task when it is settled: until then the store did not take it.
+                    if claim.finality == ClaimFinality::Accepted {
                         order(Command::Settle { tx_id, evidence: ClaimFinality::Accepted, block: None });
                     }
                     is_out = true;
@@ -76,14 +78,15 @@ pub(crate) async fn settle(
             }
             next_try = context.now() + if is_out { REPEAT } else { RETRY };
         }
-        if !is_lost && context.now() >= claim.claimed_at + MAX_WAIT_FOR_OUTCOME {
+        if context.now() >= next_mark {
             is_lost = true;
+            next_mark = context.now() + REPEAT;
             order(Command::MarkUnknown { tx_id });
         }
         // Only what has expired can be buried: until then the ledger's time says nothing.
         let now = context.now();
         let next = if now < claim.expiration { next_try.min(claim.expiration) } else { now + STEP };
-        let next = if is_lost { next } else { next.min(claim.claimed_at + MAX_WAIT_FOR_OUTCOME) };
+        let next = next.min(next_mark);
         tokio::time::sleep(next.since(now).max(LEAST_STEP)).await;
     }
 }

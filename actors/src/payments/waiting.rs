@@ -94,14 +94,14 @@ pub(crate) async fn attach_waiting(
                 };
                 let write = Write::Handle { account, place, handling };
                 if let Err(error) = context.env.store.commit(Batch::of(write)).await {
-                    context.give_up_on(&error);
+                    context.commit_failed(&error);
                 }
             }
             // It was settled for something else: the session waits for it no more.
             Ok(Err(SessionError::Claimed(_))) => {
                 let write = Write::Handle { account, place, handling: Handling::Open };
                 if let Err(error) = context.env.store.commit(Batch::of(write)).await {
-                    context.give_up_on(&error);
+                    context.commit_failed(&error);
                 }
             }
             Ok(Err(error)) => {

@@ -143,9 +143,6 @@ impl Actor for Scanner {
     async fn handle(&self, myself: ActorRef<Msg>, _poll: Msg, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
         state.polls += 1;
         self.context.watch_clock();
-        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
-            self.refresh_watched().await?;
-        }
         let more = match self.poll(state).await {
             Ok(more) => {
                 if !state.was_reachable {
@@ -192,12 +189,13 @@ impl Scanner {
                 state.was_reachable = false;
             }
             PollError::Commit(error) => {
-                self.context.give_up_on(error);
+                self.context.commit_failed(error);
                 tracing::warn!(%error, "scanner cannot store its progress: {error}");
                 // Another engine may have moved the cursor: take the store's word.
                 state.read = state.stored;
             }
             PollError::Read(error) => self.context.read_failed(error),
+            PollError::Session(SessionError::Unavailable) => {}
             error => {
                 let obstacle = error.to_string();
                 // The same obstacle at every poll is one obstacle.
@@ -226,6 +224,9 @@ impl Scanner {
 
     /// Reads on; says whether there is more to read at once.
     async fn poll(&self, state: &mut ScanState) -> Result<bool, PollError> {
+        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
+            self.refresh_watched().await?;
+        }
         let head = self.ledger.nodes.head().await?;
         self.ledger.record_head(head);
         let Some(read) = state.read else {
@@ -308,9 +309,9 @@ impl Scanner {
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
             let unmatched: Vec<_> = unmatched.collect();
-            let writes = unmatched.iter().cloned().map(Write::Unmatched).collect();
+            let batch = unmatched.iter().cloned().map(Write::Unmatched).collect();
             self.context.env.probe.reach("scanner: credited, cursor not moved");
-            self.store_cursor(state, cursor, Batch { writes }).await?;
+            self.store_cursor(state, cursor, batch).await?;
             let is_sale = |transfer: &Transfer| {
                 classified.iter().any(|classified| {
                     classified.classification == Classification::Sale

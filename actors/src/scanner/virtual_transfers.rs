@@ -139,11 +139,11 @@ impl VirtualTransfers {
     async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>) {
         let reason = UnmatchedReason::UnsupportedOperation;
         let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched::open(transfer, reason)));
-        let writes = kept.chain([notes::virtual_transfers_read_to(last)]).collect();
-        match self.context.env.store.commit(Batch { writes }).await {
+        let batch: Batch = kept.chain([notes::virtual_transfers_read_to(last)]).collect();
+        match self.context.env.store.commit(batch).await {
             Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
             Err(error) => {
-                self.context.give_up_on(&error);
+                self.context.commit_failed(&error);
                 tracing::warn!(%error, "cannot store unmatched transfers: {error}");
             }
         }

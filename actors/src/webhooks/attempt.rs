@@ -27,7 +27,10 @@ pub(crate) enum Attempted {
 /// Makes the attempt that is due.
 pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Attempted, CommitError> {
     let store = &context.env.store;
-    let unreadable = |error: storage::ReadError| CommitError::Unknown(error.to_string());
+    let unreadable = |error: storage::ReadError| {
+        context.read_failed(&error);
+        CommitError::Unavailable(error.to_string())
+    };
     let merchant = context.sound(store.merchant(delivery.merchant).await).map_err(unreadable)?;
     let event = context.sound(store.event(delivery.merchant, delivery.event_seq).await).map_err(unreadable)?;
     // Without its merchant's record nothing can be signed, now. Without its event there is nothing to send.

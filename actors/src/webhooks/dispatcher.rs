@@ -16,7 +16,7 @@ use engine::{
     webhook::{Delivery, EndpointHealth, Trigger},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
-use storage::{Batch, Due, DueWork, Passed, Write};
+use storage::{Batch, Due, DueWork, Passed, ReadError, Write};
 use tokio::time::Instant;
 
 use crate::{
@@ -206,11 +206,11 @@ impl Actor for Dispatcher {
         let next = match message {
             Msg::Look => {
                 outbox.wakeup.take();
-                self.read_due(outbox, now).await?
+                self.look(outbox, now).await?
             }
             Msg::Alarm => {
                 outbox.alarm = None;
-                self.read_due(outbox, now).await?
+                self.look(outbox, now).await?
             }
             Msg::Done { merchant, delivery, attempted } => {
                 self.end(outbox, merchant, delivery, attempted);
@@ -243,6 +243,17 @@ impl Dispatcher {
         if attempted != Attempted::Taken || queue.endpoint.is_breaker_open() || has_followers {
             queue.ready.clear();
             queue.knows_all = false;
+        }
+    }
+
+    /// Reads what is due; returns when to look again. What is under way is kept in memory: a store that cannot be reached
+    /// must not end the actor.
+    async fn look(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
+        match self.read_due(outbox, now).await {
+            Err(error) if matches!(error.downcast_ref(), Some(ReadError::Unavailable(_))) => {
+                Ok(Some(now + AFTER_FAILURE))
+            }
+            next => next,
         }
     }
 
@@ -313,7 +324,7 @@ impl Dispatcher {
             }
             // They are still in the outbox, and read again.
             Err(error) => {
-                self.context.give_up_on(&error);
+                self.context.commit_failed(&error);
                 tracing::warn!(merchant.id = %merchant, %error, "cannot hold the webhooks of {merchant}: {error}");
             }
         }
@@ -357,7 +368,7 @@ impl Dispatcher {
             // A task of its own, so that a crash of the attempt is seen here.
             let for_attempt = Arc::clone(&context);
             let attempted = tokio::spawn(async move {
-                attempt(&for_attempt, delivery).await.inspect_err(|error| for_attempt.give_up_on(error))
+                attempt(&for_attempt, delivery).await.inspect_err(|error| for_attempt.commit_failed(error))
             });
             let attempted = match attempted.await {
                 Ok(Ok(attempted)) => attempted,

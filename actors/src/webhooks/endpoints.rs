@@ -122,7 +122,7 @@ impl Webhooks {
             after = last.id;
             let count = found.len();
             let replays = found.into_iter().map(|delivery| Write::Replay { delivery, at: now });
-            self.access.commit(Batch { writes: replays.chain(told.take()).collect() }).await?;
+            self.access.commit(replays.chain(told.take()).collect()).await?;
             replayed.count += count;
             self.notifier.outbox_changed();
         }

@@ -35,7 +35,7 @@ pub(crate) async fn claim(
     };
     context.env.store.commit(batch).await.map_err(|error| match error {
         CommitError::Remembered(earlier) => ClaimError::Remembered(earlier),
-        error => ClaimError::Failed(failed(context, error)),
+        error => ClaimError::Failed(failed(error)),
     })
 }
 
@@ -78,17 +78,17 @@ pub(crate) async fn decide(
     let mut batch = Batch::of(Write::ClaimOutcome { tx_id, expected, outcome });
     let (merchants, events): (Vec<_>, Vec<_>) = announcements.into_iter().unzip();
     batch.writes.extend(events);
-    context.env.store.commit(batch).await.map_err(|error| failed(context, error))?;
+    context.env.store.commit(batch).await.map_err(failed)?;
     merchants.into_iter().for_each(|merchant| notifier.announced(merchant));
     Ok(())
 }
 
-fn failed(context: &Context, error: CommitError) -> SessionError {
-    context.give_up_on(&error);
+fn failed(error: CommitError) -> SessionError {
     match error {
         CommitError::Claimed(by) => SessionError::Claimed(by),
         CommitError::Assigned(to) => SessionError::Assigned(to),
         CommitError::Overloaded => SessionError::Overloaded,
+        CommitError::Unavailable(_) => SessionError::Unavailable,
         CommitError::Conflict { .. }
         | CommitError::Remembered(_)
         | CommitError::OnHold(_)

@@ -69,8 +69,12 @@ impl Actor for Facilitator {
         match message {
             FacilitatorMsg::Follow(claimed, waiting) => {
                 let tx_id = claimed.tx_id;
-                let stored = self.context.sound(self.context.env.store.claim(tx_id).await)?.flatten();
-                if stored.is_some_and(|stored| stored.outcome == ClaimOutcome::Open) {
+                let stored = self.context.sound(self.context.env.store.claim(tx_id).await);
+                let stored = stored.inspect_err(|error| self.context.read_failed(error));
+                // What cannot be read may be open: following it does no harm.
+                if stored.is_ok_and(|stored| {
+                    stored.is_none_or(|stored| stored.is_some_and(|stored| stored.outcome == ClaimOutcome::Open))
+                }) {
                     if !open.followed.contains_key(&tx_id) {
                         self.follow(&myself, open, *claimed, false);
                     }
@@ -102,7 +106,8 @@ impl Facilitator {
                     submit_until_final(&context, &ledger, tx_id, &facilitation, claimed.at, possibly_sent).await;
                 while let Err(error) = decide(&context, &notifier, tx_id, ClaimOutcome::Open, outcome.clone()).await {
                     tracing::warn!(%tx_id, %error, "cannot store the settlement outcome of {tx_id}: {error}");
-                    if error != SessionError::Overloaded {
+                    // Another engine decided it.
+                    if error == SessionError::Contended {
                         break;
                     }
                     tokio::time::sleep(EARLY).await;

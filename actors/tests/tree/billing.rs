@@ -190,7 +190,7 @@ async fn a_crash_while_billing_makes_one_invoice_that_can_be_paid() {
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_and_ten_admins_make_one_invoice_and_count_a_payment_once() {
-    let store = store();
+    let store: Arc<dyn Store> = Connection::to(&store());
     let one = Billed::over(Arc::clone(&store)).await;
     let mut two = World::prepared(Arc::clone(&store));
     two.env = actors::Environment { entropy: Arc::new(world_entropy(99)), ..one.world.env.clone() };

@@ -48,7 +48,7 @@ async fn watchers_see_what_another_engine_changed_once_this_one_meets_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_of_an_engine_that_died_is_settled_by_the_one_that_meets_it() {
-    let store = store();
+    let store: Arc<dyn Store> = Connection::to(&store());
     let one = World::started(Arc::clone(&store)).await;
     let merchant = one.merchant().await;
     let payment = one.open(&merchant).await;

@@ -450,6 +450,12 @@ pub static TABLE: &[Key] = &[
         "Maximum commits waiting for the disk. Further ones are refused with 503.",
     ),
     key(
+        "store.timeout_ms",
+        Kind::Integer(100, 60_000),
+        "5000",
+        "How long reads and commits are retried, and unknown outcomes of commits resolved, while the store cannot be reached. Then requests are refused with 503.",
+    ),
+    key(
         "metrics.listen",
         Kind::OptionalListen,
         "",

@@ -86,7 +86,7 @@ pub(super) fn error(error: EngineError) -> ApiError {
         }
         EngineError::Overloaded => Reason::Overloaded.into(),
         EngineError::Contended => Reason::Conflict.into(),
-        EngineError::StoreFailed => Reason::StoreUnavailable.into(),
+        EngineError::Unavailable | EngineError::StoreFailed => Reason::StoreUnavailable.into(),
         damaged @ EngineError::Damaged { .. } => ApiError::with_message(
             Reason::RecordDamaged,
             format!("{damaged} and is not served; the operator of this server has to put it right"),

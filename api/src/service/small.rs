@@ -36,10 +36,16 @@ impl SystemService for Service {
             }
             Err(other) => return Err(error(other).into()),
         };
+        let is_available = report.store_unavailable.is_none();
         let well = report.ledger.is_reachable && report.is_following;
         let (nodes, needed) = self.engine.chain.nodes();
         Ok(Response::new(v1::GetHealthResponse {
-            health: if well { Health::Ok } else { Health::Degraded }.into(),
+            health: match is_available {
+                false => Health::Unavailable,
+                true if well => Health::Ok,
+                true => Health::Degraded,
+            }
+            .into(),
             ledger_reachable: report.ledger.is_reachable,
             ledger_followed: report.is_following,
             head_block: report.ledger.head_num,

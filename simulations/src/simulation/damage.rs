@@ -241,7 +241,7 @@ impl Simulation {
                         stored.as_ref() == known || stored.is_none() && observer.damaged_payments.contains(&id)
                     }
                     Err(ReadError::Damaged { .. }) => observer.damaged_payments.contains(&id),
-                    Err(ReadError::Failed(_)) => true,
+                    Err(ReadError::Failed(_) | ReadError::Unavailable(_)) => true,
                 }
             });
             if !reported {

@@ -97,7 +97,7 @@ impl From<Fault> for CommitError {
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> Self {
         match ReadError::from(fault) {
-            ReadError::Failed(why) => Self::Failed(why),
+            ReadError::Failed(why) | ReadError::Unavailable(why) => Self::Failed(why),
             damaged @ ReadError::Damaged { .. } => Self::Corrupt(damaged.to_string()),
         }
     }

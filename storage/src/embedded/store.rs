@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use redb::{Database, StorageBackend};
 
 use crate::{
-    batch::{Batch, CommitError},
+    batch::{Batch, CommitError, CommitId, Resolution},
     embedded::{
         commit::{
             committer::{CommitMode, Committer},
@@ -251,6 +251,17 @@ impl Store for EmbeddedStore {
         Box::pin(async move { self.committer.commit(Prepared::from_batch(batch, &self.vault)).await })
     }
 
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        Box::pin(async move {
+            match self.committer.commit(Prepared::forbidding(id)).await {
+                Ok(()) => Ok(Resolution::Forbidden),
+                Err(CommitError::Conflict { .. }) => Ok(Resolution::Applied),
+                Err(CommitError::Overloaded) => Err(CommitError::Unavailable("its queue is full".to_owned())),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     fn damaged_rows(&self) -> u64 {
         self.damages.count()
     }
@@ -261,7 +272,7 @@ impl Store for EmbeddedStore {
                 return Ok(0);
             };
             let payments = usize::try_from(indexed.payments).unwrap_or(max);
-            match self.committer.commit(Prepared { steps: vec![Step::Index(indexed)] }).await {
+            match self.committer.commit(Prepared { id: None, steps: vec![Step::Index(indexed)] }).await {
                 Ok(()) => Ok(payments),
                 // Another payment was inserted, or another indexer was faster: the next call retries.
                 Err(CommitError::Conflict { .. }) => Ok(0),

@@ -6,10 +6,13 @@ use futures_util::future::BoxFuture;
 
 use crate::store::report::Report;
 
-/// A failed read. The stored state is unknown; the process should exit and restart.
+/// A failed read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The database file or its disk failed.
+    /// The store is unreachable. Retry later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The database file or its disk failed. The process should exit and restart.
     #[error("the store cannot be read: {0}")]
     Failed(String),
     /// A record does not decode.

@@ -25,7 +25,7 @@ use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
 
 use crate::{
-    batch::{Batch, CommitError},
+    batch::{Batch, CommitError, CommitId, Resolution},
     store::{
         accounts::Accounts, audit::AuditLog, billing::Billing, chain::Chain, claims::Claims, compliance::Compliance,
         events::Events, idempotency::IdempotencyKeys, ledger_entries::LedgerEntries, merchants::Merchants,
@@ -54,8 +54,22 @@ pub trait Store:
     /// Commits a batch or rejects it as a whole. `Ok` means that it is durable.
     ///
     /// # Errors
-    /// See [`CommitError`]. [`CommitError::Unknown`] means that the batch may or may not be written.
+    /// See [`CommitError`]. [`CommitError::Unknown`] means that the batch may or may not be written. A batch whose id was committed or
+    /// forbidden before is rejected with [`CommitError::Conflict`].
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>>;
+
+    /// Resolves the unknown outcome of a commit by a write: waits for a commit that still runs, and forbids one that never
+    /// happened. Idempotent.
+    ///
+    /// # Errors
+    /// [`CommitError::Unavailable`] if the store is unreachable: retry later. [`CommitError::Unknown`] if the store has failed
+    /// permanently: the process must exit.
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>>;
+
+    /// Returns whether several engines use the store concurrently. An engine that has its store to itself holds every duty.
+    fn is_shared(&self) -> bool {
+        false
+    }
 
     /// Returns the number of damaged rows that reads found since the store was opened. Such rows are never returned; a
     /// verification lists them all.

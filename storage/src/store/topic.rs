@@ -19,7 +19,7 @@ macro_rules! topic {
             $(fn $read(&self, $($argument: $type),*) -> Read<'_, $answer> {
                 let call = Call { name: stringify!($read), arguments: &[$(&$argument),*] };
                 match self.before(&call) {
-                    Ok(()) => self.around(stringify!($read), self.inner().$read($($argument),*)),
+                    Ok(()) => self.around(stringify!($read), move || self.inner().$read($($argument.clone()),*)),
                     Err(error) => Box::pin(std::future::ready(Err(error))),
                 }
             })+

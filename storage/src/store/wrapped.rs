@@ -38,9 +38,13 @@ pub trait Wrapped: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Awaits a read of the inner store, with any work before and after it.
-    fn around<'a, T: Send + 'a>(&'a self, name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
+    /// Awaits a read of the inner store, with any work before and after it. Each call of `read` performs the read once.
+    fn around<'a, T, R>(&'a self, name: &'static str, read: R) -> Read<'a, T>
+    where
+        T: Send + 'a,
+        R: Fn() -> Read<'a, T> + Send + Sync + 'a,
+    {
         let _ = name;
-        read
+        read()
     }
 }

@@ -11,7 +11,7 @@ use engine::{
 };
 
 use crate::{
-    batch::{CommitError, Cursor},
+    batch::{CommitError, Cursor, Resolution},
     embedded::{
         commit::{
             accounts, billing, claims, compliance,
@@ -35,6 +35,9 @@ impl<'t> Group<'t> {
     /// Writes a batch, or returns the reason for its rejection and writes nothing of it.
     pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
         let mut overlay = Overlay::default();
+        if let Some(id) = batch.id.filter(|id| self.commits.is_known(*id)) {
+            return Ok(Err(CommitError::Conflict { what: format!("commit {id}") }));
+        }
         for step in &mut batch.steps {
             match self.check(step, &mut overlay) {
                 Ok(Ok(())) => {}
@@ -50,6 +53,9 @@ impl<'t> Group<'t> {
         }
         for step in batch.steps {
             self.write(step)?;
+        }
+        if let Some(id) = batch.id {
+            self.commits.applied(id);
         }
         self.applied += 1;
         Ok(Ok(()))
@@ -125,6 +131,10 @@ impl Group<'_> {
             Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
                 Some(&Epoch::PENDING) => Ok(Ok(())),
                 _ => conflict("the epoch"),
+            },
+            Step::Forbid(id) => match self.commits.resolve(*id) {
+                Resolution::Forbidden => Ok(Ok(())),
+                Resolution::Applied => conflict(format_args!("commit {id}")),
             },
             Step::Audit(_)
             | Step::Books { .. }
@@ -305,7 +315,7 @@ impl Group<'_> {
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(audited) => self.append_audit(&audited),
             Step::Comply { check, assessment } => compliance::write_assessment(self, &check, assessment),
-            Step::Admit { .. } => Ok(()),
+            Step::Admit { .. } | Step::Forbid(_) => Ok(()),
             Step::Standing { merchant, change } => compliance::change(self, merchant, change),
             Step::Books { from, record } => {
                 self.tables.reconciled_days().insert(from.millis(), record.as_slice());

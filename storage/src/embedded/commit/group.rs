@@ -16,7 +16,10 @@ use engine::{
 use crate::{
     batch::{CommitError, Cursor, Unmatched},
     embedded::{
-        commit::transaction::{Transaction, write_single},
+        commit::{
+            commit_ids::CommitIds,
+            transaction::{Transaction, write_single},
+        },
         fault::Fault,
         read::{deliveries, unmatched::UnmatchedPlace},
         tables::{DayKey, DeliveryKey, PeriodKey},
@@ -27,6 +30,7 @@ use crate::{
 /// The batches of one group commit.
 pub(crate) struct Group<'t> {
     pub(crate) tables: Transaction<'t>,
+    pub(crate) commits: &'t mut CommitIds,
     /// Changes of the counts, written once at the end.
     pub(crate) counts: BTreeMap<(u128, u32), i64>,
     /// Changes of the daily sums, written once at the end.
@@ -87,9 +91,10 @@ pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
 
 impl<'t> Group<'t> {
     /// Creates a group without changes.
-    pub(crate) fn of(tables: Transaction<'t>, search_cursor: u128) -> Self {
+    pub(crate) fn of(tables: Transaction<'t>, commits: &'t mut CommitIds, search_cursor: u128) -> Self {
         Self {
             tables,
+            commits,
             counts: BTreeMap::new(),
             days: BTreeMap::new(),
             event_tails: BTreeMap::new(),

@@ -5,6 +5,7 @@ pub(crate) mod apply;
 pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod claims;
+pub(crate) mod commit_ids;
 pub(crate) mod committer;
 pub(crate) mod compliance;
 pub(crate) mod counts;

@@ -18,7 +18,7 @@ use engine::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Cursor, EventRecord, Handling, Invoicing, Write},
+    batch::{Batch, CommitId, Cursor, EventRecord, Handling, Invoicing, Write},
     embedded::{
         commit::{audit::EncodedEntry, ledger_entries},
         read::{
@@ -32,6 +32,8 @@ use crate::{
 /// A batch with encoded records.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// The id of the commit.
+    pub(crate) id: Option<CommitId>,
     /// The writes, in order.
     pub(crate) steps: Vec<Step>,
 }
@@ -132,6 +134,8 @@ pub(crate) enum Step {
     },
     /// Search words of payments, from the indexer.
     Index(Indexed),
+    /// A commit that must not be applied from now on.
+    Forbid(CommitId),
 }
 
 /// A merchant to write.
@@ -284,7 +288,13 @@ impl EventStep {
 impl Prepared {
     /// Encodes a batch.
     pub(crate) fn from_batch(batch: Batch, vault: &Vault) -> Self {
-        Self { steps: batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect() }
+        let steps = batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect();
+        Self { id: batch.id, steps }
+    }
+
+    /// Forbids a commit that was not applied; refused where it was.
+    pub(crate) fn forbidding(id: CommitId) -> Self {
+        Self { id: None, steps: vec![Step::Forbid(id)] }
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::{group::Group, prepared::Prepared, transaction::Transaction},
+        commit::{commit_ids::CommitIds, group::Group, prepared::Prepared, transaction::Transaction},
         damage::DamagedRows,
         fault::Fault,
         health::{Health, Watch},
@@ -35,6 +35,7 @@ pub(crate) struct Writer {
     checkpoints: Checkpoints<Checkpoint>,
     /// Wakes the writer's thread to complete a checkpoint; none if there is no such thread.
     inbox: Option<Arc<Inbox<Writer>>>,
+    commits: CommitIds,
     /// The last payment in the search index.
     search_cursor: u128,
     /// Number of batches in the last commit.
@@ -83,6 +84,7 @@ impl Writer {
             rows,
             checkpoints: Checkpoints::none(),
             inbox,
+            commits: CommitIds::default(),
             search_cursor: parts.search_cursor,
             last_group: 0,
             last_took: Duration::MAX,
@@ -113,7 +115,8 @@ impl Writer {
         let begun = Instant::now();
         let count = batches.len();
         let (next, changes) = (self.rows.snapshots.newest().next(), self.rows.log.begin());
-        let mut group = Group::of(Transaction::of(&next, &changes, self.rows.snapshots.horizon()), self.search_cursor);
+        let tables = Transaction::of(&next, &changes, self.rows.snapshots.horizon());
+        let mut group = Group::of(tables, &mut self.commits, self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
         if changes.is_empty() {

@@ -55,7 +55,8 @@ fn creating_a_payment_touches_six_tables() {
         Snapshot::of(Epoch::begin(&database, &crate::embedded::damage::DamagedRows::default()).unwrap()),
         Changes::default(),
     );
-    let mut group = Group::of(Transaction::of(&snapshot, &changes, 0), 0);
+    let mut commits = crate::embedded::commit::commit_ids::CommitIds::default();
+    let mut group = Group::of(Transaction::of(&snapshot, &changes, 0), &mut commits, 0);
     let create = |payment: Payment| Batch::of(Write::Payment { payment: payment.into(), expected: None });
     group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();
     group.write_accumulated().unwrap();
