@@ -27,7 +27,7 @@ use self::{
     wallets::{Agreement, pay, pay_again},
 };
 use crate::{
-    client_state::{ELSEWHERE, POOR, Payload, SOMEBODY, SPENDER, Session, Shop, account, agent, payer},
+    client_state::{ELSEWHERE, POOR, Payload, Repeated, SOMEBODY, SPENDER, Session, Shop, account, agent, payer},
     hive::Hive,
     observer::Response,
     receivers::{name_of, url_of},
@@ -69,7 +69,6 @@ pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Actio
             };
             pay_again(sim, *session, &agreement, &action, tries);
         }
-        Action::Inject(injection) => sim.inject(injection),
         _ => call(sim, engine, action, tries),
     }
 }
@@ -80,15 +79,10 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
         sim.act_later(2_000, action, tries + 1);
         return;
     };
-    let number = {
-        let mut clients = sim.clients();
-        clients.next_call += 1;
-        let number = clients.next_call;
-        clients.calls.insert(number, (action.clone(), tries));
-        number
-    };
+    let number = Some(sim.clients().begin_call(Repeated::Action(action.clone(), tries), &engine));
+    let (called, client) = (engine.clone(), Arc::clone(sim));
     let sim = Arc::clone(sim);
-    tokio::spawn(async move {
+    let task = called.spawn(&client, async move {
         sim.sleep(sim.client_wait_ms()).await;
         let through = match engine.process.endpoint() {
             Some(endpoint) => facade::call(&sim, &endpoint, &engine, &action).await,
@@ -118,11 +112,14 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
             Action::HandOver { session } => hand_over(&sim, &engine, *session).await,
             Action::Pay { .. } | Action::PayAgain { .. } | Action::Inject(_) | Action::CallFacade { .. } => Again::No,
         };
-        sim.clients().calls.remove(&number);
-        if let Again::In(ms) = again {
+        let is_alone = sim.clients().end_call(number);
+        if let Again::In(ms) = again
+            && is_alone
+        {
             sim.act_later(ms, action, tries + 1);
         }
     });
+    client.clients().has_task(number, task);
 }
 
 /// Whether a step should be tried again.
@@ -139,13 +136,18 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant
         sim.register_later(1_000, merchant);
         return;
     };
+    let (called, client) = (engine.clone(), Arc::clone(sim));
+    // A single engine's merchants wait for as long as it takes.
+    let number = sim.has_shared_store().then(|| sim.clients().begin_call(Repeated::Registration(merchant), &engine));
     let sim = Arc::clone(sim);
-    tokio::spawn(async move {
+    let task = called.spawn(&client, async move {
         let name = format!("Shop {merchant}");
         let registration =
             Registration::check(&name, &account(merchant, false), None).expect("a name and an account of ours");
         let Ok(registered) = engine.merchants.register(registration, false).await else {
-            sim.register_later(1_000, merchant);
+            if sim.clients().end_call(number) {
+                sim.register_later(1_000, merchant);
+            }
             return;
         };
         let update = Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() };
@@ -155,8 +157,11 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant
         }
         sim.event(Lane::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
         let shop = Shop { id, api_key: registered.api_key, uses_other_account: false };
-        sim.clients().merchants.insert(merchant, shop);
+        let mut clients = sim.clients();
+        clients.end_call(number);
+        clients.merchants.insert(merchant, shop);
     });
+    client.clients().has_task(number, task);
 }
 
 async fn change_merchant(sim: &Arc<Simulation>, engine: &Running, merchant: usize, change: MerchantChange) -> Again {

@@ -30,6 +30,7 @@ mod clients;
 mod hive;
 mod panics;
 mod receivers;
+mod shared_store;
 mod store;
 mod sync;
 

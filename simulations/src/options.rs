@@ -90,6 +90,10 @@ faults! {
     NodeLacks = "node.lacks_apis", 1_500, "per block: a node lacks the account history and transaction status APIs, for up to two minutes";
     NodeLimits = "node.limits_rate", 1_500, "per block: a node limits the rate of requests and sends Retry-After, for up to two minutes";
     NodeWithoutPrice = "node.without_price", 1_500, "per block: a node has no price of HBD, for up to two minutes";
+    StoreCut = "engine.without_store", 2_000, "per block: one of several engines loses its connections to the store for up to two minutes";
+    NodeCut = "engine.without_node", 3_000, "per block: one of several engines cannot reach a node for up to two minutes";
+    StoreFailover = "store.failover", 600, "per block: the store of several engines fails over; it is away for up to half a minute, and unconfirmed commits are dropped or kept";
+    CommitBroken = "store.commit_broken", 4_000, "the connection of one of several engines breaks during a commit, which is applied, dropped, or applied later";
 }
 
 impl Fault {
@@ -109,6 +113,24 @@ impl Fault {
         Self::NodeLacks,
         Self::NodeLimits,
         Self::NodeWithoutPrice,
+    ];
+}
+
+impl Fault {
+    /// What several engines over one store suffer, and a single one with a store of its own does not.
+    pub const OF_SHARED_STORES: [Self; 4] = [Self::StoreCut, Self::NodeCut, Self::StoreFailover, Self::CommitBroken];
+
+    /// What a process suffers whose store is on a disk of its own.
+    pub const OF_DISKS: [Self; 9] = [
+        Self::DiskRead,
+        Self::DiskWrite,
+        Self::DiskSync,
+        Self::DiskFull,
+        Self::PowerCut,
+        Self::RowDamaged,
+        Self::LogDamaged,
+        Self::KeyRotated,
+        Self::Restored,
     ];
 }
 
@@ -174,6 +196,16 @@ impl Faults {
         faults
     }
 
+    /// Leaves out what only a store that engines share can suffer.
+    pub fn leave_out_shared_store(&mut self) {
+        Fault::OF_SHARED_STORES.iter().for_each(|fault| self.set(*fault, 0));
+    }
+
+    /// Leaves out what only a process with a disk of its own can suffer.
+    pub fn leave_out_disk(&mut self) {
+        Fault::OF_DISKS.iter().for_each(|fault| self.set(*fault, 0));
+    }
+
     /// Returns whether nothing goes wrong but with nodes and with single rows.
     #[must_use]
     pub fn are_of_nodes(&self) -> bool {
@@ -209,6 +241,14 @@ pub const EPOCH_SECONDS: u64 = 1_800_054_000;
 /// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
+    /// Engines, 1 to 5. A single one has a store of its own; several share one.
+    pub engines: usize,
+    /// Longest round trip to the store that several engines share, milliseconds.
+    pub store_ms: u64,
+    /// How long several engines hold a duty without renewing it, seconds.
+    pub lease_seconds: u64,
+    /// How far the clocks by which several engines count their leases drift apart at most, parts per million.
+    pub drift_ppm: u32,
     /// Hive nodes, 1 to 5. A majority must agree; from three on, one may lie.
     pub nodes: usize,
     /// Merchants, 1 to 4.
@@ -277,6 +317,10 @@ pub const FEE_ACCOUNT: &str = "hivetill.fees";
 impl Default for Setup {
     fn default() -> Self {
         Self {
+            engines: 1,
+            store_ms: 0,
+            lease_seconds: 30,
+            drift_ppm: 0,
             nodes: 3,
             merchants: 2,
             block_seconds: 3,
@@ -307,6 +351,10 @@ impl Setup {
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         Self {
+            engines: 1,
+            store_ms: 0,
+            lease_seconds: 30,
+            drift_ppm: 0,
             nodes: *random.pick(&[1, 2, 3, 3, 3, 4]),
             merchants: *random.pick(&[1, 2, 3]),
             block_seconds: 3,
@@ -334,6 +382,15 @@ impl Setup {
             seal_secrets: false,
             facade: false,
         }
+    }
+
+    /// Sets up several engines over one store.
+    pub fn share_a_store(&mut self, random: &mut Random, engines: Option<usize>) {
+        let drawn = *random.pick(&[2, 2, 3, 3, 4, 5]);
+        self.engines = engines.unwrap_or(drawn);
+        self.store_ms = *random.pick(&[0, 2, 5, 20, 200]);
+        self.lease_seconds = *random.pick(&[10, 30, 30]);
+        self.drift_ppm = *random.pick(&[0, 100, 10_000]);
     }
 
     /// Makes it last for days, with a block a minute.

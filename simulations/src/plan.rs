@@ -33,6 +33,9 @@ pub enum Mix {
     None,
     /// As [`Mix::Both`], except that no run lasts for days: clients call through the interface that is installed.
     Facade,
+    /// Every third run has everything on, every eighth strikes a minority of nodes only; the others draw. Every run has
+    /// several engines.
+    Engines,
 }
 
 /// Payers with an account each.
@@ -43,11 +46,21 @@ pub const AGENTS: usize = 4;
 /// Writes the script of a seed.
 #[must_use]
 pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
+    of_seed_with(seed, payments, mix, None)
+}
+
+/// Writes the script of a seed with a number of engines, 1 to 5; none for as many as the mix draws.
+#[must_use]
+pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) -> Script {
     let root = Random::new(seed);
+    let has_engines = match engines {
+        Some(engines) => engines > 1,
+        None => mix == Mix::Engines,
+    };
     let mut random = root.fork("setup");
     let facade = mix == Mix::Facade;
     let mix = match mix {
-        Mix::Both | Mix::Facade if seed % 8 == 5 => Mix::Nodes,
+        Mix::Both | Mix::Facade | Mix::Engines if seed % 8 == 5 => Mix::Nodes,
         Mix::Both if seed % 24 == 11 => Mix::Days,
         Mix::Both if seed % 12 == 7 => Mix::Rows,
         mix => mix,
@@ -57,9 +70,14 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
         Mix::Rows => Faults::of_rows(),
         Mix::AllOn => Faults::all_on(),
-        Mix::Both | Mix::Facade if seed.is_multiple_of(3) => Faults::all_on(),
-        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade => Faults::swarm(&mut root.fork("faults")),
+        Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
+        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
     };
+    if has_engines {
+        faults.leave_out_disk();
+    } else {
+        faults.leave_out_shared_store();
+    }
     if facade {
         // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects; of a restored
         // backup that what they know is not there.
@@ -76,6 +94,9 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     }
     if mix == Mix::Days {
         setup.last_days(&mut random);
+    }
+    if has_engines {
+        setup.share_a_store(&mut root.fork("engines"), engines);
     }
     if payments > 500 {
         // Thousands of sessions through one awake actor only measure the parking.
@@ -285,7 +306,7 @@ impl Plan<'_> {
     }
 
     fn push(&mut self, at_ms: u64, action: Action) {
-        self.steps.push(Step { at_ms, action });
+        self.steps.push(Step::new(at_ms, action));
     }
 
     fn settle(&mut self, at_ms: u64, session: u32, agent: usize, behavior: AgentBehavior) {

@@ -86,6 +86,11 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         draw_steps(&mut script, *payments.get_ref(), faults.is_swarm);
     } else if faults.is_swarm {
         script.faults = Faults::swarm(&mut Random::new(script.seed).fork("faults"));
+        if script.setup.engines > 1 {
+            script.faults.leave_out_disk();
+        } else {
+            script.faults.leave_out_shared_store();
+        }
     }
     script.steps.sort_by_key(|step| step.at_ms);
     Ok(script)
@@ -137,17 +142,28 @@ fn read_faults(file: &File, lines: &Lines<'_>) -> Result<ReadFaults, ScenarioErr
 
 fn read_step(raw: &RawStep, heal_at_ms: Option<u64>, names: &mut Names, setup: &Setup) -> Result<Step, Problem> {
     let at_ms = duration("at", &raw.at)?;
-    let step = Step { at_ms, action: read_action(raw, names, setup)? };
+    let action = read_action(raw, names, setup)?;
+    let step = Step { at_ms, action, engine: read_engine(raw, setup)? };
     if heal_at_ms.is_some_and(|heal_at_ms| heal_at_ms < step.ends_ms()) {
         return Err("it is not over at `heal_at`, which would cut it short".to_owned());
     }
     Ok(step)
 }
 
+/// Reads the engine that a step names.
+fn read_engine(raw: &RawStep, setup: &Setup) -> Result<Option<usize>, Problem> {
+    match raw.engine {
+        Some(engine) if engine >= setup.engines => {
+            Err(format!("`engine` {engine}: there are {}, numbered from 0", setup.engines))
+        }
+        engine => Ok(engine),
+    }
+}
+
 /// Draws the steps of a number of random payments, with `is_swarm` also the setup and the rates of faults.
 fn draw_steps(script: &mut Script, payments: u32, is_swarm: bool) {
     if is_swarm {
-        let drawn = plan::of_seed(script.seed, payments, Mix::Swarm);
+        let drawn = plan::of_seed_with(script.seed, payments, Mix::Swarm, Some(script.setup.engines));
         (script.setup, script.faults, script.steps) = (drawn.setup, drawn.faults, drawn.steps);
     } else {
         script.steps = plan::steps(&script.setup, &Random::new(script.seed), payments);

@@ -18,7 +18,8 @@ pub use self::{
     agent_behavior::AgentBehavior,
     facade_call::FacadeCall,
     injection::{
-        ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind, ProcessFault,
+        ChangeableSettings, CommitOutcome, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind,
+        Peer, ProcessFault, StoreFault,
     },
     memo::Memo,
     merchant_change::MerchantChange,
@@ -57,9 +58,17 @@ pub struct Step {
     pub at_ms: u64,
     /// The action.
     pub action: Action,
+    /// The engine that is called, or whose process a fault affects; none for any that runs, and for the first.
+    pub engine: Option<usize>,
 }
 
 impl Step {
+    /// Returns a step that names no engine.
+    #[must_use]
+    pub const fn new(at_ms: u64, action: Action) -> Self {
+        Self { at_ms, action, engine: None }
+    }
+
     /// Returns when it ends, virtual milliseconds: later than it starts only for a fault that lasts.
     #[must_use]
     pub const fn ends_ms(&self) -> u64 {

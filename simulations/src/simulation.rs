@@ -3,6 +3,7 @@
 
 mod access;
 mod backups;
+mod cluster;
 mod commit_trace;
 mod damage;
 mod environment;
@@ -52,8 +53,10 @@ use crate::{
     random::Random,
     receivers::{Receivers, name_of},
     script::{
-        Action, ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, ProcessFault, Script,
+        Action, ChangeableSettings, CommitOutcome, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, Peer,
+        ProcessFault, Script, StoreFault,
     },
+    shared_store::SharedStore,
     sync::lock,
     trace::{Lane, Line, Trace},
 };
@@ -132,6 +135,13 @@ pub struct Simulation {
     armed_faults: Mutex<ArmedFaults>,
     time: Time,
     event_added: Notify,
+    /// Whether the run is over, where there are several engines.
+    is_over: AtomicBool,
+    over: Notify,
+    /// The store that several engines share.
+    shared_store: Mutex<Option<Arc<SharedStore>>>,
+    /// Until when an engine cannot reach a peer, virtual milliseconds.
+    cuts: Mutex<BTreeMap<(usize, Peer), u64>>,
     faults_on: AtomicBool,
     damaged: Mutex<Vec<damage::DamagedRow>>,
     damaged_log: Mutex<Option<damage::DamagedEntry>>,
@@ -154,6 +164,12 @@ struct RandomStreams {
     rows: Random,
     keys: Random,
     backups: Random,
+    /// Which engine a client calls, and which one a fault strikes.
+    engines: Random,
+    /// What goes wrong between several engines and what they share.
+    cluster: Random,
+    /// The network to the shared store.
+    network: Random,
 }
 
 /// Where virtual time stands.
@@ -207,7 +223,8 @@ impl Sealing {
 enum Event {
     Block,
     Register(usize),
-    Act(Action, u32),
+    /// A step, how often it was tried, and the engine that it names.
+    Act(Action, u32, Option<usize>),
     Heal,
     Finish,
 }
@@ -225,7 +242,9 @@ impl Simulation {
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
             receivers: Mutex::new(Receivers::new(&root, setup)),
-            processes: vec![Process::new(&root, setup)],
+            processes: (0..setup.engines.max(1))
+                .map(|number| Process::new(number, &root_of(&root, number), setup))
+                .collect(),
             streams: Mutex::new(RandomStreams {
                 queries: root.fork("queries"),
                 store: root.fork("store"),
@@ -237,11 +256,18 @@ impl Simulation {
                 rows: root.fork("rows"),
                 keys: root.fork("keys"),
                 backups: root.fork("copies"),
+                engines: root.fork("choice of engines"),
+                cluster: root.fork("cluster"),
+                network: root.fork("network"),
             }),
             event_queue: Mutex::default(),
             armed_faults: Mutex::default(),
             time: Time::default(),
             event_added: Notify::new(),
+            is_over: AtomicBool::new(false),
+            over: Notify::new(),
+            shared_store: Mutex::default(),
+            cuts: Mutex::default(),
             faults_on: AtomicBool::new(true),
             damaged: Mutex::default(),
             damaged_log: Mutex::default(),
@@ -262,6 +288,11 @@ impl Simulation {
         sim.set_disk_faults();
         Arc::new(sim)
     }
+}
+
+/// Returns the root of the random streams of an engine.
+fn root_of(root: &Random, number: usize) -> Random {
+    if number == 0 { root.clone() } else { root.fork(&format!("engine {number}")) }
 }
 
 /// The chain that simulations run on.

@@ -93,7 +93,7 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
 }
 
 /// Tells everybody who watches what became of a batch.
-fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
+pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
     match outcome {
         Ok(()) => {
             sim.trace_commit(batch);

@@ -100,9 +100,22 @@ struct Seeded {
     /// Call the REST and gRPC interfaces with valid and invalid requests, and check every response
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
     facade: bool,
+    /// Number of engines, 1 to 5; several share one store
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=5))]
+    engines: Option<u8>,
 }
 
 impl Seeded {
+    /// Returns the number of engines; none for as many as are drawn.
+    fn engines(&self) -> Option<usize> {
+        self.engines.map(usize::from)
+    }
+
+    /// Returns the script of a seed.
+    fn script(&self, seed: u64) -> Script {
+        plan::of_seed_with(seed, self.payments, self.mix(), self.engines())
+    }
+
     const fn mix(&self) -> Mix {
         match self {
             Self { swarm: true, .. } => Mix::Swarm,
@@ -112,6 +125,7 @@ impl Seeded {
             Self { days: true, .. } => Mix::Days,
             Self { damage: true, .. } => Mix::Rows,
             Self { facade: true, .. } => Mix::Facade,
+            Self { engines: Some(2..), .. } => Mix::Engines,
             _ => Mix::Both,
         }
     }
@@ -125,9 +139,10 @@ impl Seeded {
             Mix::Days => " --days",
             Mix::Rows => " --damage",
             Mix::Facade => " --facade",
-            Mix::Both => "",
+            Mix::Both | Mix::Engines => "",
         };
-        format!("--payments {}{mix}", self.payments)
+        let engines = self.engines.map_or(String::new(), |engines| format!(" --engines {engines}"));
+        format!("--payments {}{mix}{engines}", self.payments)
     }
 }
 
@@ -348,6 +363,7 @@ fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
         runs: args.runs,
         payments: args.seeded.payments,
         mix: args.seeded.mix(),
+        engines: args.seeded.engines(),
         jobs: args.jobs,
         until_fail: args.until_fail,
         time: args.time,
@@ -366,7 +382,7 @@ fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
         page.write(&report::campaign_html(&summary, campaign.mix, campaign.payments, &build()))?;
     }
     if let Some(failure) = summary.failures.first() {
-        let script = plan::of_seed(failure.seed, campaign.payments, campaign.mix);
+        let script = args.seeded.script(failure.seed);
         let replay = format!("hivetill simulate replay --seed {} {}", failure.seed, args.seeded.flags());
         say("\n")?;
         tell(&script, &replay, false, None, page.as_mut())?;
@@ -399,7 +415,7 @@ fn progress(summary: &Summary, campaign: &Campaign) {
 
 fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
     args.planted.plant()?;
-    let script = plan::of_seed(args.seed, args.seeded.payments, args.seeded.mix());
+    let script = args.seeded.script(args.seed);
     if args.hash {
         say(&format!("{:016x}\n", runner::run(&script, false).hash))?;
         return Ok(0);
@@ -418,7 +434,7 @@ fn shrink_one(args: &ShrinkArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     let mut page = Page::create(&args.output)?;
     let script = match (&args.scenario, args.seed) {
         (Some(path), _) => read_scenario(path)?,
-        (None, Some(seed)) => plan::of_seed(seed, args.seeded.payments, args.seeded.mix()),
+        (None, Some(seed)) => args.seeded.script(seed),
         (None, None) => return Err(Failure::Other("--seed or --scenario is required".to_owned())),
     };
     let Some(small) = shrink::shrink(&script, args.max_runs, stop) else {
@@ -477,7 +493,7 @@ fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Fa
 
 /// Runs one seed as often as asked, here and in a fresh process. Returns what differed.
 fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Option<String>, Failure> {
-    let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
+    let script = args.seeded.script(seed);
     let first = runner::run(&script, false).hash;
     for _ in 1..args.times.max(1) {
         if runner::run(&script, false).hash != first {

@@ -30,6 +30,7 @@ pub(crate) fn run(root: &Path, seeds: u64) -> Result<ExitCode> {
         }
     }
     let campaign = Campaign {
+        engines: None,
         first_seed: FIRST + 1,
         runs: seeds.saturating_sub(FIRST),
         payments: 70,

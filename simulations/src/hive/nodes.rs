@@ -20,6 +20,7 @@ use engine::{
 use super::{Hive, NodeState};
 use crate::{
     ledger::{BalanceKind, Refused, Status},
+    script::Peer,
     simulation::Seam,
     trace::Lane,
 };
@@ -103,6 +104,12 @@ impl SimNode {
         let sim = &self.seam.sim;
         self.seam.alive().await;
         self.is_asked(kind);
+        if sim.is_cut_off(&self.seam.process, Peer::Node(self.index)) {
+            sim.sleep(super::RPC_TIMEOUT_MS).await;
+            self.seam.alive().await;
+            sim.mark("one of several engines cannot reach a node");
+            return Err(NodeError::Timeout);
+        }
         let call_outcome = {
             let now_ms = sim.now_ms();
             let rate = |fault| sim.rate(fault);

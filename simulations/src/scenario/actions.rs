@@ -17,7 +17,7 @@ use crate::{options::Setup, script::Action};
 type ReadAction = fn(&mut StepReader<'_>) -> Result<Action, Problem>;
 
 /// Who can act, and the actions of each. Errors list them in this order.
-pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 14] = [
+pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 15] = [
     (
         "merchant",
         &[
@@ -100,8 +100,11 @@ pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 14] = [
             ("freeze", freeze),
             ("be backed up", back_up),
             ("be restored", restore),
+            ("lose the store", lose_store),
+            ("lose a node", lose_node),
         ],
     ),
+    ("store", &[("fail over", fail_over), ("break a commit", break_commit)]),
     ("actor", &[("panic", panic)]),
     ("market", &[("price HBD", price_hbd)]),
     ("receiver", &[("fail", receiver_fails)]),

@@ -32,6 +32,10 @@ pub(super) struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSetup {
+    pub(super) engines: Option<usize>,
+    pub(super) store_delay: Option<String>,
+    pub(super) lease: Option<String>,
+    pub(super) clock_drift: Option<String>,
     pub(super) nodes: Option<usize>,
     pub(super) merchants: Option<usize>,
     pub(super) block_time: Option<String>,
@@ -62,6 +66,8 @@ pub(super) struct RawStep {
     pub(super) at: String,
     pub(super) who: String,
     pub(super) does: String,
+    pub(super) engine: Option<usize>,
+    pub(super) node: Option<usize>,
     pub(super) session: Option<String>,
     pub(super) amount: Option<String>,
     pub(super) lifetime: Option<String>,

@@ -53,7 +53,7 @@ fn write_steps(out: &mut String, script: &Script) -> SessionNames {
             let known = usize::try_from(session).ok().and_then(|number| script.names.get(number));
             names.entry(session).or_insert_with(|| known.cloned().unwrap_or_else(|| letter(next)));
         }
-        if let Some(line) = write_action(&step.action, &names) {
+        if let Some(line) = write_action(&step.action, step.engine, &names) {
             let _ = writeln!(out, "  {{ at = {:?}, {line} }},", show(step.at_ms));
         }
     }

@@ -80,6 +80,8 @@ impl Simulation {
         }
         if is_violated {
             self.disk.detach();
+            self.is_over.store(true, Ordering::Relaxed);
+            self.over.notify_one();
             self.processes.iter().for_each(|process| process.ends_with_run());
         }
         seen
@@ -124,7 +126,7 @@ impl Simulation {
     }
 
     pub(crate) fn act_later(&self, ms: u64, action: Action, tries: u32) {
-        self.schedule_in(ms, Event::Act(action, tries));
+        self.schedule_in(ms, Event::Act(action, tries, None));
     }
 
     pub(crate) fn register_later(&self, ms: u64, merchant: usize) {
@@ -168,6 +170,42 @@ impl Simulation {
         let random = &mut lock(&self.streams).store;
         // Whoever comes in the same moment is of the group.
         (random.wait_ms(most).max(1), random.wait_ms(most))
+    }
+
+    /// Returns whether an invariant was violated, where there are several engines.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Draws how long a request takes to the shared store, and its response back, milliseconds.
+    pub(crate) fn store_trip(&self) -> (u64, u64) {
+        let most = self.calmed(self.script.setup.store_ms) / 2;
+        if most == 0 {
+            return (0, 0);
+        }
+        let random = &mut lock(&self.streams).network;
+        (random.wait_ms(most), random.wait_ms(most))
+    }
+
+    /// Draws how long a connection is tried that is not made, milliseconds.
+    pub(crate) fn connect_ms(&self) -> u64 {
+        lock(&self.streams).network.between(1, 1_000)
+    }
+
+    /// Draws what becomes of a commit whose connection breaks; none where it does not.
+    pub(crate) fn draw_broken_commit(&self) -> Option<CommitOutcome> {
+        let rate = self.rate(Fault::CommitBroken);
+        let random = &mut lock(&self.streams).network;
+        if !random.chance(rate) {
+            return None;
+        }
+        let after_ms = random.between(1, *random.clone().pick(&[50, 2_000, 20_000]));
+        Some(match random.below(4) {
+            0 => CommitOutcome::Applied,
+            1 => CommitOutcome::Dropped,
+            2 => CommitOutcome::Late { after_ms },
+            _ => CommitOutcome::Running { after_ms },
+        })
     }
 
     /// Draws whether the store has no room for one more batch.

@@ -15,13 +15,16 @@ impl Simulation {
             self.schedule(1_000, Event::Register(merchant));
         }
         for step in &script.steps {
-            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
+            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0, step.engine));
         }
         let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
         self.schedule(heal_at, Event::Heal);
     }
 
     pub(super) fn set_disk_faults(&self) {
+        if self.has_shared_store() {
+            return;
+        }
         self.disk.set_faults(DiskFaults {
             read_error: self.rate(Fault::DiskRead),
             write_error: self.rate(Fault::DiskWrite),
@@ -75,6 +78,9 @@ impl Simulation {
 
     pub(super) fn roll(self: &Arc<Self>) {
         let now_ms = self.now_ms();
+        // One of several engines has its turn at each block.
+        let struck = self.has_shared_store().then(|| lock(&self.streams).engines.index(self.processes.len()));
+        let process = &self.processes[struck.unwrap_or(0)];
         let mut injections = self.hive().roll(now_ms, |fault| self.rate(fault));
         if let Some((merchant, kind, for_ms)) = self.receivers().roll(self.rate(Fault::HookOutage)) {
             injections.push(FaultInjection::Outage { merchant, kind, for_ms });
@@ -85,14 +91,14 @@ impl Simulation {
                 injections.push(FaultInjection::Disk(DiskFault::Full { for_ms: random.between(1_000, 60_000) }));
             }
             if random.chance(self.rate(Fault::ClockStep)) {
-                let skew = self.processes[0].skew_ms();
+                let skew = process.skew_ms();
                 let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
                 // Steps do not add up: a clock that is far off has jumped.
                 let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
                 injections.push(FaultInjection::ClockStep { by_ms: by });
             }
             if random.chance(self.rate(Fault::ProcessKill)) {
-                injections.push(if random.chance(400_000) {
+                injections.push(if random.chance(400_000) && !self.has_shared_store() {
                     FaultInjection::Disk(DiskFault::PowerCutIn(random.between(1, 40)))
                 } else {
                     FaultInjection::Process(ProcessFault::Kill)
@@ -104,7 +110,7 @@ impl Simulation {
         }
         {
             let random = &mut lock(&self.streams).clock;
-            let skew = self.processes[0].skew_ms();
+            let skew = process.skew_ms();
             if skew.abs() > 2 * MAX_STEPPED_MS {
                 if random.chance(JUMPS_BACK_PPM) {
                     injections.push(FaultInjection::ClockStep { by_ms: -skew });
@@ -138,7 +144,10 @@ impl Simulation {
             }
         }
         for injection in injections {
-            self.inject(&injection);
+            self.inject(&injection, struck);
+        }
+        for (engine, injection) in self.roll_cluster() {
+            self.inject(&injection, Some(engine));
         }
     }
 
@@ -231,8 +240,8 @@ impl Simulation {
 
     /// Ends a process here and now.
     pub(super) fn exit_process(&self, process: &Process, exit: ProcessExit) {
-        // A stop in order lets the actors finish first.
-        if exit != ProcessExit::Restart {
+        // A stop in order lets the actors finish first; a shared store is on no engine's disk.
+        if exit != ProcessExit::Restart && !self.has_shared_store() {
             self.disk.detach();
         }
         process.exits(exit);

@@ -187,10 +187,15 @@ impl Simulation {
         self.receivers().heal();
         self.set_disk_faults();
         self.disk.disarm();
+        lock(&self.cuts).clear();
+        if let Some(store) = lock(&self.shared_store).as_ref() {
+            store.heal();
+        }
         self.disk.set_spare(None);
         *lock(&self.armed_faults) = ArmedFaults::default();
         for process in &self.processes {
             *lock(&process.armed) = process::ArmedPoints::default();
+            process.thaws();
             self.set_clock(process, 0);
         }
         self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());

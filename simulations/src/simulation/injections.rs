@@ -3,11 +3,12 @@
 use super::*;
 
 impl Simulation {
-    /// Injects a fault now.
-    pub(crate) fn inject(self: &Arc<Self>, injection: &FaultInjection) {
+    /// Injects a fault now; what affects an engine affects the one that is named, or the first.
+    pub(crate) fn inject(self: &Arc<Self>, injection: &FaultInjection, named: Option<usize>) {
+        let process = &self.processes[named.unwrap_or(0).min(self.processes.len() - 1)];
         let now_ms = self.now_ms();
         let happened = match injection {
-            FaultInjection::Process(fault) => self.inject_process(fault),
+            FaultInjection::Process(fault) => self.inject_process(process, fault),
             FaultInjection::Disk(fault) => self.inject_disk(fault, now_ms),
             FaultInjection::Node { node, fault, for_ms } => {
                 let payee = self.newest_payee();
@@ -26,14 +27,19 @@ impl Simulation {
                 true
             }
             FaultInjection::ClockStep { by_ms } => {
-                let process = &self.processes[0];
                 self.set_clock(process, process.skew_ms() + by_ms);
                 true
             }
+            FaultInjection::Partition { peer, for_ms } => {
+                self.cut_off(process, *peer, now_ms + for_ms);
+                true
+            }
+            FaultInjection::Store(fault) => self.inject_store(process, fault, now_ms),
         };
         self.observe_market();
         if happened {
             let (lane, kind) = injection_text::source(injection);
+            let lane = if lane == Lane::Process { process.lane() } else { lane };
             self.fault(lane, kind, 0, || injection_text::describe(injection));
             if let Some((fault, node)) = injection_text::node_fault(injection) {
                 self.trace().count_node_fault(fault, node);
@@ -42,13 +48,13 @@ impl Simulation {
     }
 
     /// Injects a fault of the process; returns whether it had an effect.
-    fn inject_process(self: &Arc<Self>, fault: &ProcessFault) -> bool {
-        let process = &self.processes[0];
+    fn inject_process(self: &Arc<Self>, process: &Arc<Process>, fault: &ProcessFault) -> bool {
         match fault {
             ProcessFault::Kill => self.exit_process(process, ProcessExit::Killed),
             ProcessFault::KillAt(point) => lock(&process.armed).kill_at.push_back(point.clone()),
             ProcessFault::PanicAt(point) => lock(&process.armed).panic_at.push_back(point.clone()),
             ProcessFault::Restart => self.exit_process(process, ProcessExit::Restart),
+            ProcessFault::Freeze { for_ms } if self.has_shared_store() => self.freeze_engine(process, *for_ms),
             ProcessFault::Freeze { for_ms } => lock(&process.armed).freeze_ms = Some(*for_ms),
             ProcessFault::OtherSettings(settings) => {
                 lock(&process.setup).change(settings);
@@ -64,6 +70,19 @@ impl Simulation {
                 self.restore_later();
                 self.exit_process(process, ProcessExit::Restart);
             }
+        }
+        true
+    }
+
+    /// Injects a fault of the store that several engines share; returns whether there is one.
+    fn inject_store(&self, process: &Process, fault: &StoreFault, now_ms: u64) -> bool {
+        let Some(store) = lock(&self.shared_store).clone() else { return false };
+        match fault {
+            StoreFault::FailOver { for_ms } => {
+                let drops = |unconfirmed: usize| lock(&self.streams).cluster.index(unconfirmed + 1);
+                store.fail_over(now_ms + for_ms, drops);
+            }
+            StoreFault::BreakCommit(outcome) => store.break_next_commit(process.number, *outcome),
         }
         true
     }

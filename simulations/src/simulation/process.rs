@@ -3,16 +3,30 @@
 //! Nothing that a process does becomes visible except through its environment ([`Seam`]): store, nodes, receivers, and the
 //! responses to callers. An exit closes the gate of the running process: whatever its tasks still wait for never comes.
 
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context as Task, Poll},
+};
+
+use tokio::task::AbortHandle;
+
 use super::*;
 
 /// An engine, from one start of its process to the next.
 pub(crate) struct Process {
+    /// Its number, from 0.
+    pub(crate) number: usize,
+    /// Whether it is one of several.
+    is_one_of_several: bool,
     /// How the engine is set up when it starts next.
     pub(super) setup: Mutex<Setup>,
     /// The gate of the process that runs, or ran last.
     gate: Mutex<Arc<Gate>>,
     /// The running process's.
     pub(super) store: Mutex<Option<RunningStore>>,
+    /// The running process's handles, where it is one of several.
+    running: Mutex<Option<Running>>,
     /// The running process's, where clients call through one.
     pub(super) endpoint: Mutex<Option<Arc<dyn Endpoint>>>,
     /// When the process was ready, virtual milliseconds.
@@ -68,12 +82,24 @@ pub(super) enum ProcessExit {
 #[derive(Default)]
 pub(super) struct Gate {
     is_closed: AtomicBool,
+    /// Until when the process is frozen, virtual milliseconds.
+    frozen_until_ms: AtomicU64,
+}
+
+impl Gate {
+    /// Returns how long the process stays frozen, milliseconds; none if it is not.
+    fn frozen_for(&self, now_ms: u64) -> Option<u64> {
+        self.frozen_until_ms.load(Ordering::Relaxed).checked_sub(now_ms).filter(|left_ms| *left_ms > 0)
+    }
 }
 
 impl Process {
     /// Returns an engine that has not started.
-    pub(super) fn new(root: &Random, setup: &Setup) -> Arc<Self> {
+    pub(super) fn new(number: usize, root: &Random, setup: &Setup) -> Arc<Self> {
         Arc::new(Self {
+            number,
+            is_one_of_several: setup.engines > 1,
+            running: Mutex::default(),
             setup: Mutex::new(setup.clone()),
             gate: Mutex::default(),
             store: Mutex::default(),
@@ -98,6 +124,7 @@ impl Process {
 
     /// Forgets what died with the process.
     pub(super) fn ended(&self) {
+        *lock(&self.running) = None;
         *lock(&self.store) = None;
         *lock(&self.endpoint) = None;
     }
@@ -110,6 +137,40 @@ impl Process {
             lock(&self.gate).is_closed.store(true, Ordering::Relaxed);
         }
         self.exited.notify_one();
+    }
+
+    /// Closes the gate of the process that ran.
+    pub(super) fn closes(&self) {
+        lock(&self.gate).is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Freezes the process.
+    pub(super) fn freezes(&self, until_ms: u64) {
+        lock(&self.gate).frozen_until_ms.fetch_max(until_ms, Ordering::Relaxed);
+    }
+
+    /// Lets a frozen process continue.
+    pub(super) fn thaws(&self) {
+        lock(&self.gate).frozen_until_ms.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_frozen(&self, now_ms: u64) -> bool {
+        now_ms < lock(&self.gate).frozen_until_ms.load(Ordering::Relaxed)
+    }
+
+    /// Records that its engine can be called.
+    pub(super) fn runs(self: &Arc<Self>, engine: Engine) {
+        *lock(&self.running) = Some(Running::new(engine, self));
+    }
+
+    /// Returns its engine, if it can be called and is one of several.
+    pub(super) fn running(self: &Arc<Self>) -> Option<Running> {
+        lock(&self.running).clone()
+    }
+
+    /// Returns its lane in the trace.
+    pub(super) fn lane(&self) -> Lane {
+        if self.is_one_of_several { Lane::Engine(u8::try_from(self.number).unwrap_or(u8::MAX)) } else { Lane::Process }
     }
 
     /// Ends the process because the run is over.
@@ -178,9 +239,14 @@ impl Seam {
         self.gate.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Returns at once in a living process, and never in a dead one. Counts, to notice who spins.
+    /// Returns at once in a living process, when it continues in a frozen one, and never in a dead one. Counts, to notice
+    /// who spins.
     pub(crate) async fn alive(&self) {
-        self.sim.count_spin(self.sim.now_ms());
+        let now_ms = self.sim.now_ms();
+        self.sim.count_spin(now_ms);
+        while let Some(left_ms) = self.gate.frozen_for(self.sim.now_ms()) {
+            self.sim.sleep(left_ms).await;
+        }
         if self.is_closed() {
             std::future::pending::<()>().await;
         }
@@ -196,13 +262,55 @@ impl Seam {
 #[derive(Clone)]
 pub(crate) struct Running {
     engine: Engine,
+    gate: Arc<Gate>,
     /// The process it runs in.
     pub(crate) process: Arc<Process>,
 }
 
 impl Running {
     pub(super) fn new(engine: Engine, process: &Arc<Process>) -> Self {
-        Self { engine, process: Arc::clone(process) }
+        Self { engine, gate: Arc::clone(&lock(&process.gate)), process: Arc::clone(process) }
+    }
+
+    /// Runs the task of a client that calls the engine. It stands still with the process, and ends with it.
+    pub(crate) fn spawn(
+        &self,
+        sim: &Arc<Simulation>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<AbortHandle> {
+        if !self.process.is_one_of_several {
+            tokio::spawn(task);
+            return None;
+        }
+        let gated = Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), thaw: None, task: Box::pin(task) };
+        Some(tokio::spawn(gated).abort_handle())
+    }
+}
+
+/// The task of a client while it calls an engine: what the engine does for it happens in the same task.
+struct Gated {
+    sim: Arc<Simulation>,
+    gate: Arc<Gate>,
+    thaw: Option<Pin<Box<tokio::time::Sleep>>>,
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Future for Gated {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Task<'_>) -> Poll<()> {
+        let gated = &mut *self;
+        while let Some(left_ms) = gated.gate.frozen_for(gated.sim.now_ms()) {
+            let sleep = || Box::pin(tokio::time::sleep(Duration::from_millis(left_ms)));
+            if gated.thaw.get_or_insert_with(sleep).as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            gated.thaw = None;
+        }
+        if gated.gate.is_closed.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        gated.task.as_mut().poll(context)
     }
 }
 

@@ -22,6 +22,9 @@ const MAX_BOOTS: u32 = 2_000;
 pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
     let _watch = crate::panics::watch();
     let sim = Simulation::new(script.clone(), keeps_lines);
+    if sim.has_shared_store() {
+        return cluster::run(&sim);
+    }
     loop {
         let sleeper = Arc::clone(&sim);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -229,11 +232,12 @@ impl Simulation {
         }
     }
 
-    fn handle_event(self: &Arc<Self>, event: Event, engine: Option<&Running>) {
+    pub(super) fn handle_event(self: &Arc<Self>, event: Event, engine: Option<&Running>) {
         match event {
             Event::Block => self.block(self.now_ms()),
             Event::Register(merchant) => clients::register(self, engine, merchant),
-            Event::Act(action, tries) => clients::act(self, engine, action, tries),
+            Event::Act(Action::Inject(injection), _, named) => self.inject(&injection, named),
+            Event::Act(action, tries, _) => clients::act(self, engine, action, tries),
             Event::Heal => self.heal(),
             Event::Finish => {}
         }

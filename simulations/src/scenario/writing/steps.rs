@@ -8,12 +8,12 @@ use super::{
     line::Line,
 };
 use crate::script::{
-    Action, AgentBehavior, DiskFault, FacadeCall, FaultInjection, LedgerFault, LieKind, Memo, MerchantChange,
-    NodeFault, OutageKind, OwnershipAction, ProcessFault, SessionAction,
+    Action, AgentBehavior, CommitOutcome, DiskFault, FacadeCall, FaultInjection, LedgerFault, LieKind, Memo,
+    MerchantChange, NodeFault, OutageKind, OwnershipAction, Peer, ProcessFault, SessionAction, StoreFault,
 };
 
 /// Writes an action; none for one about a session that no step before creates.
-pub(super) fn write_action(action: &Action, names: &SessionNames) -> Option<String> {
+pub(super) fn write_action(action: &Action, engine: Option<usize>, names: &SessionNames) -> Option<String> {
     let line = match action {
         Action::Inject(injection) => write_injection(injection, names),
         Action::Create { .. }
@@ -24,7 +24,7 @@ pub(super) fn write_action(action: &Action, names: &SessionNames) -> Option<Stri
         | Action::Ownership { .. } => write_merchant(action, names)?,
         _ => write_client(action, names)?,
     };
-    Some(line.finish())
+    Some(line.optional("engine", engine).finish())
 }
 
 /// Writes what a merchant does.
@@ -124,6 +124,22 @@ fn write_injection<'a>(injection: &FaultInjection, names: &'a SessionNames) -> L
             let sign = if *by_ms < 0 { "-" } else { "" };
             let by = super::show(by_ms.unsigned_abs());
             Line::new(names, "clock", "step").quoted("by", format!("{sign}{by}"))
+        }
+        FaultInjection::Partition { peer: Peer::Store, for_ms } => {
+            Line::new(names, "process", "lose the store").lasting(*for_ms)
+        }
+        FaultInjection::Partition { peer: Peer::Node(node), for_ms } => {
+            Line::new(names, "process", "lose a node").value("node", node).lasting(*for_ms)
+        }
+        FaultInjection::Store(StoreFault::FailOver { for_ms }) => {
+            Line::new(names, "store", "fail over").lasting(*for_ms)
+        }
+        FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
+            let line = Line::new(names, "store", "break a commit").quoted("manner", outcome.word());
+            match outcome {
+                CommitOutcome::Applied | CommitOutcome::Dropped => line,
+                outcome => line.duration("by", outcome.after_ms()),
+            }
         }
     }
 }
