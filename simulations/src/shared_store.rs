@@ -8,7 +8,7 @@ use std::{
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, EmbeddedStore, Read, ReadError, Store, Wrapped};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -37,6 +37,8 @@ struct State {
     failovers: u64,
     /// What becomes of the next commit of an engine, where that is chosen.
     broken: BTreeMap<usize, CommitOutcome>,
+    /// When commits are applied that the store executes though their connection is broken, virtual milliseconds.
+    running: BTreeMap<CommitId, u64>,
 }
 
 /// A commit that has reached the store.
@@ -79,6 +81,45 @@ impl SharedStore {
     /// Chooses what becomes of an engine's next commit.
     pub(crate) fn break_next_commit(&self, engine: usize, outcome: CommitOutcome) {
         lock(&self.state).broken.insert(engine, outcome);
+    }
+
+    /// Lets a commit whose connection is broken arrive later. While it is executed, a resolution waits for it.
+    fn apply_later(self: &Arc<Self>, sim: &Arc<Simulation>, batch: Batch, outcome: CommitOutcome) {
+        let id = batch.id.filter(|_| matches!(outcome, CommitOutcome::Running { .. }));
+        if let Some(id) = id {
+            lock(&self.state).running.insert(id, sim.now_ms() + outcome.after_ms());
+        }
+        let (sim, store) = (Arc::clone(sim), Arc::clone(self));
+        tokio::spawn(async move {
+            sim.sleep(outcome.after_ms()).await;
+            let applied = store.apply(batch).await;
+            if let Some(id) = id {
+                lock(&store.state).running.remove(&id);
+            }
+            sim.mark(match applied {
+                Some(Ok(())) => "a commit is applied after its connection broke",
+                Some(Err(_)) => "a late commit is refused",
+                None => "a late commit is lost by a failover",
+            });
+        });
+    }
+
+    /// Finds out what became of a commit.
+    async fn resolve(&self, sim: &Simulation, id: CommitId) -> Result<Resolution, CommitError> {
+        loop {
+            let running = lock(&self.state).running.get(&id).copied();
+            let Some(until_ms) = running else { break };
+            sim.mark("a resolution waits for a commit that still runs");
+            sim.sleep(until_ms.saturating_sub(sim.now_ms()).max(1)).await;
+        }
+        let resolved = self.rows.resolve(id).await;
+        if let Ok(resolution) = &resolved {
+            sim.mark(match resolution {
+                Resolution::Applied => "an unknown commit was committed",
+                Resolution::Forbidden => "an unknown commit is forbidden",
+            });
+        }
+        resolved
     }
 
     /// Returns whether it fails over.
@@ -173,7 +214,7 @@ impl StoreClient {
             sim.sleep(sim.connect_ms()).await;
             self.seam.alive().await;
             sim.mark("a commit cannot reach the shared store");
-            return Err(CommitError::Overloaded);
+            return Err(unavailable());
         }
         let broken = self.drawn_outcome();
         let outcome = match broken {
@@ -183,12 +224,8 @@ impl StoreClient {
                 None
             }
             Some(CommitOutcome::Dropped) => None,
-            Some(CommitOutcome::Late { after_ms } | CommitOutcome::Running { after_ms }) => {
-                let (sim, store) = (Arc::clone(sim), Arc::clone(&self.store));
-                tokio::spawn(async move {
-                    sim.sleep(after_ms).await;
-                    store.apply(batch).await
-                });
+            Some(outcome) => {
+                self.store.apply_later(sim, batch, outcome);
                 None
             }
         };
@@ -215,7 +252,11 @@ impl Wrapped for StoreClient {
         &self.store.rows
     }
 
-    fn around<'a, T: Send + 'a>(&'a self, _name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
+    fn around<'a, T, R>(&'a self, _name: &'static str, read: R) -> Read<'a, T>
+    where
+        T: Send + 'a,
+        R: Fn() -> Read<'a, T> + Send + Sync + 'a,
+    {
         Box::pin(async move {
             let sim = &self.seam.sim;
             self.seam.alive().await;
@@ -226,7 +267,7 @@ impl Wrapped for StoreClient {
             if self.is_cut_off() {
                 sim.sleep(sim.connect_ms()).await;
             } else {
-                answer = Some(read.await);
+                answer = Some(read().await);
                 sim.sleep(back_ms).await;
             }
             // Nobody reads on after the process died in the middle of it.
@@ -234,7 +275,7 @@ impl Wrapped for StoreClient {
             let is_connected = failovers == self.store.failovers() && !sim.is_cut_off(&self.seam.process, Peer::Store);
             answer.filter(|_| is_connected).unwrap_or_else(|| {
                 sim.mark("a read cannot reach the shared store");
-                Err(ReadError::Failed("connection lost".to_owned()))
+                Err(ReadError::Unavailable("connection lost".to_owned()))
             })
         })
     }
@@ -245,15 +286,41 @@ impl Store for StoreClient {
         Box::pin(self.commit_remotely(batch))
     }
 
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        Box::pin(async move {
+            let sim = &self.seam.sim;
+            self.seam.alive().await;
+            let (out_ms, back_ms) = sim.store_trip();
+            sim.sleep(out_ms).await;
+            if self.is_cut_off() {
+                sim.sleep(sim.connect_ms()).await;
+                self.seam.alive().await;
+                return Err(unavailable());
+            }
+            let resolved = self.store.resolve(sim, id).await;
+            sim.sleep(back_ms).await;
+            self.seam.alive().await;
+            if self.is_cut_off() { Err(unavailable()) } else { resolved }
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
             self.seam.alive().await;
             if self.is_cut_off() {
-                return Err(CommitError::Overloaded);
+                return Err(unavailable());
             }
             let indexed = self.store.rows.index_search(now, max).await;
             self.seam.alive().await;
             indexed
         })
     }
+}
+
+fn unavailable() -> CommitError {
+    CommitError::Unavailable("connection refused".to_owned())
 }
