@@ -434,7 +434,7 @@ fn a_service_minds_a_merchants_webhooks() {
 }
 
 fn a_service_proves_accounts_and_exchanges_them() {
-    use v1::{AccountChallengeAction, AccountProofMeans, AccountVerification};
+    use v1::{AccountChallengeAction, AccountProofMethod, AccountVerification};
     let port = Port::open();
     let engine = port.engine();
     let shop = port.dev.shop();
@@ -462,7 +462,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
     let merchant = proven.merchant.expect("the merchant");
     assert!(proven.complete && merchant.account_verified_at.is_some());
     assert_eq!(merchant.account_verification(), AccountVerification::Verified);
-    assert_eq!(merchant.account_verified_by(), AccountProofMeans::Signature);
+    assert_eq!(merchant.account_verified_by(), AccountProofMethod::Signature);
     assert_eq!(submit(&issued, &shop.account).expect_err("it is used up").code(), Code::NotFound);
     list().expect("the owner may read");
 

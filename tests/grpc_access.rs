@@ -257,7 +257,7 @@ fn tokens_that_protect_nothing_are_refused_at_the_start() {
     assert!(said.contains("grpc.token: ") && said.contains("grpc-token must be 32 to 512 visible"), "{said}");
     std::fs::write(data.join("grpc-token"), SERVICE).expect("written");
     let said = start(&[&format!("grpc.previous_service_token={SERVICE}")]);
-    assert!(said.contains("grpc.previous_service_token: must not be a token of the operator"), "{said}");
+    assert!(said.contains("grpc.previous_service_token: must not be the operator's token"), "{said}");
 }
 
 fn certificate(name: &str) -> PathBuf {

@@ -166,7 +166,7 @@ fn watches_leave_room_for_unary_calls() {
     let details = refused.get_error_details();
     let info = details.error_info().expect("ErrorInfo");
     assert_eq!((info.reason.as_str(), info.domain.as_str()), ("RATE_LIMITED", "hivetill"));
-    assert!(refused.message().contains("holds 512 watches; open another connection"), "{refused:?}");
+    assert!(refused.message().contains("has the maximum of 512 watches; open another connection"), "{refused:?}");
     assert!(details.retry_info().is_none() && details.bad_request().is_none(), "no wait ends a watch: {details:?}");
     assert!(port.run(engine.payments().get_payment(with_key(&shop, get))).is_ok(), "unary calls go on");
     streams.truncate(500);

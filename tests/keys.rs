@@ -272,7 +272,7 @@ fn serve_makes_a_master_key_that_no_backup_contains() {
 
     let flags = [format!("--data={}", again.display()), format!("--from={}", backup.display())];
     let restored = Process::start(&["restore", &flags[0], &flags[1]]).finish();
-    assert!(restored.success && restored.stdout.contains("The master key is not in a backup"), "{restored:?}");
+    assert!(restored.success && restored.stdout.contains("The master key is not in the backup"), "{restored:?}");
     let said = refused(&again, &ledger.ledger);
     assert!(said.contains("master-key") && said.contains("master_key_file"), "{said}");
     let left: Vec<_> = std::fs::read_dir(&again).expect("a folder").map(|e| e.expect("an entry").file_name()).collect();
@@ -293,17 +293,19 @@ fn secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start() {
         let flags = [format!("--data={}", data.display()), format!("--node={}", ledger.ledger.rpc.base)];
         let said = Process::start(&["doctor", "--json", "--network=dev", &flags[0], &flags[1]]).finish();
         let said: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
-        let found = said["findings"].as_array().expect("findings").iter().find(|found| found["what"] == "secrets");
+        let found = said["findings"].as_array().expect("findings").iter().find(|found| found["check"] == "secrets");
         found.unwrap_or_else(|| panic!("nothing of secrets: {said}")).clone()
     };
-    let mut serve = Serve::with(&data, &ledger.ledger, &["--set=seal_secrets=false"]);
+    let mut serve = Serve::with(&data, &ledger.ledger, &["--set=encrypt_secrets=false"]);
     let shop = Shop::open(&serve.api, &ledger.ledger);
-    assert!(serve.process.log().contains("seal_secrets is off"), "{}", serve.process.log());
+    assert!(serve.process.log().contains("encrypt_secrets is off"), "{}", serve.process.log());
     let found = doctor();
-    assert!(found["grade"] == "warning" && found["seen"].as_str().is_some_and(|seen| seen.contains("of 1 merchant")));
+    assert!(
+        found["severity"] == "warning" && found["message"].as_str().is_some_and(|seen| seen.contains("of 1 merchant"))
+    );
     assert!(serve.process.stop().success());
     assert!(!data.join("master-key").exists() && !holding(&data, &shop.secret).is_empty());
-    assert_eq!(doctor()["grade"], "warning", "of an idle store, too");
+    assert_eq!(doctor()["severity"], "warning", "of an idle store, too");
 
     let mut serve = Serve::start(&data, &ledger.ledger);
     assert_eq!(
@@ -311,9 +313,9 @@ fn secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start() {
         [""; 0],
         "sealed at the start, with nothing left in freed pages or the log"
     );
-    assert_eq!(doctor()["grade"], "ok");
+    assert_eq!(doctor()["severity"], "ok");
     assert!(serve.process.stop().success());
-    assert_eq!(doctor()["grade"], "ok", "of an idle store, too");
+    assert_eq!(doctor()["severity"], "ok", "of an idle store, too");
     std::fs::remove_file(data.join("master-key")).expect("the key");
     assert!(refused(&data, &ledger.ledger).contains("master-key"));
 }

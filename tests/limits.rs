@@ -40,7 +40,7 @@ fn limited() -> Dev {
         "--set=limits.api_writes=1/min burst 3",
         "--set=limits.register=2/min",
         "--set=limits.checkout=6000/min",
-        "--set=limits.streams_per_address=1",
+        "--set=limits.streams_per_ip=1",
     ])
 }
 

@@ -40,14 +40,14 @@ fn every_workload_measures_what_it_says() {
     {
         let report = report(dev, &[workload, "--sessions", "20"]);
         assert_eq!((&report["workload"], &report["errors"]), (&json!(workload), &json!(0)));
-        assert_eq!(report["statuses"][status], report["answers"], "{report}");
-        assert!(report["answers"].as_u64() > Some(0) && report["waitsUs"]["p50"].as_u64() > Some(0), "{report}");
-        assert!(report["server"]["cpuUsPerAnswer"].as_f64() > Some(0.0), "{report}");
+        assert_eq!(report["statuses"][status], report["responses"], "{report}");
+        assert!(report["responses"].as_u64() > Some(0) && report["latencyUs"]["p50"].as_u64() > Some(0), "{report}");
+        assert!(report["server"]["cpuUsPerResponse"].as_f64() > Some(0.0), "{report}");
         assert_eq!(report["limits"], Value::Null);
     }
     // Each signed payment is settled once.
     let settled = report(dev, &["x402-settle", "--sessions", "4"]);
-    assert_eq!((&settled["answers"], &settled["errors"]), (&json!(4), &json!(0)), "{settled}");
+    assert_eq!((&settled["responses"], &settled["errors"]), (&json!(4), &json!(0)), "{settled}");
     let mixed = report(dev, &["mixed", "--sessions", "5"]);
     assert!(mixed["statuses"]["201"].as_u64() < mixed["statuses"]["200"].as_u64(), "{mixed}");
 }
@@ -55,7 +55,7 @@ fn every_workload_measures_what_it_says() {
 fn a_rate_that_was_asked_for_is_kept() {
     let report = report(shared(), &["status", "--sessions", "5", "--rate", "40"]);
     // Half a second of it. A busy machine may be slower, never faster.
-    assert!(report["answers"].as_u64() <= Some(24), "{report}");
+    assert!(report["responses"].as_u64() <= Some(24), "{report}");
     assert_eq!(report["rate"], 40);
 }
 

@@ -81,7 +81,9 @@ fn a_development_build_notices_its_mutants_and_a_release_build_has_none() {
 fn a_seed_is_the_same_story_here_and_in_a_fresh_process() {
     let output = simulate(&["check-determinism", "--seed", "7", "--seeds", "2", "--payments", "10", "--jobs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(said(&output).contains("2 seeds gave the same trace 2 times in this process and once in a fresh one"));
+    assert!(
+        said(&output).contains("2 seeds produced the same trace 2 times in this process and once in a new process")
+    );
 }
 
 fn clients_of_the_facade_get_answers_that_keep_every_invariant() {

@@ -11,7 +11,7 @@ crate::tests!(
     two_processes_answer_word_for_word_as_one,
     a_facade_outlives_its_engine,
     a_facade_with_a_wrong_token_blames_itself_and_not_its_callers,
-    a_facade_that_speaks_plain_http_to_a_port_with_tls_says_so,
+    a_facade_with_plain_http_to_a_tls_port_logs_the_cause,
 );
 
 fn house() -> (LedgerHouse, Split) {
@@ -72,18 +72,21 @@ fn a_facade_with_a_wrong_token_blames_itself_and_not_its_callers() {
     let api = crate::harness::Api::new(&format!("http://{}", wrong.log_after("listening on ")));
     let answer = until("an answer", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
     answer.refused(503, "engine_access_denied");
-    assert_eq!(wrong.log_after("the engine cannot be used: it refused our token; set the same "), "grpc.token");
+    assert_eq!(
+        wrong.log_after("connection to the engine failed: the engine rejected the access token; set the same "),
+        "grpc.token"
+    );
     let none = Process::start(&["facade", "--listen", "127.0.0.1:0", &url]).finish();
     assert!(!none.success && none.stderr.contains("token"), "{none:?}");
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["data"], json!([]));
 }
 
-fn a_facade_that_speaks_plain_http_to_a_port_with_tls_says_so() {
+fn a_facade_with_plain_http_to_a_tls_port_logs_the_cause() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("--engine-url=http://{}", listener.local_addr().expect("bound"));
     crate::harness::background(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // What a TLS server says to bytes that are no hello: an alert, then the end.
+            // A TLS server responds to bytes that are not a ClientHello with an alert and closes.
             let _ = std::io::Read::read(&mut &stream, &mut [0; 64]);
             let _ = std::io::Write::write_all(&mut &stream, &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x16]);
         }
@@ -98,5 +101,5 @@ fn a_facade_that_speaks_plain_http_to_a_port_with_tls_says_so() {
     let api = crate::harness::Api::new(&format!("http://{}", facade.log_after("listening on ")));
     let answer = until("an answer", || api.get("/api/health").try_send().ok());
     answer.refused(503, "engine_unavailable");
-    assert_eq!(facade.log_after("engine_url must say "), "https");
+    assert_eq!(facade.log_after("engine_url must start with "), "https");
 }

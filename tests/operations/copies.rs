@@ -80,7 +80,7 @@ fn said(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> Value {
 fn books(data: &Path) -> Value {
     let report = said("verify", &[("data", data)], &[]);
     assert_eq!((&report["sound"], &report["findings"]), (&json!(true), &json!([])), "{report}");
-    json!([report["books"], report["unmatched"]])
+    json!([report["payments"], report["unmatched"]])
 }
 
 fn back(shop: &Shop, serve: &Serve) -> Shop {
@@ -279,7 +279,7 @@ fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
     assert!(code == 1 && !local.exists(), "{code} {stderr}");
     assert!(split.engine.stop().success());
     let stopped = said("backup", &[("data", &house.path("data")), ("to", &local)], &[]);
-    assert_eq!(told["books"], stopped["books"]);
+    assert_eq!(told["payments"], stopped["payments"]);
     let (code, _, stderr) = hivetill("backup", &[("data", &nowhere), ("to", &house.path("none"))], &[]);
     assert!(code == 5 && stderr.contains("no store") && !nowhere.join("hivetill.redb").exists(), "{code} {stderr}");
 }

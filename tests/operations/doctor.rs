@@ -27,20 +27,20 @@ fn doctor(data: &Path, more: &[&str]) -> (i32, Value) {
 
 /// Returns the findings with a grade.
 fn found<'v>(said: &'v Value, grade: &str) -> Vec<&'v Value> {
-    said["findings"].as_array().expect("findings").iter().filter(|finding| finding["grade"] == grade).collect()
+    said["findings"].as_array().expect("findings").iter().filter(|finding| finding["severity"] == grade).collect()
 }
 
 /// Returns the findings about registration.
 fn registrations(said: &Value) -> Vec<(&str, &str)> {
     let findings = said["findings"].as_array().expect("findings").iter();
-    let about_it = findings.filter(|finding| finding["what"] == "registration");
-    about_it.map(|f| (f["grade"].as_str().expect("a text"), f["seen"].as_str().expect("a text"))).collect()
+    let about_it = findings.filter(|finding| finding["check"] == "registration");
+    about_it.map(|f| (f["severity"].as_str().expect("a text"), f["message"].as_str().expect("a text"))).collect()
 }
 
 #[track_caller]
 fn failing<'v>(said: &'v Value, what: &str) -> &'v Value {
     let failing = found(said, "failing");
-    let finding = failing.into_iter().find(|finding| finding["what"].as_str().is_some_and(|is| is.contains(what)));
+    let finding = failing.into_iter().find(|finding| finding["check"].as_str().is_some_and(|is| is.contains(what)));
     let finding = finding.unwrap_or_else(|| panic!("nothing failing of {what}: {said}"));
     assert!(finding["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{finding}");
     finding
@@ -58,17 +58,17 @@ fn a_gateway_that_is_well_is_told_so() {
     let _serve = Serve::with(&data, &ledger.ledger, &["--set=registration=closed"]);
     let (code, said) = doctor(&data, &[&node]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
-    let stale = "the settings say open, and the running engine was started with closed";
+    let stale = "the setting is open, but the running engine was started with closed";
     assert_eq!(registrations(&said), [("ok", "registration is closed"), ("warning", stale)]);
     let (_, said) = doctor(&data, &[&node, "--set=registration=closed"]);
     assert_eq!(registrations(&said), [("ok", "registration is closed")]);
-    let well: Vec<&str> = found(&said, "ok").iter().map(|finding| finding["what"].as_str().expect("a text")).collect();
+    let well: Vec<&str> = found(&said, "ok").iter().map(|finding| finding["check"].as_str().expect("a text")).collect();
     for what in ["data directory", "disk", "engine", "clock"] {
         assert!(well.contains(&what), "{what}: {said}");
     }
-    let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["seen"].to_string()).collect();
+    let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["message"].to_string()).collect();
     assert!(seen.iter().any(|seen| seen.contains("hard fork 28")), "{said}");
-    assert!(seen.iter().any(|seen| seen.contains("it is healthy")), "{said}");
+    assert!(seen.iter().any(|seen| seen.contains("healthy, at block")), "{said}");
     let text = Process::start(&["doctor", "--network=dev", &node, &format!("--data={}", data.display())]).finish();
     assert!(text.success && text.stdout.contains("->") && text.stdout.contains("warning"), "{text:?}");
 }
@@ -84,7 +84,7 @@ fn a_dead_node_and_a_foreign_one_are_named() {
     let zeros = format!("--set=chain_id={}", "0".repeat(64));
     let (code, said) = doctor(&data, &["--node", node, &zeros]);
     assert_eq!(code, 13, "{said}");
-    assert!(failing(&said, "node")["seen"].as_str().is_some_and(|seen| seen.contains("another chain")));
+    assert!(failing(&said, "node")["message"].as_str().is_some_and(|seen| seen.contains("another chain")));
     failing(&said, "nodes");
     dev.ledger.disconnect(true);
     let (code, said) = doctor(&data, &["--node", node]);
@@ -113,7 +113,10 @@ fn a_lying_node_is_found_among_three() {
     let (code, said) = doctor(&folder, &flags);
     assert_eq!(code, 13, "{said}");
     let liar = nodes[1].trim_start_matches("http://");
-    assert!(failing(&said, liar)["seen"].as_str().is_some_and(|seen| seen.contains("differs from that of")), "{said}");
+    assert!(
+        failing(&said, liar)["message"].as_str().is_some_and(|seen| seen.contains("differs from that of")),
+        "{said}"
+    );
     assert_eq!(found(&said, "failing").len(), 1, "only the liar: {said}");
     let (code, said) = doctor(&folder, &flags[..2]);
     assert_eq!((code, found(&said, "failing").len()), (13, 2), "of two nobody can say which: {said}");
@@ -133,9 +136,9 @@ fn an_endpoint_is_tried_and_a_readable_master_key_is_noticed() {
     assert_eq!(code, 13);
     failing(&said, "webhooks");
     let (code, said) = doctor(&data, &[&node, "--webhook", &receiver.url()]);
-    assert!(code == 13 && failing(&said, "webhooks")["seen"].as_str().is_some_and(|seen| seen.contains("https")));
+    assert!(code == 13 && failing(&said, "webhooks")["message"].as_str().is_some_and(|seen| seen.contains("https")));
     let (code, said) = doctor(&data, &[&node, "--webhook", "https://10.0.0.1/hook"]);
-    assert!(code == 13 && failing(&said, "webhooks")["seen"].as_str().is_some_and(|seen| seen.contains("private")));
+    assert!(code == 13 && failing(&said, "webhooks")["message"].as_str().is_some_and(|seen| seen.contains("private")));
     let key = data.join("key");
     fs::write(&key, "00".repeat(32)).expect("written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).expect("ours");
@@ -155,8 +158,8 @@ fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
     let nowhere = folder.join("nowhere");
     let (code, said) = doctor(&nowhere, &[&node, &url, &token]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
-    let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["seen"].to_string()).collect();
-    for words in ["it is healthy", "of commit", "webhook secrets of 0 merchants are encrypted"] {
+    let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["message"].to_string()).collect();
+    for words in ["healthy, at block", "of commit", "webhook secrets of 0 merchants are encrypted"] {
         assert!(seen.iter().any(|seen| seen.contains(words)), "{words}: {said}");
     }
     let (code, said) = doctor(&nowhere, &[&node, &url, "--set=grpc.token=a-wrong-token-of-32-characters-or-more"]);
@@ -165,13 +168,13 @@ fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
     assert!(split.engine.stop().success());
     let (code, said) = doctor(&split.data, &[&node]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
-    assert!(found(&said, "ok").iter().any(|finding| finding["what"] == "store"), "the store is opened: {said}");
+    assert!(found(&said, "ok").iter().any(|finding| finding["check"] == "store"), "the store is opened: {said}");
 
     let log = split.data.join("hivetill.wal");
     fs::set_permissions(&log, fs::Permissions::from_mode(0o400)).expect("ours");
     let (code, said) = doctor(&split.data, &[&node]);
     assert_eq!(code, 13, "{said}");
-    assert!(failing(&said, "data directory")["seen"].as_str().is_some_and(|seen| seen.contains("hivetill.wal")));
+    assert!(failing(&said, "data directory")["message"].as_str().is_some_and(|seen| seen.contains("hivetill.wal")));
     fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).expect("ours");
     fs::write(split.data.join("hivetill.redb"), b"no database at all").expect("written");
     let (code, said) = doctor(&split.data, &[&node]);

@@ -1,4 +1,4 @@
-//! The command line, one file a command.
+//! The commands of the command line, one file each.
 
 mod admin;
 mod cli;
@@ -13,7 +13,6 @@ mod files;
 mod inspect;
 pub mod ledger;
 mod load;
-mod local;
 mod logs;
 mod master_key;
 mod open_files;
@@ -22,10 +21,11 @@ mod pay;
 mod running;
 mod serve;
 mod settings;
-mod show;
+mod show_config;
+mod shutdown;
 mod signing;
 mod simulate;
-mod stop;
+mod socket;
 mod store;
 mod target;
 mod tokens;

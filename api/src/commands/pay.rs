@@ -24,7 +24,7 @@ use asked::{Asked, Unacceptable};
 use handing::{Handed, Hands};
 
 use super::signing::{Anchor, Unsignable};
-use crate::config::{Config, ConfigError, Layers, process_variables};
+use crate::config::{Config, ConfigError, Layers, environment_variables};
 
 /// How long one exchange with the server may take: a gateway holds a payment for 20 s, others wait for a block.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -431,8 +431,8 @@ async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Resu
 /// Returns the nodes to ask, and the chain that they must serve.
 fn ledger(args: &Args) -> Result<(Vec<String>, ChainId), Failure> {
     let own = if is_here(&args.url) { vec![("ledger.nodes", DEV_NODE.to_owned())] } else { Vec::new() };
-    let variables = process_variables();
-    let config = Config::load(Layers { command: own, command_name: "pay", variables, ..Layers::default() })?;
+    let environment = environment_variables();
+    let config = Config::load(Layers { command: own, command_name: "pay", environment, ..Layers::default() })?;
     let nodes = if args.nodes.is_empty() { config.list("ledger.nodes") } else { args.nodes.clone() };
     Ok((nodes, config.engine().chain_id))
 }

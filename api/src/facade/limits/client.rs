@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::HeaderMap;
 use ipnet::IpNet;
 
-pub(crate) use crate::addresses::key_of;
+pub(crate) use crate::ip_connections::key_of;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 

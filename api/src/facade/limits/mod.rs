@@ -158,7 +158,7 @@ struct Policy {
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     /// To one address.
-    pub per_address: usize,
+    pub per_ip: usize,
     /// Altogether.
     pub total: usize,
 }
@@ -375,7 +375,7 @@ impl Streams {
     fn enter(self: &Arc<Self>, client: u128) -> Result<StreamPermit, ApiError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.1.get(&client).copied().unwrap_or(0);
-        if own >= self.limits.per_address || open.0 >= self.limits.total {
+        if own >= self.limits.per_ip || open.0 >= self.limits.total {
             let mut error = too_many(Duration::from_secs(15));
             error.message = "too many streams are open; close one, or ask for the status".into();
             return Err(error);

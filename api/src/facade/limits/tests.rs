@@ -30,7 +30,7 @@ impl Desk {
             Some(text.parse().expect("a rate"))
         };
         let now: Now = Arc::new(move || Timestamp::from_millis(read.load(Ordering::Relaxed)));
-        let streams = StreamLimits { per_address: 2, total: 3 };
+        let streams = StreamLimits { per_ip: 2, total: 3 };
         Self { limits: Limits::new(now, rate, Duration::from_secs(600), streams), clock }
     }
 
@@ -192,7 +192,7 @@ fn one_address_shows_one_session_ten_payments_a_minute() {
     let clock = Arc::new(AtomicU64::new(1_000_000));
     let read = Arc::clone(&clock);
     let now: Now = Arc::new(move || Timestamp::from_millis(read.load(Ordering::Relaxed)));
-    let limits = Limits::new(now, rate, Duration::from_secs(600), StreamLimits { per_address: 2, total: 3 });
+    let limits = Limits::new(now, rate, Duration::from_secs(600), StreamLimits { per_ip: 2, total: 3 });
     let edge = Edge { limits: Some(limits), ..Edge::default() };
     let show = |session: &str, client: &str| {
         let client = client.parse().expect("an address");

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     schema::Text,
     value::instant,
-    words::{means_word, network_word, verification_word},
+    words::{network_word, proof_method_name, verification_word},
 };
 
 /// The record of a merchant.
@@ -71,7 +71,7 @@ impl<'a> Merchant<'a> {
             account_verified: merchant.account_verification() == v1::AccountVerification::Verified,
             account_verification: verification_word(merchant.account_verification()),
             account_verified_at: merchant.account_verified_at.map(|at| Text(instant(at))),
-            account_verified_by: means_word(merchant.account_verified_by()),
+            account_verified_by: proof_method_name(merchant.account_verified_by()),
             pending_account: merchant.pending_account.as_ref().map(PendingAccount::of),
             livemode: merchant.livemode,
             network: network_word(merchant.network()),

@@ -137,12 +137,12 @@ pub(crate) const fn verification_word(verification: v1::AccountVerification) -> 
 }
 
 /// Says how an account was proven, in a word.
-pub(crate) const fn means_word(means: v1::AccountProofMeans) -> Option<&'static str> {
-    match means {
-        v1::AccountProofMeans::Unspecified => None,
-        v1::AccountProofMeans::Signature => Some("signature"),
-        v1::AccountProofMeans::Transfer => Some("transfer"),
-        v1::AccountProofMeans::Operator => Some("operator"),
+pub(crate) const fn proof_method_name(method: v1::AccountProofMethod) -> Option<&'static str> {
+    match method {
+        v1::AccountProofMethod::Unspecified => None,
+        v1::AccountProofMethod::Signature => Some("signature"),
+        v1::AccountProofMethod::Transfer => Some("transfer"),
+        v1::AccountProofMethod::Operator => Some("operator"),
     }
 }
 

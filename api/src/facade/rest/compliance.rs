@@ -42,7 +42,7 @@ struct Crossing {
 }
 
 impl Crossing {
-    fn of(wire: &v1::Crossing) -> Self {
+    fn of(wire: &v1::LimitBreach) -> Self {
         let at = Text(instant(wire.at));
         Self {
             window: wire.window().rest_name().unwrap_or_default(),

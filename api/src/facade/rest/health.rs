@@ -130,8 +130,8 @@ impl<'a> Node<'a> {
             condition: node.condition().rest_name().unwrap_or_default(),
             head_block: node.head_block,
             failures: node.failures,
-            answered_at: at(node.answered_at),
-            rests_until: at(node.rests_until),
+            answered_at: at(node.last_response_at),
+            rests_until: at(node.backoff_until),
         }
     }
 }

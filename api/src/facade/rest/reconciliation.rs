@@ -60,7 +60,7 @@ impl<'a> Day<'a> {
             outcome: day.outcome().rest_name().unwrap_or_default(),
             accounts: day.accounts,
             unchecked: day.unchecked,
-            obstacle: day.obstacle.as_deref(),
+            obstacle: day.error.as_deref(),
             operations: day.operations,
             mismatches: day.mismatches,
             findings: day.findings.iter().map(Finding::of).collect::<Result<_, _>>()?,

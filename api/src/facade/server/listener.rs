@@ -20,7 +20,6 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::respond::filter;
-use crate::addresses::{Addresses, Full};
 use crate::facade::http::{
     call::Head,
     deadlines::{Timeouts, Tracked, Watch, Watched, drive},
@@ -28,6 +27,7 @@ use crate::facade::http::{
     state::Facade,
     wire::PlainErrors,
 };
+use crate::ip_connections::{IpConnections, TooManyConnections};
 
 /// What the loop allows.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub struct Limits {
     /// Connections at once; more wait in the kernel's queue.
     pub connections: usize,
     /// Connections of one IP address, or of one IPv6 /64; no limit when missing. Trusted proxies have none.
-    pub connections_per_address: Option<usize>,
+    pub connections_per_ip: Option<usize>,
     /// A request's head must have arrived by then.
     pub head_timeout: Duration,
     /// A request's body must have arrived by then.
@@ -53,7 +53,7 @@ impl Default for Limits {
         let seconds = Duration::from_secs;
         Self {
             connections: 10_000,
-            connections_per_address: None,
+            connections_per_ip: None,
             head_timeout: seconds(10),
             body_timeout: seconds(10),
             write_timeout: seconds(30),
@@ -67,8 +67,8 @@ impl Limits {
     /// Returns the same for the health checks of orchestrators.
     #[must_use]
     pub const fn for_health(self) -> Self {
-        let per_address = Some(HEALTH_CONNECTIONS / 2);
-        Self { connections: HEALTH_CONNECTIONS, connections_per_address: per_address, ..self }
+        let per_ip = Some(HEALTH_CONNECTIONS / 2);
+        Self { connections: HEALTH_CONNECTIONS, connections_per_ip: per_ip, ..self }
     }
 }
 
@@ -97,7 +97,7 @@ async fn run(
 ) {
     let service = warp::service(filter(&facade));
     let connections = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Arc::new(Addresses::new(limits.connections, limits.connections_per_address));
+    let addresses = Arc::new(IpConnections::new(limits.connections, limits.connections_per_ip));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     // A watch keeps the deadlines, of heads too.
@@ -115,11 +115,11 @@ async fn run(
         let is_proxy = facade.edge.trusted_proxies.iter().any(|network| network.contains(&client));
         let place = match is_proxy {
             true => Ok(None),
-            false => addresses.enter(client),
+            false => addresses.acquire(client),
         };
         let place = match place {
             Ok(place) => place,
-            Err(Full) => {
+            Err(TooManyConnections) => {
                 facade.metrics.connections_refused.inc();
                 refuse(&stream, client);
                 continue;

@@ -167,7 +167,7 @@ async fn a_reader_of_a_few_bytes_a_second_is_cut_off() {
 
 #[tokio::test]
 async fn one_address_has_so_many_connections_and_is_told_so() {
-    let limits = Limits { connections: 8, connections_per_address: Some(100), ..Limits::default() };
+    let limits = Limits { connections: 8, connections_per_ip: Some(100), ..Limits::default() };
     let site = Site::open_with(limits).await;
     let mut open = Vec::new();
     for _ in 0..4 {

@@ -80,10 +80,10 @@ impl Challenge {
 fn shown(visit: &Visit<'_>, status: StatusCode, challenge: Option<Challenge>, wrong: Vec<String>) -> Response {
     let merchant = &visit.merchant;
     let means = match merchant.account_verified_by() {
-        v1::AccountProofMeans::Signature => " by signature",
-        v1::AccountProofMeans::Transfer => " by transfer",
-        v1::AccountProofMeans::Operator => " by the operator",
-        v1::AccountProofMeans::Unspecified => "",
+        v1::AccountProofMethod::Signature => " by signature",
+        v1::AccountProofMethod::Transfer => " by transfer",
+        v1::AccountProofMethod::Operator => " by the operator",
+        v1::AccountProofMethod::Unspecified => "",
     };
     let page = AccountPage {
         account: &merchant.hive_account,

@@ -44,7 +44,7 @@ struct Cleared {
     reason: String,
 }
 
-fn crossing(crossing: &v1::Crossing) -> String {
+fn crossing(crossing: &v1::LimitBreach) -> String {
     let what = match crossing.window().rest_name().unwrap_or_default() {
         "single" => "one payment",
         "24h" => "payments of 24 hours",

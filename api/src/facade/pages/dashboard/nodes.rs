@@ -50,8 +50,8 @@ impl Row {
             shade,
             head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,
-            answered: node.answered_at.map(minute).unwrap_or_default(),
-            rests: node.rests_until.map(minute).unwrap_or_default(),
+            answered: node.last_response_at.map(minute).unwrap_or_default(),
+            rests: node.backoff_until.map(minute).unwrap_or_default(),
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
             ("Newest final block", health.irreversible_block.to_string()),
             ("Read up to", health.scanned_block.to_string()),
             ("Final blocks still to read", behind.to_string()),
-            ("Sessions in memory", health.awake_sessions.to_string()),
+            ("Sessions in memory", health.active_sessions.to_string()),
         ],
         needed: nodes.needed,
         rows: nodes.nodes.iter().map(Row::of).collect(),

@@ -1,4 +1,4 @@
-//! A list from its first row to its last, for exports.
+//! Streams of whole lists, for exports.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -9,8 +9,8 @@ use tonic::Status;
 
 use super::convert::error;
 
-/// Reads a list page by page and gives its rows one by one. Each page is read from a snapshot of its own, after the last row
-/// of the one before: no row comes twice, and none is held while the reader is slow. A page may be empty and not the last.
+/// Returns a stream of the rows of a list, read page by page. Each page is read from a new snapshot, after the last row of
+/// the previous page: no row occurs twice, and a slow reader keeps no snapshot open. Pages before the last may be empty.
 pub(super) fn rows<T, F>(read: impl Fn(PageAt) -> F + Send + Sync + 'static) -> BoxStream<'static, Result<T, Status>>
 where
     T: Send + 'static,
@@ -18,12 +18,12 @@ where
 {
     let start = (VecDeque::new(), Some(u128::MAX));
     let read = Arc::new(read);
-    stream::try_unfold((start, read), |((mut waiting, mut next), read)| async move {
-        while let (true, Some(last)) = (waiting.is_empty(), next) {
-            let page = read(PageAt::Following(last)).await.map_err(|refused| Status::from(error(refused)))?;
-            (waiting, next) = (VecDeque::from(page.items), page.next);
+    stream::try_unfold((start, read), |((mut page, mut next), read)| async move {
+        while let (true, Some(last)) = (page.is_empty(), next) {
+            let read = read(PageAt::Following(last)).await.map_err(|refused| Status::from(error(refused)))?;
+            (page, next) = (VecDeque::from(read.items), read.next);
         }
-        Ok(waiting.pop_front().map(|row| (row, ((waiting, next), read))))
+        Ok(page.pop_front().map(|row| (row, ((page, next), read))))
     })
     .boxed()
 }
@@ -45,7 +45,7 @@ mod tests {
             };
             async move { Ok(page) }
         });
-        let told: Vec<u64> = rows.map(|row| row.expect("a row")).collect().await;
-        assert_eq!(told, [9, 2, 1]);
+        let rows: Vec<u64> = rows.map(|row| row.expect("a row")).collect().await;
+        assert_eq!(rows, [9, 2, 1]);
     }
 }

@@ -1,8 +1,8 @@
-//! `config`: the settings in force.
+//! `config`: prints the settings in force.
 
 use super::{
     failure::Failure,
-    output::say,
+    output::print,
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
 };
 use crate::config::reference;
@@ -23,9 +23,9 @@ pub(super) struct Args {
 /// Prints the settings as TOML, with the source of each.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if args.reference {
-        return say(&reference());
+        return print(&reference());
     }
     let mut flags = args.engine.into_settings();
     flags.extend(args.facade.into_settings());
-    say(&args.settings.load(flags)?.show())
+    print(&args.settings.load(flags)?.show())
 }

@@ -1,36 +1,36 @@
-//! The gateway's process, where it runs on this machine: what it costs, read from `/proc`.
+//! Resource usage of the gateway's process on this host, read from `/proc`.
 
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
-/// Clock ticks a second in `/proc/…/stat`, the same on every Linux that Rust builds for.
+/// Clock ticks per second in `/proc/…/stat`, the same on every Linux that Rust supports.
 const TICKS: u32 = 100;
 const PAGE_BYTES: u64 = 4_096;
 
-/// A process that listens.
+/// The process that listens on the gateway's port.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: u32,
 }
 
-/// What a process has used.
+/// Resource usage of a process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Usage {
     pub(super) pid: u32,
-    /// User and system together.
+    /// User and system CPU time.
     pub(super) cpu: Duration,
-    /// Resident now.
+    /// Resident memory.
     pub(super) resident_bytes: u64,
 }
 
 impl Usage {
-    /// Returns what was used since; memory is as it is now.
+    /// Returns the usage since an earlier one: the CPU time of the interval, and the current memory.
     pub(super) fn since(self, before: Self) -> Self {
         Self { cpu: self.cpu.saturating_sub(before.cpu), ..self }
     }
 }
 
 impl Process {
-    /// Finds the process that listens on an address of this machine; none where `/proc` does not tell.
+    /// Finds the process that listens on an address of this host; `None` if `/proc` does not show it.
     pub(super) fn listening_on(address: SocketAddr) -> Option<Self> {
         let tables = [fs::read_to_string("/proc/net/tcp"), fs::read_to_string("/proc/net/tcp6")];
         let inode = tables.iter().flatten().find_map(|table| listener(table, address.port()))?;
@@ -42,7 +42,7 @@ impl Process {
         processes.next()
     }
 
-    /// Returns what it has used so far; none once it is gone.
+    /// Returns the usage so far; `None` after the process has exited.
     pub(super) fn usage(&self) -> Option<Usage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
@@ -51,7 +51,7 @@ impl Process {
     }
 }
 
-/// Finds the socket that listens on a port, in a table of the kernel.
+/// Returns the inode of the socket that listens on a port, from a table of `/proc/net`.
 fn listener(table: &str, port: u16) -> Option<u64> {
     const LISTENS: &str = "0A";
     let port = format!(":{port:04X}");
@@ -60,12 +60,13 @@ fn listener(table: &str, port: u16) -> Option<u64> {
     found[9].parse().ok()
 }
 
+/// Returns whether a directory of file descriptors contains a socket.
 fn holds(descriptors: &Path, socket: &str) -> bool {
     let Ok(entries) = fs::read_dir(descriptors) else { return false };
     entries.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str() == socket))
 }
 
-/// Reads user and system time; the name before them may hold anything, brackets too.
+/// Parses user and system CPU time. The process name before them may contain spaces and parentheses.
 fn cpu_of(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace().skip(11);
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_tables_are_read() {
+    fn kernel_tables_are_parsed() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
                      0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n   \
                      1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n";
@@ -99,7 +100,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let found = Process::listening_on(listener.local_addr().unwrap());
         if Path::new("/proc/net/tcp").exists() {
-            let found = found.expect("it listens");
+            let found = found.expect("this process listens");
             assert_eq!(found.pid, std::process::id());
             assert!(found.usage().is_some_and(|usage| usage.resident_bytes > 0));
         }

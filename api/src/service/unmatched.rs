@@ -1,4 +1,4 @@
-//! Money that went astray: unmatched transfers, decisions, refunds.
+//! Unmatched transfers, decisions about exceptions, and refunds.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::{page_size, wrong_token},
+    payments::{invalid_token, page_size},
 };
 
-/// Payers to whom something is owed back that a refund names at most, the largest sums of them.
+/// Maximum number of amounts owed in a response; only the largest are returned.
 const MAX_OWED: usize = 100;
 
 impl Service {
-    /// Returns the caller's payment as the wire shows it.
-    fn shown(&self, payment: engine::payment::Payment, merchant: &Merchant) -> v1::Payment {
+    /// Converts a payment of the caller to its protobuf message.
+    fn payment_message(&self, payment: engine::payment::Payment, merchant: &Merchant) -> v1::Payment {
         convert::payment(payment, merchant, self.engine.now())
     }
 }
@@ -42,11 +42,11 @@ impl UnmatchedTransferService for Service {
         request: Request<v1::ListUnmatchedRequest>,
     ) -> Result<Response<v1::ListUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)? as usize;
-        let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
-        let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
-        let statuses = asked.statuses;
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)? as usize;
+        let token = Some(message.page_token.as_str()).filter(|token| !token.is_empty());
+        let before = token.map(|token| parse_id(token).ok_or_else(invalid_token)).transpose()?;
+        let statuses = message.statuses;
         let known = |status: &i32| {
             UnmatchedStatus::try_from(*status).is_ok_and(|status| status != UnmatchedStatus::Unspecified)
         };
@@ -68,10 +68,10 @@ impl UnmatchedTransferService for Service {
         request: Request<v1::ListSalesRequest>,
     ) -> Result<Response<v1::ListSalesResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)? as usize;
-        let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
-        let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)? as usize;
+        let token = Some(message.page_token.as_str()).filter(|token| !token.is_empty());
+        let before = token.map(|token| parse_id(token).ok_or_else(invalid_token)).transpose()?;
         let part = self.engine.payments.sales(&merchant, before, limit).await.map_err(error)?;
         let sales = part.rows.into_iter().map(sale).collect();
         Ok(Response::new(v1::ListSalesResponse { sales, next_page_token: part.next.map(id).unwrap_or_default() }))
@@ -82,8 +82,8 @@ impl UnmatchedTransferService for Service {
         request: Request<v1::GetUnmatchedRequest>,
     ) -> Result<Response<v1::GetUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let place = read_place(&request.get_ref().id)?;
-        Ok(record_response(transfer(self.engine.payments.unmatched_at(&merchant, place).await.map_err(error)?)))
+        let position = read_id(&request.get_ref().id)?;
+        Ok(record_response(transfer(self.engine.payments.unmatched_at(&merchant, position).await.map_err(error)?)))
     }
 
     async fn list_candidates(
@@ -91,13 +91,13 @@ impl UnmatchedTransferService for Service {
         request: Request<v1::ListCandidatesRequest>,
     ) -> Result<Response<v1::ListCandidatesResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let place = read_place(&request.get_ref().id)?;
-        let candidates = self.engine.payments.candidates(&merchant, place).await.map_err(error)?;
+        let position = read_id(&request.get_ref().id)?;
+        let candidates = self.engine.payments.candidates(&merchant, position).await.map_err(error)?;
         let candidate = |candidate: actors::Candidate| v1::Candidate {
             same_payer: candidate.is_same_payer,
             same_amount: candidate.is_same_amount,
             on_time: candidate.is_on_time,
-            payment: Some(self.shown(candidate.payment, &merchant)),
+            payment: Some(self.payment_message(candidate.payment, &merchant)),
         };
         let candidates = candidates.into_iter().map(candidate).collect();
         Ok(Response::new(v1::ListCandidatesResponse { candidates }))
@@ -107,48 +107,47 @@ impl UnmatchedTransferService for Service {
         &self,
         request: Request<v1::AssignUnmatchedRequest>,
     ) -> Result<Response<v1::AssignUnmatchedResponse>, Status> {
-        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
-        let merchant = &asking.merchant;
-        let place = read_place(&request.get_ref().id)?;
+        let principal = self.principal(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &principal.merchant;
+        let position = read_id(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment =
-            asking.engine.payments.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
-        Ok(record_response(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        let payment = principal.engine.payments.assign(merchant, position, payment, principal.key.to_string()).await;
+        let payment = payment.map_err(error)?;
+        Ok(record_response(self.payment_message(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn ignore_unmatched(
         &self,
         request: Request<v1::IgnoreUnmatchedRequest>,
     ) -> Result<Response<v1::IgnoreUnmatchedResponse>, Status> {
-        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
-        let merchant = &asking.merchant;
-        let asked = request.into_inner();
-        let note = note(&asked.note)?;
-        let place = read_place(&asked.id)?;
-        let ignored =
-            asking.engine.payments.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
-        Ok(record_response(transfer(ignored)))
+        let principal = self.principal(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &principal.merchant;
+        let message = request.into_inner();
+        let note = note(&message.note)?;
+        let position = read_id(&message.id)?;
+        let ignored = principal.engine.payments.ignore(merchant, position, principal.key.to_string(), note).await;
+        Ok(record_response(transfer(ignored.map_err(error)?)))
     }
 
     async fn resolve_payment(
         &self,
         request: Request<v1::ResolvePaymentRequest>,
     ) -> Result<Response<v1::ResolvePaymentResponse>, Status> {
-        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
-        let merchant = &asking.merchant;
-        let asked = request.into_inner();
-        let id = convert::payment_id(&asked.payment_id)?;
+        let principal = self.principal(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &principal.merchant;
+        let message = request.into_inner();
+        let id = convert::payment_id(&message.payment_id)?;
         let tx_id =
             |text: String| TxId::parse(&text).ok_or_else(|| ApiError::field("txId", "must be 40 hex characters"));
         let resolution = Resolution {
-            kind: convert::read_resolution(asked.kind)?,
-            by: asking.key.to_string(),
+            kind: convert::read_resolution(message.kind)?,
+            by: principal.key.to_string(),
             at: self.engine.now(),
-            note: note(&asked.note)?,
-            tx_id: asked.tx_id.map(tx_id).transpose()?,
+            note: note(&message.note)?,
+            tx_id: message.tx_id.map(tx_id).transpose()?,
         };
-        let payment = asking.engine.payments.resolve(merchant, id, resolution).await.map_err(error)?;
-        Ok(record_response(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        let payment = principal.engine.payments.resolve(merchant, id, resolution).await.map_err(error)?;
+        Ok(record_response(self.payment_message(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn prepare_refund(
@@ -156,22 +155,22 @@ impl UnmatchedTransferService for Service {
         request: Request<v1::PrepareRefundRequest>,
     ) -> Result<Response<v1::PrepareRefundResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
+        let message = request.into_inner();
         let payment =
-            self.engine.payments.get(merchant.id, convert::payment_id(&asked.payment_id)?).await.map_err(error)?;
-        let currency = match asked.currency {
-            Some(wire) => convert::read_currency(wire)?,
+            self.engine.payments.get(merchant.id, convert::payment_id(&message.payment_id)?).await.map_err(error)?;
+        let currency = match message.currency {
+            Some(currency) => convert::read_currency(currency)?,
             None => payment.amount.currency,
         };
-        let money = match asked.amount_units {
+        let money = match message.amount_units {
             Some(units) if (1..=MAX_AMOUNT_UNITS).contains(&units) => Some(Money::new(units, currency)),
             Some(_) => {
                 return Err(ApiError::field("amount", format!("must be between 1 and {MAX_AMOUNT_UNITS}")).into());
             }
             None => None,
         };
-        let to = asked.to_account.map(|name| AccountName::parse(&name)).transpose();
-        let to = to.map_err(|why| ApiError::field("to", why.to_string()))?;
+        let to = message.to_account.map(|name| AccountName::parse(&name)).transpose();
+        let to = to.map_err(|error| ApiError::field("to", error.to_string()))?;
         let mut owed = self.engine.payments.owed(&payment).await.map_err(error)?;
         let plan = payment.refund_plan(&owed, to, money).map_err(|violation| convert::invalid(vec![violation]))?;
         let mut operation_json = String::new();
@@ -182,7 +181,7 @@ impl UnmatchedTransferService for Service {
             owed.truncate(MAX_OWED);
         }
         Ok(Response::new(v1::PrepareRefundResponse {
-            payment_id: asked.payment_id,
+            payment_id: message.payment_id,
             from_account: plan.from.to_string(),
             to_account: plan.to.to_string(),
             amount: Some(convert::money(plan.money)),
@@ -198,7 +197,10 @@ impl UnmatchedTransferService for Service {
     }
 }
 
-/// Checks a note, which may be empty.
+/// Validates a note, which may be empty.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if it is too long or has control characters.
 fn note(text: &str) -> Result<String, ApiError> {
     let text = text.trim();
     if text.is_empty() {
@@ -207,21 +209,26 @@ fn note(text: &str) -> Result<String, ApiError> {
     fields::text("note", text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))
 }
 
-/// Names a transfer by its place on the chain.
-fn id(place: ChainPosition) -> String {
-    format!("{}-{}-{}", place.block_num, place.tx_in_block, place.op_in_tx)
+/// Returns the id of a transfer: its position on the chain as `block-transaction-operation`.
+fn id(position: ChainPosition) -> String {
+    format!("{}-{}-{}", position.block_num, position.tx_in_block, position.op_in_tx)
 }
 
-/// Reads what [`id`] writes, and nothing else.
-fn place(text: &str) -> Option<ChainPosition> {
+/// Parses the id of a transfer; `None` for any other text.
+fn parse_id(text: &str) -> Option<ChainPosition> {
     let mut numbers = text.split('-').map(|number| number.parse::<u32>().ok());
-    let place =
+    let position =
         ChainPosition { block_num: numbers.next()??, tx_in_block: numbers.next()??, op_in_tx: numbers.next()?? };
-    (numbers.next().is_none() && id(place) == text).then_some(place)
+    // Leading zeros and signs would be a second id of the same transfer.
+    (numbers.next().is_none() && id(position) == text).then_some(position)
 }
 
-fn read_place(text: &str) -> Result<ChainPosition, ApiError> {
-    place(text).ok_or_else(|| ApiError::with_message(Reason::NotFound, "no such unmatched transfer"))
+/// Reads the id of a transfer.
+///
+/// # Errors
+/// `NOT_FOUND` if it is not an id.
+fn read_id(text: &str) -> Result<ChainPosition, ApiError> {
+    parse_id(text).ok_or_else(|| ApiError::with_message(Reason::NotFound, "no such unmatched transfer"))
 }
 
 const fn reason(reason: UnmatchedReason) -> v1::UnmatchedReason {
@@ -245,7 +252,7 @@ const fn status(handling: &Handling) -> UnmatchedStatus {
 
 fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
     let transfer = unmatched.transfer;
-    let mut shown = v1::UnmatchedTransfer {
+    let mut message = v1::UnmatchedTransfer {
         id: id(transfer.position),
         tx_id: transfer.tx_id.to_string(),
         op_index: transfer.position.op_in_tx,
@@ -262,15 +269,15 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
     match unmatched.handling {
         Handling::Open => {}
         Handling::Assigned { payment, by, at } => {
-            shown.payment_id = Some(payment.to_string());
-            (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
+            message.payment_id = Some(payment.to_string());
+            (message.handled_by, message.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
         Handling::Ignored { by, at, note } => {
-            shown.note = Some(note);
-            (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
+            message.note = Some(note);
+            (message.handled_by, message.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
     }
-    shown
+    message
 }
 
 fn sale(Sale { transfer, resource, claimed_at, .. }: Sale) -> v1::Sale {
@@ -294,16 +301,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_is_named_by_its_place_and_by_nothing_else() {
-        let there = ChainPosition { block_num: 4_294_967_295, tx_in_block: 0, op_in_tx: 7 };
-        assert_eq!(place(&id(there)), Some(there));
-        for wrong in ["", "1", "1-2", "1-2-3-4", "1-2-x", "+1-2-3", "01-2-3", "1-2-4294967296", "1--3", "-1-2-3"] {
-            assert_eq!(place(wrong), None, "{wrong}");
+    fn transfer_ids_round_trip_and_other_texts_are_rejected() {
+        let position = ChainPosition { block_num: 4_294_967_295, tx_in_block: 0, op_in_tx: 7 };
+        assert_eq!(parse_id(&id(position)), Some(position));
+        for invalid in ["", "1", "1-2", "1-2-3-4", "1-2-x", "+1-2-3", "01-2-3", "1-2-4294967296", "1--3", "-1-2-3"] {
+            assert_eq!(parse_id(invalid), None, "{invalid}");
         }
     }
 
     #[test]
-    fn reasons_have_the_words_of_the_store() {
+    fn reasons_have_the_names_of_the_store() {
         for known in UnmatchedReason::ALL {
             assert_eq!(reason(known).as_str_name().to_lowercase(), format!("unmatched_reason_{}", known.word()));
         }

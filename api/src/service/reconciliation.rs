@@ -1,4 +1,4 @@
-//! The daily check of the books, for admins.
+//! Results of the daily reconciliation, for admins.
 
 use engine::{
     reconciliation::{Day, Finding, Movement},
@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::{page_size, place_of},
+    payments::{numeric_token, page_size},
 };
 
 #[tonic::async_trait]
@@ -20,21 +20,21 @@ impl ReconciliationService for Service {
         request: Request<v1::ListReconciliationsRequest>,
     ) -> Result<Response<v1::ListReconciliationsResponse>, Status> {
         self.admin(&request).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)?;
-        // A page token is the instant at which the last day of a page begins.
-        let before = place_of(&asked.page_token)?.map(Timestamp::from_millis);
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)?;
+        // A page token is the start of the last day of a page, in milliseconds since the Unix epoch.
+        let before = numeric_token(&message.page_token)?.map(Timestamp::from_millis);
         let mut days = self.engine.operations.reconciliation(before, limit as usize + 1).await.map_err(error)?;
         let has_more = days.len() > limit as usize;
         days.truncate(limit as usize);
         let last = days.last().filter(|_| has_more);
         let next_page_token = last.map(|day| day.from.millis().to_string()).unwrap_or_default();
-        let reconciliations = days.into_iter().map(told).collect();
+        let reconciliations = days.into_iter().map(reconciliation).collect();
         Ok(Response::new(v1::ListReconciliationsResponse { reconciliations, next_page_token }))
     }
 }
 
-fn told(day: Day) -> v1::Reconciliation {
+fn reconciliation(day: Day) -> v1::Reconciliation {
     v1::Reconciliation {
         period_start: Some(convert::timestamp(day.from)),
         period_end: Some(convert::timestamp(day.to)),
@@ -42,7 +42,7 @@ fn told(day: Day) -> v1::Reconciliation {
         outcome: super::enums::reconciliation(day.outcome()).into(),
         accounts: day.accounts,
         unchecked: day.unchecked,
-        obstacle: day.obstacle,
+        error: day.obstacle,
         operations: day.operations,
         mismatches: day.mismatches,
         findings: day.findings.into_iter().map(finding).collect(),
@@ -50,7 +50,7 @@ fn told(day: Day) -> v1::Reconciliation {
 }
 
 fn finding(finding: Finding) -> v1::ReconciliationFinding {
-    let list = |moved: Vec<Movement>| moved.into_iter().map(operation).collect();
+    let list = |movements: Vec<Movement>| movements.into_iter().map(operation).collect();
     v1::ReconciliationFinding {
         account: finding.account.to_string(),
         merchant_ids: finding.merchants.iter().map(ToString::to_string).collect(),
@@ -61,6 +61,6 @@ fn finding(finding: Finding) -> v1::ReconciliationFinding {
     }
 }
 
-fn operation(moved: Movement) -> v1::ReconciliationOperation {
-    v1::ReconciliationOperation { tx_id: moved.tx_id.to_string(), amount: Some(convert::money(moved.money)) }
+fn operation(movement: Movement) -> v1::ReconciliationOperation {
+    v1::ReconciliationOperation { tx_id: movement.tx_id.to_string(), amount: Some(convert::money(movement.money)) }
 }

@@ -1,4 +1,4 @@
-//! The small services: fees, health.
+//! The fee rate, and the health of the engine and its nodes.
 
 use actors::{EngineError, NodeState};
 use proto::v1::{self, Health, fee_service_server::FeeService, system_service_server::SystemService};
@@ -37,12 +37,12 @@ impl SystemService for Service {
             Err(other) => return Err(error(other).into()),
         };
         let is_available = report.store_unavailable.is_none();
-        let well = report.ledger.is_reachable && report.is_following;
+        let is_healthy = report.ledger.is_reachable && report.is_following;
         let (nodes, needed) = self.engine.chain.nodes();
         Ok(Response::new(v1::GetHealthResponse {
             health: match is_available {
                 false => Health::Unavailable,
-                true if well => Health::Ok,
+                true if is_healthy => Health::Ok,
                 true => Health::Degraded,
             }
             .into(),
@@ -51,7 +51,7 @@ impl SystemService for Service {
             head_block: report.ledger.head_num,
             irreversible_block: report.ledger.irreversible_num,
             scanned_block: report.ledger.scanned_num,
-            awake_sessions: report.active as u64,
+            active_sessions: report.active as u64,
             damaged_rows: report.damaged_rows,
             nodes: nodes.into_iter().map(ledger_node).collect(),
             nodes_needed: u32::try_from(needed).unwrap_or(u32::MAX),
@@ -77,8 +77,8 @@ fn ledger_node(node: NodeState) -> v1::LedgerNode {
     v1::LedgerNode {
         name: node.name,
         failures: node.failures,
-        answered_at: node.answered_at.map(timestamp),
-        rests_until: node.backoff_until.map(timestamp),
+        last_response_at: node.answered_at.map(timestamp),
+        backoff_until: node.backoff_until.map(timestamp),
         condition: super::enums::condition(node.condition).into(),
         head_block: node.head_num,
     }

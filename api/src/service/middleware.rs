@@ -1,4 +1,4 @@
-//! The edge of the gRPC port: authentication, standard status codes, limits for watches, metrics, request ids.
+//! Middleware of the gRPC port: authentication, standard status codes, limits of watches, metrics, request ids.
 
 use std::{
     pin::Pin,
@@ -26,36 +26,36 @@ use super::{
 };
 
 const STATUS: &str = "grpc-status";
-/// Load balancers and orchestrators ask for health without a token.
-const OPEN: &str = "/grpc.health.v1.Health/";
+/// The health service needs no token: load balancers and orchestrators call it without one.
+const PUBLIC: &str = "/grpc.health.v1.Health/";
 
-/// What a caller without a valid token reads.
+/// The message of a call without a valid token.
 const ACCESS_DENIED: &str =
-    "`authorization` must be `Bearer <token of the gRPC port>`; the API key goes into `x-api-key`";
+    "`authorization` must be `Bearer <token of the gRPC port>`; the API key belongs in `x-api-key`";
 
-/// What every call passes.
+/// The middleware, wrapped around a service.
 #[derive(Clone)]
-pub(super) struct Edge<S> {
+pub(super) struct Middleware<S> {
     inner: S,
     shared: Arc<Shared>,
 }
 
-/// What the calls of one port share.
+/// State that the calls of a port share.
 pub(super) struct Shared {
-    /// The tokens of which each call must bring one.
+    /// The valid tokens; every call needs one.
     pub(super) tokens: Tokens,
-    /// What is counted.
+    /// The metrics of calls.
     pub(super) metrics: Metrics,
 }
 
 impl Shared {
-    /// Puts the edge before a service.
-    pub(super) fn layer<S: Clone>(self: &Arc<Self>) -> impl tower::Layer<S, Service = Edge<S>> + Clone + use<S> {
+    /// Returns the layer that wraps a service in this middleware.
+    pub(super) fn layer<S: Clone>(self: &Arc<Self>) -> impl tower::Layer<S, Service = Middleware<S>> + Clone + use<S> {
         let shared = Arc::clone(self);
-        tower::layer::layer_fn(move |inner| Edge { inner, shared: Arc::clone(&shared) })
+        tower::layer::layer_fn(move |inner| Middleware { inner, shared: Arc::clone(&shared) })
     }
 
-    /// Returns why a call is refused before it reaches its service, if it is.
+    /// Returns the reason why the token of a call does not permit it; `None` if it does.
     fn refusal(&self, path: &str, headers: &HeaderMap) -> Option<Reason> {
         match self.tokens.scope_of(headers) {
             None => Some(Reason::EngineAccessDenied),
@@ -65,7 +65,7 @@ impl Shared {
     }
 }
 
-impl<S, B> Service<Request<B>> for Edge<S>
+impl<S, B> Service<Request<B>> for Middleware<S>
 where
     S: Service<Request<B>, Response = Response<Body>>,
     S::Future: Send + 'static,
@@ -82,53 +82,54 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let path = request.uri().path();
         let call = self.shared.metrics.begin(path);
-        let is_open = path.starts_with(OPEN);
+        let is_public = path.starts_with(PUBLIC);
         let request_id = request.headers().get(REQUEST_ID).filter(|id| is_request_id(id)).cloned();
-        if !is_open && let Some(reason) = self.shared.refusal(path, request.headers()) {
+        if !is_public && let Some(reason) = self.shared.refusal(path, request.headers()) {
             let refused = match reason {
                 Reason::EngineAccessDenied => ApiError::with_message(reason, ACCESS_DENIED),
                 other => ApiError::new(other),
             };
-            return finished(refused.into(), call, request_id);
+            return refuse(refused.into(), call, request_id);
         }
-        let refused = if is_open { None } else { ambiguous(request.headers()) };
-        if let Some(status) = refused.or_else(|| refused_key(path, request.headers())) {
-            return finished(status, call, request_id);
+        let refused = if is_public { None } else { conflicting_keys(request.headers()) };
+        if let Some(status) = refused.or_else(|| unsupported_idempotency_key(path, request.headers())) {
+            return refuse(status, call, request_id);
         }
-        let is_watch = path.rsplit('/').next().is_some_and(|method| method.starts_with("Watch")) && !is_open;
+        let is_watch = path.rsplit('/').next().is_some_and(|method| method.starts_with("Watch")) && !is_public;
         let watches = request.extensions().get::<Info>().filter(|_| is_watch).map(|info| Arc::clone(&info.watches));
         let permit = match watches.map(|watches| watches.try_acquire_owned()) {
             Some(Err(_)) => {
-                let text = format!("this connection holds {MAX_WATCHES} watches; open another connection");
+                let text = format!("this connection has the maximum of {MAX_WATCHES} watches; open another connection");
                 let refused =
                     ApiError { retry_after_seconds: None, ..ApiError::with_message(Reason::RateLimited, text) };
-                return finished(refused.into(), call, request_id);
+                return refuse(refused.into(), call, request_id);
             }
             Some(Ok(permit)) => Some(permit),
             None => None,
         };
         let response = self.inner.call(request);
-        Box::pin(async move { Ok(counted(standard(response.await?), call, permit, request_id)) })
+        Box::pin(async move { Ok(observed(with_standard_code(response.await?), call, permit, request_id)) })
     }
 }
 
-fn finished<E: Send + 'static>(
+/// Returns the response of a refused call.
+fn refuse<E: Send + 'static>(
     status: Status,
     call: Call,
     request_id: Option<HeaderValue>,
 ) -> BoxFuture<'static, Result<Response<Body>, E>> {
-    Box::pin(async move { Ok(counted(status.into_http(), call, None, request_id)) })
+    Box::pin(async move { Ok(observed(status.into_http(), call, None, request_id)) })
 }
 
-/// Calls that are done once under an idempotency key.
-const HONOUR_KEYS: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
-/// How the names of calls begin that change nothing: there a key means nothing.
-const READS: [&str; 6] = ["Describe", "Get", "List", "Watch", "Export", "Prepare"];
-/// Calls that change nothing, of other names.
+/// Methods that support an idempotency key.
+const IDEMPOTENT_METHODS: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
+/// Prefixes of read-only methods, which ignore an idempotency key.
+const READ_PREFIXES: [&str; 6] = ["Describe", "Get", "List", "Watch", "Export", "Prepare"];
+/// Read-only methods with other names.
 const OTHER_READS: [&str; 3] = ["VerifyPayment", "VerifyStore", "CopyStore"];
 
-/// Refuses keys that are given twice and differ: a proxy and we might each take another.
-fn ambiguous(headers: &HeaderMap) -> Option<Status> {
+/// Returns the error of a repeated key header with different values: a proxy might use a different one than the engine.
+fn conflicting_keys(headers: &HeaderMap) -> Option<Status> {
     let differ = |name| {
         let mut values = headers.get_all(name).iter();
         let first = values.next();
@@ -137,19 +138,19 @@ fn ambiguous(headers: &HeaderMap) -> Option<Status> {
     if differ(API_KEY) {
         return Some(ApiError::new(Reason::ConflictingCredentials).into());
     }
-    differ(IDEMPOTENCY_KEY).then(|| ApiError::field(IDEMPOTENCY_KEY, "is given more than once").into())
+    differ(IDEMPOTENCY_KEY).then(|| ApiError::field(IDEMPOTENCY_KEY, "is set more than once").into())
 }
 
-/// Refuses an idempotency key where it would be ignored: its caller would repeat the call and believe that it was done
-/// once.
-fn refused_key(path: &str, headers: &HeaderMap) -> Option<Status> {
+/// Returns the error of an idempotency key for a method that would ignore it: a client that repeats the call would wrongly
+/// assume that it runs once.
+fn unsupported_idempotency_key(path: &str, headers: &HeaderMap) -> Option<Status> {
     let (service, method) = path.trim_start_matches('/').split_once('/')?;
-    let is_ours = service.starts_with("hivetill.") && headers.contains_key(IDEMPOTENCY_KEY);
-    let is_read = READS.iter().any(|read| method.starts_with(read)) || OTHER_READS.contains(&method);
-    if !is_ours || is_read || HONOUR_KEYS.contains(&method) {
+    let has_key = service.starts_with("hivetill.") && headers.contains_key(IDEMPOTENCY_KEY);
+    let is_read = READ_PREFIXES.iter().any(|prefix| method.starts_with(prefix)) || OTHER_READS.contains(&method);
+    if !has_key || is_read || IDEMPOTENT_METHODS.contains(&method) {
         return None;
     }
-    let message = format!("is not honoured by {method}: leave it out");
+    let message = format!("is not supported by {method}: omit it");
     Some(ApiError::field(IDEMPOTENCY_KEY, message).into())
 }
 
@@ -157,9 +158,9 @@ fn is_request_id(id: &HeaderValue) -> bool {
     id.len() <= 64 && id.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
-/// Replaces the codes that the transport chooses for a malformed or oversized message by those that gRPC's
-/// documentation names for the caller's mistakes.
-fn standard(response: Response<Body>) -> Response<Body> {
+/// Replaces the status codes of tonic for malformed and oversized messages with the codes that the gRPC documentation
+/// defines for client errors.
+fn with_standard_code(response: Response<Body>) -> Response<Body> {
     let Some(status) = Status::from_header_map(response.headers()) else { return response };
     let text = status.message();
     match status.code() {
@@ -169,44 +170,48 @@ fn standard(response: Response<Body>) -> Response<Body> {
         Code::OutOfRange if text.starts_with("Error, decoded message length too large") => {
             Status::from(ApiError::with_message(Reason::BodyTooLarge, text.to_owned())).into_http()
         }
-        // The connection broke before the request was there: the caller has gone, and no call of ours has failed.
-        Code::Unknown if text.starts_with("h2 protocol error") => Status::cancelled("the connection broke").into_http(),
-        // A call that its caller cancels this early looks like one without a message.
+        // The connection closed before the request was complete: not a failure of the engine.
+        Code::Unknown if text.starts_with("h2 protocol error") => {
+            Status::cancelled("the connection was closed").into_http()
+        }
+        // tonic reports a call that is cancelled before its message arrived as a missing message.
         Code::Internal if text.starts_with("Missing request message") => {
-            Status::cancelled("the call ended before its message came").into_http()
+            Status::cancelled("the call was cancelled before its message arrived").into_http()
         }
         _ => response,
     }
 }
 
-/// Echoes the request id and counts the call once its status is known: in the headers of a refusal, else in the
-/// trailers of its body.
-fn counted(
+/// Adds the request id to a response, and records the call once its status is known: from the headers of a refused call,
+/// else from the trailers of the body.
+fn observed(
     mut response: Response<Body>,
     call: Call,
     permit: Option<OwnedSemaphorePermit>,
     request_id: Option<HeaderValue>,
 ) -> Response<Body> {
-    let mut open = Open { call: Some(call), request_id: request_id.clone() };
+    let mut open = OpenCall { call: Some(call), request_id: request_id.clone() };
     if let Some(id) = request_id {
         response.headers_mut().insert(REQUEST_ID, id);
     }
-    open.look(response.headers());
-    response.map(|body| Body::new(Watched { body, open, _permit: permit }))
+    open.read_status(response.headers());
+    response.map(|body| Body::new(ObservedBody { body, open, _permit: permit }))
 }
 
 /// A call whose status is not known yet.
-struct Open {
+struct OpenCall {
     call: Option<Call>,
     request_id: Option<HeaderValue>,
 }
 
-impl Open {
-    fn look(&mut self, headers: &HeaderMap) {
+impl OpenCall {
+    /// Records the call if headers or trailers contain its status.
+    fn read_status(&mut self, headers: &HeaderMap) {
         let Some(status) = headers.get(STATUS) else { return };
         self.end(Code::from_bytes(status.as_bytes()));
     }
 
+    /// Records and logs the end of the call, once.
     fn end(&mut self, code: Code) {
         let Some(call) = self.call.take() else { return };
         let id = self.request_id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
@@ -221,21 +226,21 @@ impl Open {
     }
 }
 
-/// A client that goes away cancels its call.
-impl Drop for Open {
+/// A call that is dropped without a status was cancelled by its client.
+impl Drop for OpenCall {
     fn drop(&mut self) {
         self.end(Code::Cancelled);
     }
 }
 
-/// The body of a response, watched for its trailers.
-struct Watched {
+/// The body of a response whose trailers contain the status of the call.
+struct ObservedBody {
     body: Body,
-    open: Open,
+    open: OpenCall,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -244,7 +249,7 @@ impl HttpBody for Watched {
         if let Poll::Ready(Some(Ok(frame))) = &frame
             && let Some(trailers) = frame.trailers_ref()
         {
-            self.open.look(trailers);
+            self.open.read_status(trailers);
         }
         frame
     }
@@ -263,9 +268,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_that_goes_away_has_cancelled_its_call_and_other_failures_stay() {
+    fn closed_connections_and_missing_messages_are_cancelled_calls() {
         let code = |status: Status| {
-            let status = Status::from_header_map(standard(status.into_http()).headers());
+            let status = Status::from_header_map(with_standard_code(status.into_http()).headers());
             status.map(|status| status.code())
         };
         let broken = "h2 protocol error: error reading a body from connection";

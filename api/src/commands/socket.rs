@@ -1,4 +1,4 @@
-//! The way to an engine that runs on this machine: a socket in its data directory, for whoever may read that.
+//! The Unix socket of an engine in its data directory, for commands on the same host.
 
 use std::{
     fs, io,
@@ -16,22 +16,22 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Endpoint;
 use tracing::{error, warn};
 
-use super::{failure::Failure, files, running::Running, stop::Stop, tokens};
+use super::{failure::Failure, files, running::RunningEngine, shutdown::Shutdown, tokens};
 use crate::{
     config::Config,
     service::server::{self as grpc_server, Access},
 };
 
-/// The socket, in the data directory.
+/// The file name of the socket in the data directory.
 const SOCKET: &str = "engine.sock";
 
-/// Serves the engine's gRPC services on the data directory's socket, until `stop`. Without one (the path may be too
-/// long for a socket) the engine runs all the same.
+/// Serves the engine's gRPC services on the socket until shutdown. If the socket cannot be created, for example because its
+/// path is too long, the engine runs without it.
 pub(super) fn serve(
     config: &Config,
     data: &Path,
-    running: &Running,
-    stop: &Stop,
+    running: &RunningEngine,
+    shutdown: &Shutdown,
 ) -> Result<Option<JoinHandle<()>>, Failure> {
     let path = data.join(SOCKET);
     let listener = match listen(&path) {
@@ -44,18 +44,19 @@ pub(super) fn serve(
     let access =
         Access { tokens: tokens::tokens(config, data)?, tls: None, connections: 0, metrics: running.grpc.clone() };
     let incoming = UnixListenerStream::new(listener);
-    let served = grpc_server::serve_on(incoming, running.service(), running.maintenance(), access, stop.heard());
+    let served =
+        grpc_server::serve_on(incoming, running.service(), running.maintenance(), access, shutdown.requested());
     Ok(Some(tokio::spawn(async move {
         if let Err(error) = served.await {
             error!("the socket failed: {error}");
         }
-        // The next engine makes its own.
+        // Commands use the existence of the file as a sign of a running engine.
         let _ = fs::remove_file(path);
     })))
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    // Whoever had it is gone: we hold the directory's lock.
+    // A remaining file is of an engine that has exited: this process holds the lock of the data directory.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -65,22 +66,22 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns the way to the engine that has a data directory of this machine open, if it made a socket there.
-pub(super) fn running(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
+/// Returns the transport to the engine that uses a data directory on this host; `None` if it has no socket.
+pub(super) fn transport(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
     let path: PathBuf = data.join(SOCKET);
     if !path.exists() {
         return Ok(None);
     }
     let token = match config.optional("grpc.token") {
         Some(token) => Some(token.to_owned()),
-        None => files::kept_token(data)?,
+        None => files::stored_token(data)?,
     };
     let connect = move |_| {
         let path = path.clone();
         async move { Ok::<_, io::Error>(TokioIo::new(UnixStream::connect(path).await?)) }
     };
-    // The address is the socket's; gRPC wants one all the same.
+    // gRPC requires a URL; its host is not used.
     let channel = Endpoint::from_static("http://engine.local").connect_with_connector_lazy(tower::service_fn(connect));
     let transport = Transport::remote(channel, token.as_deref());
-    transport.map(Some).map_err(|_| Failure::Other("grpc.token cannot stand in a header".to_owned()))
+    transport.map(Some).map_err(|_| Failure::Other("grpc.token is not a valid header value".to_owned()))
 }
