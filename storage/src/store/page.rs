@@ -1,4 +1,4 @@
-//! Pages of lists.
+//! Pages of lists: where a page begins, and what it returns.
 
 /// Where a page starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
