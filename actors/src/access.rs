@@ -105,6 +105,7 @@ impl Access {
             | CommitError::Claimed(_)
             | CommitError::Assigned(_)
             | CommitError::Remembered(_)
+            | CommitError::Deposed(_)
             | CommitError::OnHold(_) => EngineError::Contended,
             CommitError::QuotaReached(reached) => EngineError::Quota(reached),
             CommitError::Unavailable(_) => EngineError::Unavailable,

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{mutant, time::Timestamp};
-use storage::{CommitError, ReadError, Store};
+use storage::{CommitError, EngineId, ReadError, Store};
 use tokio::sync::Notify;
 
 use crate::{
-    clock::EngineClock, environment::Environment, metrics::Metrics, settings::Settings, store_client::StoreClient,
+    clock::EngineClock, duties::held::Duties, environment::Environment, metrics::Metrics, settings::Settings,
+    store_client::StoreClient,
 };
 
 /// What the actors of one tree share.
@@ -19,6 +20,8 @@ pub(crate) struct Context {
     pub(crate) fatal: Arc<Fatal>,
     /// The store of the environment, which `env.store` is, too.
     pub(crate) store: Arc<StoreClient>,
+    /// The duties that this engine holds.
+    pub(crate) duties: Arc<Duties>,
 }
 
 impl Context {
@@ -26,7 +29,11 @@ impl Context {
     pub(crate) fn new(env: Environment, settings: Settings) -> Arc<Self> {
         let clock = EngineClock::new(Arc::clone(&env.clock));
         let (metrics, fatal) = (Metrics::default(), Arc::<Fatal>::default());
-        let engine = env.store.is_shared().then(|| u64::from_be_bytes(env.entropy.bytes()));
+        let engine = env.store.is_shared().then(|| EngineId::from_bits(u64::from_be_bytes(env.entropy.bytes())));
+        let duties = Arc::new(match engine {
+            Some(engine) => Duties::of(engine, Arc::clone(&env.clock), metrics.duties.clone()),
+            None => Duties::all(metrics.duties.clone()),
+        });
         let store = Arc::new(StoreClient::new(
             Arc::clone(&env.store),
             Arc::clone(&env.entropy),
@@ -36,7 +43,7 @@ impl Context {
             metrics.store.clone(),
         ));
         let env = Environment { store: Arc::clone(&store) as Arc<dyn Store>, ..env };
-        Arc::new(Self { env, settings, metrics, clock, fatal, store })
+        Arc::new(Self { env, settings, metrics, clock, fatal, store, duties })
     }
 
     /// Returns the engine's time: the later of the wall clock and the newest head block.
@@ -74,10 +81,12 @@ impl Context {
         }
     }
 
-    /// Logs a failed commit of a background task, which tries again later. The client of the store has stopped the process if
-    /// it must stop.
-    #[expect(clippy::unused_self, reason = "the counterpart of `read_failed`")]
+    /// Handles a failed commit of a background task, which tries again later: a duty that another engine took is no longer
+    /// held. The client of the store has stopped the process if it must stop.
     pub(crate) fn commit_failed(&self, error: &CommitError) {
+        if let CommitError::Deposed(duty) = error {
+            self.duties.lost(*duty);
+        }
         tracing::debug!(%error, "{error}");
     }
 }

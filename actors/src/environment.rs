@@ -15,6 +15,7 @@ use engine::{
 };
 use futures_util::future::BoxFuture;
 use storage::Store;
+use tokio::time::Instant;
 
 /// The seams of the engine.
 #[derive(Clone)]
@@ -43,6 +44,11 @@ impl fmt::Debug for Environment {
 pub trait Clock: Send + Sync + 'static {
     /// Returns the present time.
     fn now(&self) -> Timestamp;
+
+    /// Returns the present instant of a clock that never jumps: leases are counted by it.
+    fn monotonic(&self) -> Instant {
+        Instant::now()
+    }
 }
 
 /// A source of randomness fit for keys.

@@ -31,6 +31,7 @@ mod chain;
 mod child;
 mod clock;
 mod context;
+mod duties;
 mod error;
 mod handles;
 mod merchants;

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::{child::Child, store_client::StoreMetrics};
+use crate::{child::Child, duties::held::DutyMetrics, store_client::StoreMetrics};
 use engine::{
     hive::block::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX},
     payment::{Payment, State},
@@ -36,6 +36,7 @@ type ConditionLabels = [(&'static str, String); 2];
 pub(crate) struct Metrics {
     pub(crate) created: Counter,
     pub(crate) store: StoreMetrics,
+    pub(crate) duties: DutyMetrics,
     transitions: Family<Label, Counter>,
     pub(crate) reversed: Counter,
     pub(crate) unmatched: Counter,
@@ -168,6 +169,12 @@ impl Metrics {
             &store.retries,
         );
         metric.add("commits_resolved", "Commits of unknown outcome, by what they turned out to be", &store.resolved);
+        metric.add(
+            "duty_held",
+            "Duties that this engine holds, by kind: 1, and of webhooks the number of buckets",
+            &self.duties.held,
+        );
+        metric.add("engines", "Engines that use the store, as far as this one knows", &self.duties.engines);
         metric.add("x402_verdicts", "Verdicts on x402 payments, by operation and verdict", &self.x402);
         metric.add("node_responses", "Requests that the ledger node answered", &self.node_answers);
         metric.add("node_failures", "Requests that the ledger node failed", &self.node_failures);

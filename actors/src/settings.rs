@@ -68,6 +68,8 @@ pub struct Settings {
     pub account_change_wait: Duration,
     /// How merchants are billed.
     pub billing: BillingSettings,
+    /// How long an engine holds its duties without renewing its lease.
+    pub lease: Duration,
     /// How long reads and commits are retried, and unknown outcomes resolved, while the store cannot be reached.
     pub store_timeout: Duration,
     /// Maximum calls queued at the handle; further ones fail with `overloaded`.
@@ -84,6 +86,11 @@ impl Settings {
     #[must_use]
     pub fn network(&self) -> Network {
         Network::of(self.chain_id, self.development)
+    }
+
+    /// Returns how long a lease lasts: long enough for a webhook to be sent between two renewals.
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease.max(self.webhook_timeout * 2)
     }
 
     /// Returns the interval of background tasks. They share it, so that an idle engine wakes rarely.
@@ -122,6 +129,7 @@ impl Settings {
             server: "localhost".to_owned(),
             account_change_wait: Duration::from_secs(86_400),
             billing: BillingSettings::default(),
+            lease: Duration::from_secs(30),
             store_timeout: Duration::from_secs(5),
             max_waiting_calls: 4_096,
         }

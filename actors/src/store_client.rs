@@ -16,7 +16,7 @@ use std::{
 use engine::{mutant, time::Timestamp};
 use futures_util::future::BoxFuture;
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge};
-use storage::{Batch, CommitError, CommitId, Read, ReadError, Resolution, Store, Wrapped};
+use storage::{Batch, CommitError, CommitId, EngineId, Read, ReadError, Resolution, Store, Wrapped};
 use tokio::time::Instant;
 
 use crate::{context::Fatal, environment::Entropy};
@@ -61,7 +61,7 @@ impl StoreClient {
     pub(crate) fn new(
         inner: Arc<dyn Store>,
         entropy: Arc<dyn Entropy>,
-        engine: Option<u64>,
+        engine: Option<EngineId>,
         timeout: Duration,
         fatal: Arc<Fatal>,
         metrics: StoreMetrics,
@@ -223,14 +223,14 @@ impl Store for StoreClient {
 
 /// The ids of the commits of an engine: its own id, and a number that grows.
 struct CommitIds {
-    engine: u64,
+    engine: EngineId,
     last: AtomicU64,
 }
 
 impl CommitIds {
     fn next(&self) -> CommitId {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
-        CommitId::from_bits(u128::from(self.engine) << 64 | u128::from(number))
+        CommitId::from_bits(u128::from(self.engine.bits()) << 64 | u128::from(number))
     }
 }
 

@@ -4,14 +4,15 @@ use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
 use engine::{event_list::Epoch, hive::ChainId, mutant, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use storage::{Batch, ReadError, Write};
-use tokio::sync::{oneshot, watch};
+use storage::{Batch, CommitError, ReadError, Write};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{
     access::Access,
     chain::{handle::Chain, ledger::Ledger, rates::Rates},
     child::Child,
     context::Context,
+    duties::keeper::Keeper,
     environment::{Environment, NodeError},
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},
@@ -19,9 +20,9 @@ use crate::{
     payments::{handle::Payments, messages::RegistryMsg, registry::Registry, transfer_log::OtherAccountLog},
     scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
-    timer::Timer,
+    timer::{Task, Timer},
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
-    x402::{facilitator::Facilitator, handle::X402},
+    x402::{facilitator::Facilitator, handle::X402, orphans},
 };
 
 /// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
@@ -95,7 +96,12 @@ impl Tree {
         self.context.fatal.raised().await
     }
 
-    /// Stops the actors, children first, each after what it is doing.
+    /// Ends the actors at once, in the middle of what they do, as the death of the process would: nothing is released.
+    pub fn kill(&self) {
+        self.root.kill();
+    }
+
+    /// Stops the actors, children first, each after what it is doing; then other engines take over the duties.
     pub async fn stop(self) {
         // An actor that is gone already has nothing to wait for.
         let _ = self.root.stop_and_wait(None, None).await;
@@ -110,8 +116,16 @@ async fn check_store(env: &Environment, settings: &Settings) -> Result<(), Start
         Some(stored) if stored == wanted.as_bytes() => Ok(()),
         Some(stored) => Err(StartError::WrongStore { stored: String::from_utf8_lossy(&stored).into_owned(), wanted }),
         None => {
-            let note = Write::Note { name: CHAIN_NOTE, value: wanted.into_bytes() };
-            env.store.commit(Batch::of(note)).await.map_err(|error| StartError::Write(error.to_string()))
+            let note = Write::Note { name: CHAIN_NOTE, value: wanted.clone().into_bytes(), expected: None };
+            match env.store.commit(Batch::of(note)).await {
+                // Another engine that starts for the first time was faster.
+                Err(CommitError::Conflict { .. })
+                    if env.store.note(CHAIN_NOTE).await?.as_deref() == Some(wanted.as_bytes()) =>
+                {
+                    Ok(())
+                }
+                committed => committed.map_err(|error| StartError::Write(error.to_string())),
+            }
         }
     }
 }
@@ -123,8 +137,11 @@ async fn begin_epoch(env: &Environment) -> Result<(), StartError> {
         return Ok(());
     }
     let epoch = Epoch::random(u64::from_be_bytes(env.entropy.bytes()));
-    let begun = env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await;
-    begun.map_err(|error| StartError::Write(error.to_string()))?;
+    match env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await {
+        // Another engine that starts was faster.
+        Err(CommitError::Conflict { .. }) if env.store.epoch().await? != Epoch::PENDING => return Ok(()),
+        begun => begun.map_err(|error| StartError::Write(error.to_string()))?,
+    }
     tracing::warn!("store was restored from a backup: event cursors from before the restore are refused");
     Ok(())
 }
@@ -154,6 +171,8 @@ struct Children {
     merchants: Merchants,
     crashes: Vec<Timestamp>,
     restarts: BTreeMap<Child, Timer>,
+    keeper: Option<(Arc<Keeper>, Task)>,
+    _orphans: Option<Task>,
 }
 
 impl Children {
@@ -191,15 +210,18 @@ impl Actor for Root {
             merchants: merchants.clone(),
             crashes: Vec::new(),
             restarts: BTreeMap::new(),
+            keeper: None,
+            _orphans: None,
         };
         children.add(Child::Merchants, actor.get_cell());
         children.add(Child::Sessions, registry.get_cell());
-        let in_flight = context.env.store.in_flight().await?;
-        for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {
-            registry.cast(RegistryMsg::Activate(*id))?;
-        }
-        if !in_flight.is_empty() {
-            tracing::info!(in_flight = in_flight.len(), "{} sessions have a transaction in flight", in_flight.len());
+        let orphans = Arc::new(Notify::new());
+        if let Some(keeper) = Keeper::new(context, notifier, &orphans) {
+            keeper.begin().await?;
+            let kept = Arc::clone(&keeper);
+            children.keeper = Some((keeper, Task::persistent(move |_| Arc::clone(&kept).keep())));
+        } else {
+            self.recover(&registry).await?;
         }
         for child in [
             Child::Scanner,
@@ -215,7 +237,15 @@ impl Actor for Root {
             Facilitator { context: Arc::clone(context), ledger: Arc::clone(ledger), notifier: Arc::clone(notifier) };
         let (facilitator, _) = Actor::spawn_linked(None, facilitator, (), myself.get_cell()).await?;
         children.add(Child::Facilitator, facilitator.get_cell());
-        let x402 = X402::new(access.clone(), Arc::clone(ledger), Arc::clone(notifier), payments.clone(), facilitator);
+        if context.env.store.is_shared() {
+            let (context, registry) = (Arc::clone(context), registry.clone());
+            let facilitator = facilitator.clone();
+            children._orphans = Some(Task::persistent(move |_| {
+                let (context, orphans) = (Arc::clone(&context), Arc::clone(&orphans));
+                orphans::adopt(context, registry.clone(), facilitator.clone(), orphans)
+            }));
+        }
+        let x402 = X402::new(access.clone(), Arc::clone(ledger), payments.clone(), facilitator);
         let engine = Engine {
             x402,
             webhooks: Webhooks::new(access.clone(), Arc::clone(notifier)),
@@ -285,6 +315,10 @@ impl Actor for Root {
         for (_, cell) in std::mem::take(&mut children.cells).into_iter().rev() {
             let _ = cell.stop_and_wait(None, None).await;
         }
+        if let Some((keeper, task)) = children.keeper.take() {
+            drop(task);
+            keeper.end().await;
+        }
         Ok(())
     }
 }
@@ -301,6 +335,18 @@ fn restart_later(myself: &ActorRef<Msg>, children: &mut Children, child: Child) 
 }
 
 impl Root {
+    /// Activates the sessions whose transactions may be on their way: nobody else follows them.
+    async fn recover(&self, registry: &ActorRef<RegistryMsg>) -> Result<(), ActorProcessingErr> {
+        let in_flight = self.context.env.store.in_flight().await?;
+        for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {
+            registry.cast(RegistryMsg::Activate(*id))?;
+        }
+        if !in_flight.is_empty() {
+            tracing::info!(in_flight = in_flight.len(), "{} sessions have a transaction in flight", in_flight.len());
+        }
+        Ok(())
+    }
+
     async fn restart(&self, myself: &ActorRef<Msg>, children: &mut Children, child: Child) {
         match self.spawn(myself, children, child).await {
             Ok(()) => {}

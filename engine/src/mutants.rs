@@ -162,6 +162,18 @@ mutants! {
     "damaged-row-holds-up": "whoever meets a damaged row stays before it";
     "unknown-is-refused": "a commit whose outcome is unknown is taken for one that wrote nothing";
     "retry-without-forbidding": "a commit whose outcome is unknown is repeated under another id before the first is forbidden";
+    "rate-moves-back": "an older price of HIVE replaces a newer one";
+    "held-though-enabled": "a webhook is held although its endpoint has been enabled meanwhile";
+    "stale-rejection": "an engine rejects a command by a copy of the payment that another engine has changed";
+    "unshared-refusal": "an engine broadcasts what another claimed without a note on the claim, and takes a refusal for the last word";
+    "accounts-before-blocks": "the watched accounts are read before the blocks, not after";
+    "wall-clock-lease": "a lease is counted by the wall clock";
+    "lease-from-after-renewal": "a lease is counted from the answer to its renewal, not from before it is sent";
+    "double-duty": "an engine works on every duty, whoever holds it";
+    "changes-elsewhere-unseen": "what another engine changes is not noticed by those who watch it here";
+    "deposed-holder-sends": "an engine sends webhooks of buckets that another engine has taken";
+    "orphans-not-adopted": "claims of an engine that has gone are followed by nobody";
+    "cursor-without-expected": "the cursor is moved whatever the store has";
     "facade-form-token-not-checked": "a checkout is cancelled by its public id without the token of its page";
     "facade-dashboard-token-not-checked": "a form of the dashboard needs no token of its session";
     "facade-logout-leaves-the-session": "the cookie of the dashboard is good after the logout";

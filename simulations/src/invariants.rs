@@ -342,7 +342,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
     }
     for claimed in end.observer.claims.values() {
         if let Purpose::Facilitated(facilitation) = &claimed.purpose
-            && claimed.outcome == ClaimOutcome::Open
+            && claimed.outcome.is_open()
             && end.observer.final_time > facilitation.expiration + Duration::from_secs(120)
         {
             return Err((format!("the fate of {} is open for good", claimed.tx_id), None));

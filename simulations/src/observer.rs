@@ -271,7 +271,7 @@ impl Observer {
         match write {
             Write::Payment { payment, .. } => self.payment_written(payment, batch),
             Write::Merchant { merchant, .. } => self.merchant_written(merchant),
-            Write::Rate(rate) => self.rate_written(rate),
+            Write::Rate { rate, .. } => self.rate_written(rate),
             Write::Event(record) => self.event_written(record),
             Write::Claim(claimed) => self.claim_written(claimed),
             Write::ClaimOutcome { tx_id, outcome, .. } => self.settlement_written(*tx_id, outcome),
@@ -279,7 +279,7 @@ impl Observer {
             Write::Redeliver(delivery) => self.redelivery_written(delivery),
             Write::Replay { delivery, at } => self.replay_written(delivery.id, *at),
             Write::Undeliverable(delivery) => self.left_outbox(delivery),
-            Write::Hold(delivery) => {
+            Write::Hold { delivery, .. } => {
                 self.held(delivery);
                 self.left_outbox(delivery);
             }
@@ -292,12 +292,16 @@ impl Observer {
             }
             Write::Unwatch(account) => self.unwatched(account),
             Write::Invoice(_) => self.marks.push("a month is invoiced"),
-            Write::Books(day) => self.books_written(day),
+            Write::Books { day, .. } => self.books_written(day),
             // Transfers are observed with their payment, assignments before everything else in the batch.
             Write::Transfer { .. } | Write::Handle { .. } => {}
             Write::Audit(_)
             | Write::BeginEpoch(_)
             | Write::Note { .. }
+            | Write::Lease { .. }
+            | Write::EndLease { .. }
+            | Write::Duty { .. }
+            | Write::OnDuty { .. }
             | Write::Forget { .. }
             | Write::Prune { .. }
             | Write::ForgetClaims(_)
@@ -337,6 +341,7 @@ impl Observer {
     fn settlement_written(&mut self, tx_id: TxId, outcome: &ClaimOutcome) {
         self.marks.push(match outcome {
             ClaimOutcome::Open => "a claim is open again",
+            ClaimOutcome::Shared => "a claim is shared",
             ClaimOutcome::Settled { .. } => "a claim is settled",
             ClaimOutcome::Refused { .. } => "a claim is refused",
             ClaimOutcome::Expired => "a claim is buried",

@@ -20,8 +20,8 @@ use engine::{
     webhook::{Attempt, Delivery, DeliveryState, EventType, Outcome},
 };
 use storage::{
-    AuditQuery, Batch, DeliveryQuery, EmbeddedStore, EventRecord, Options, PageAt, PaymentQuery, VolumeQuery, Write,
-    prelude::*,
+    AuditQuery, Batch, DeliveryQuery, EmbeddedStore, EventRecord, HoldReason, Options, PageAt, PaymentQuery,
+    VolumeQuery, Write, prelude::*,
 };
 use tokio::time::Instant;
 
@@ -117,7 +117,10 @@ async fn measure_logs(store: &EmbeddedStore, count: u64, pages: u64) -> Duration
         commit(numbers.map(|number| Write::Audit(Box::new(line(number)))).collect()).await;
         let end = |delivery: Delivery| match delivery.event_seq % 100 {
             0 => Some(Write::Undeliverable(delivery)),
-            1 => Some(Write::Hold(delivery)),
+            1 => {
+                let reason = HoldReason::NoEndpoint { merchant_version: None };
+                Some(Write::Hold { delivery, reason })
+            }
             2 => None,
             _ => Some(Write::Attempt { attempt: accepted(&delivery), delivery }),
         };

@@ -1,6 +1,6 @@
 //! Writes, and the errors with which the store rejects them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -19,6 +19,8 @@ use engine::{
     webhook::{Attempt, Delivery, EventType},
     x402::{ClaimOutcome, ClaimRecord},
 };
+
+use crate::store::duties::{Duty, EngineId};
 
 /// The id of a commit, by which an unknown outcome is resolved. Unique across engines and restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,8 +157,13 @@ pub enum Write {
     /// Removes a delivery from the outbox permanently because its event was pruned.
     Undeliverable(Delivery),
     /// Holds a delivery: removes it from the outbox until it is replayed, because its merchant has no endpoint or a
-    /// disabled one.
-    Hold(Delivery),
+    /// disabled one. Rejected if the reason no longer applies.
+    Hold {
+        /// The delivery.
+        delivery: Delivery,
+        /// The reason.
+        reason: HoldReason,
+    },
     /// Inserts another delivery of an event, due at its `due_at`.
     Redeliver(Delivery),
     /// Returns a held or failed delivery to the outbox, at the start of its schedule.
@@ -231,18 +238,83 @@ pub enum Write {
         /// The change.
         change: compliance::ComplianceChange,
     },
-    /// Replaces the reconciliation of a day.
-    Books(Box<reconciliation::Day>),
-    /// Stores the latest price of HIVE.
-    Rate(Rate),
+    /// Replaces the reconciliation of a day. Rejected unless the stored one was made at `expected`.
+    Books {
+        /// The reconciliation.
+        day: Box<reconciliation::Day>,
+        /// When the one it replaces was made; none if there is none.
+        expected: Option<Timestamp>,
+    },
+    /// Stores the latest price of HIVE. Rejected unless the stored one was read at `expected`.
+    Rate {
+        /// The price.
+        rate: Rate,
+        /// When the price it replaces was read; none if there is none.
+        expected: Option<Timestamp>,
+    },
     /// Begins the epoch that follows a restore. Rejected unless one is pending.
     BeginEpoch(Epoch),
-    /// Stores a small named value, such as the chain of the store or a key of this installation.
+    /// Stores a small named value, such as the chain of the store or a key of this installation. Rejected unless the
+    /// stored value is `expected`.
     Note {
         /// Its name.
         name: &'static str,
         /// Its value.
         value: Vec<u8>,
+        /// The value it replaces; none if there is none.
+        expected: Option<Vec<u8>>,
+    },
+    /// Begins or renews the lease of an engine. Rejected if the engine has a lease already, or has none to renew.
+    Lease {
+        /// The engine.
+        engine: EngineId,
+        /// Whether the lease begins.
+        is_new: bool,
+        /// The engine's time. A store with a clock of its own ignores it.
+        now: Timestamp,
+        /// The duration of the lease from now on.
+        duration: Duration,
+    },
+    /// Ends the lease of an engine, whose duties are free then. Rejected unless the lease has expired or the engine itself
+    /// ends it.
+    EndLease {
+        /// The engine.
+        engine: EngineId,
+        /// The engine that ends the lease.
+        by: EngineId,
+        /// The engine's time. A store with a clock of its own ignores it.
+        now: Timestamp,
+    },
+    /// Takes or releases a duty, which increments its term. Rejected unless the duty has the term `expected`, and while
+    /// another engine with a lease holds it.
+    Duty {
+        /// The duty.
+        duty: Duty,
+        /// The engine that takes or releases it.
+        engine: EngineId,
+        /// Whether it takes the duty.
+        is_taken: bool,
+        /// The term that it replaces, 0 if there is none.
+        expected: u64,
+    },
+    /// Writes nothing. The batch is rejected with [`CommitError::Deposed`] unless the duty has this term.
+    OnDuty {
+        /// The duty.
+        duty: Duty,
+        /// The term.
+        term: u64,
+    },
+}
+
+/// The reason for holding a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldReason {
+    /// The merchant's endpoint is disabled.
+    Disabled,
+    /// The merchant has no endpoint.
+    NoEndpoint {
+        /// The version of the merchant without one; none if there is no such merchant.
+        merchant_version: Option<u64>,
     },
 }
 
@@ -396,6 +468,9 @@ pub enum CommitError {
     /// The merchant's quota rejects the payment. Nothing was written.
     #[error("{0}")]
     QuotaReached(QuotaExceeded),
+    /// Another engine took the duty that the batch is written on. Nothing was written.
+    #[error("the duty {0} is held by another engine")]
+    Deposed(Duty),
     /// The write queue is full. Nothing was written. Retry later.
     #[error("the store is overloaded")]
     Overloaded,

@@ -9,8 +9,8 @@ mod record;
 mod store;
 
 pub use batch::{
-    Batch, CommitError, CommitId, Cursor, EventRecord, Handling, Invoicing, Resolution, Unmatched, UnmatchedReason,
-    Write,
+    Batch, CommitError, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Resolution, Unmatched,
+    UnmatchedReason, Write,
 };
 pub use embedded::{
     commit::committer::CommitMode,
@@ -34,6 +34,7 @@ pub use store::{
     chain::Chain,
     claims::Claims,
     compliance::Compliance,
+    duties::{Buckets, Duties, Duty, DutyRecord, EngineId, EngineLease, Membership},
     error::{FILE_NAME, OpenError, Read, ReadError},
     events::Events,
     idempotency::IdempotencyKeys,

@@ -344,7 +344,7 @@ async fn a_delivery_after_a_pending_one_of_its_payment_is_marked() {
     store.commit(Batch::of(Write::Attempt { delivery: first, attempt: again })).await.unwrap();
     assert_eq!(follows().await, [(2, true), (1, false)]);
     let first = store.due_deliveries(at(9_000), 2).await.unwrap().remove(1);
-    store.commit(Batch::of(Write::Hold(first))).await.unwrap();
+    store.commit(Batch::of(hold(first))).await.unwrap();
     assert_eq!(follows().await, [(2, false)]);
 }
 
@@ -353,7 +353,7 @@ async fn a_held_delivery_is_replayed_once() {
     let store = in_memory();
     store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
     let delivery = store.due_deliveries(at(5), 9).await.unwrap().remove(0);
-    store.commit(Batch::of(Write::Hold(delivery.clone()))).await.unwrap();
+    store.commit(Batch::of(hold(delivery.clone()))).await.unwrap();
     assert_eq!(store.due_deliveries(at(900), 9).await.unwrap(), []);
     let held = store.delivery(merchant_id(1), delivery.id).await.unwrap().unwrap();
     assert_eq!(held.state, DeliveryState::Held);
@@ -405,15 +405,18 @@ async fn a_transaction_and_a_nonce_are_claimed_once() {
     let first = claimed(1, "a nonce");
     store.commit(Batch::of(Write::Claim(first.clone()))).await.unwrap();
     assert_eq!(store.claim(first.tx_id).await.unwrap().as_ref(), Some(&first));
-    assert_eq!(store.claim_by_nonce(account("shop"), "a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
+    assert_eq!(
+        store.overlapping_claim(account("shop"), Vec::new(), None, "a nonce".to_owned()).await.unwrap().as_ref(),
+        Some(&first)
+    );
     for again in [claimed(1, "another"), claimed(2, "a nonce"), first.clone()] {
-        let batch = Batch::of(Write::Note { name: "n", value: vec![1] }).and(Write::Claim(again));
+        let batch = Batch::of(Write::Note { name: "n", value: vec![1], expected: None }).and(Write::Claim(again));
         assert_eq!(store.commit(batch).await, Err(CommitError::Claimed(Box::new(first.clone()))));
     }
     let twice = Batch::of(Write::Claim(claimed(3, "x"))).and(Write::Claim(claimed(4, "x")));
     assert_eq!(store.commit(twice).await, Err(CommitError::Claimed(Box::new(claimed(3, "x")))));
     assert_eq!(store.claim(tx_id(3)).await.unwrap(), None);
-    assert_eq!(store.claim_by_nonce(account("shop"), "x".to_owned()).await.unwrap(), None);
+    assert_eq!(store.overlapping_claim(account("shop"), Vec::new(), None, "x".to_owned()).await.unwrap(), None);
     assert_eq!(store.note("n").await.unwrap(), None, "a rejected batch has no effect");
 }
 
@@ -432,7 +435,8 @@ async fn a_nonce_and_an_identifier_are_unique_for_each_payee() {
     for again in [named(4, "shop", "n", None), named(4, "shop", "other", Some("i"))] {
         assert_eq!(claim(again).await, Err(CommitError::Claimed(Box::new(first.clone()))));
     }
-    let by_identifier = |payee| store.claim_by_identifier(account(payee), "i".to_owned());
+    let by_identifier =
+        |payee| store.overlapping_claim(account(payee), Vec::new(), Some("i".to_owned()), String::new());
     assert_eq!(by_identifier("shop").await.unwrap(), Some(first));
     assert_eq!(by_identifier("shop.two").await.unwrap().map(|claimed| claimed.tx_id), Some(tx_id(2)));
     assert_eq!(by_identifier("another").await.unwrap(), None);
@@ -568,13 +572,19 @@ async fn candidates_for_a_transfer_have_its_amount_or_need_attention() {
 async fn the_latest_price_and_notes_are_stored() {
     let store = in_memory();
     assert_eq!((store.rate().await.unwrap(), store.note("a").await.unwrap()), (None, None));
-    for base in [258, 260] {
-        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), hbd: None, at: at(1) };
-        store.commit(Batch::of(Write::Rate(rate))).await.unwrap();
+    for (base, expected) in [(258, None), (260, Some(at(1)))] {
+        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), hbd: None, at: at(base - 257) };
+        store.commit(Batch::of(Write::Rate { rate, expected })).await.unwrap();
         assert_eq!(store.rate().await.unwrap(), Some(rate));
+        assert_conflict(store.commit(Batch::of(Write::Rate { rate, expected })).await, "price");
     }
-    let notes = Batch::of(Write::Note { name: "a", value: vec![1, 2] }).and(Write::Note { name: "b", value: vec![] });
-    store.commit(notes).await.unwrap();
+    let note = |name, value: &[u8], expected| Write::Note { name, value: value.to_vec(), expected };
+    store.commit(Batch::of(note("a", &[1, 2], None)).and(note("b", &[], None))).await.unwrap();
+    assert_conflict(store.commit(Batch::of(note("a", &[3], None))).await, "note a");
+    assert_conflict(store.commit(Batch::of(note("a", &[3], Some(vec![1])))).await, "note a");
+    let twice = Batch::of(note("c", &[1], None)).and(note("c", &[2], Some(vec![1])));
+    store.commit(twice).await.unwrap();
+    assert_eq!(store.note("c").await.unwrap(), Some(vec![2]));
     assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
     assert_eq!(store.note("b").await.unwrap(), Some(vec![]));
 }

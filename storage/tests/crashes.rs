@@ -165,7 +165,7 @@ async fn deliver(disk: &Disk) -> usize {
                 let attempt = attempt(&delivery, Some(at(step + 10)));
                 Write::Attempt { delivery, attempt }
             }),
-            2 => waiting().await.map(Write::Hold),
+            2 => waiting().await.map(hold),
             3 => match store.replayable(merchant_id(1), engine::ids::DeliveryId::from_bits(0), 1).await {
                 Ok(found) => found.into_iter().next().map(|delivery| Write::Replay { delivery, at: at(20) }),
                 Err(_) => None,

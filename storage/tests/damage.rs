@@ -16,9 +16,9 @@ use engine::{
     time::Timestamp,
 };
 use storage::{
-    AuditQuery, Batch, CommitError, DeliveryQuery, EmbeddedStore, FILE_NAME, Handling, Idle, Invoicing, MerchantQuery,
-    NewStore, OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, Row, UnmatchedReason, Vicinity, VolumeQuery,
-    Write, prelude::*,
+    AuditQuery, Batch, CommitError, DeliveryQuery, Duty, EmbeddedStore, EngineId, FILE_NAME, Handling, Idle, Invoicing,
+    MerchantQuery, NewStore, OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, Row, UnmatchedReason, Vicinity,
+    VolumeQuery, Write, prelude::*,
 };
 
 use crate::samples::*;
@@ -109,8 +109,12 @@ async fn fill(data: &Path) {
     commit(Batch::of(Write::Cursor { cursor: cursor(5), expected: None }).and(entry()).and(entry())).await;
     let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(1) };
     let day = Day { from: START, to: at(86_400), checked_at: at(90_000), ..Day::default() };
-    let note = Write::Note { name: "a", value: vec![1, 2] };
-    commit(Batch::of(Write::Rate(rate)).and(Write::Books(Box::new(day))).and(note)).await;
+    let note = Write::Note { name: "a", value: vec![1, 2], expected: None };
+    let books = Write::Books { day: Box::new(day), expected: None };
+    commit(Batch::of(Write::Rate { rate, expected: None }).and(books).and(note)).await;
+    let (engine, now) = (EngineId::from_bits(7), at(90_000));
+    let lease = Write::Lease { engine, is_new: true, now, duration: Duration::from_secs(30) };
+    commit(Batch::of(lease).and(Write::Duty { duty: Duty::Rates, engine, is_taken: true, expected: 0 })).await;
     commit(Batch::of(key(1)).and(key(2))).await;
     let crossing = LimitBreach { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
     commit(Batch::of(Write::Standing { merchant: merchant_id(1), change: ComplianceChange::Hold(crossing) })).await;
@@ -194,7 +198,7 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     store.transfers(payment_id(3), None, 10).await.unwrap();
     for number in [4, 9] {
         see(is_damaged(table, store.claim(tx_id(number)).await));
-        see(is_damaged(table, store.claim_by_nonce(account("shop"), format!("n{number}")).await));
+        see(is_damaged(table, store.overlapping_claim(account("shop"), Vec::new(), None, format!("n{number}")).await));
     }
     // Reads of several rows return the intact ones.
     for unusual in [None, Some(true)] {

@@ -275,7 +275,7 @@ async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_reads() {
         store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
     }
     for delivery in store.due_deliveries(Timestamp::MAX, 3).await.unwrap() {
-        store.commit(Batch::of(Write::Hold(delivery))).await.unwrap();
+        store.commit(Batch::of(hold(delivery))).await.unwrap();
     }
     let list = async |states: &[DeliveryState], before: Option<u128>| {
         let before = before.map(DeliveryId::from_bits);

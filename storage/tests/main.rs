@@ -6,6 +6,7 @@ mod compliance;
 mod crashes;
 mod damage;
 mod disk;
+mod duties;
 mod epochs;
 mod groups;
 mod keeping;

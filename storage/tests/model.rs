@@ -21,8 +21,8 @@ use engine::{
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, CommitError, Cursor, DeliveryQuery, EmbeddedStore, EventRecord, Handling, Invoicing, MerchantQuery,
-    PaymentQuery, Unmatched, Write, prelude::*,
+    Batch, CommitError, Cursor, DeliveryQuery, EmbeddedStore, EventRecord, Handling, HoldReason, Invoicing,
+    MerchantQuery, PaymentQuery, Unmatched, Write, prelude::*,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -141,7 +141,23 @@ impl Model {
                 *endpoint = endpoint.after(delivery, attempt);
             }
             Write::Undeliverable(delivery) => self.waiting(delivery)?.state = DeliveryState::Failed,
-            Write::Hold(delivery) => self.waiting(delivery)?.state = DeliveryState::Held,
+            Write::Hold { delivery, reason } => {
+                let applies = match reason {
+                    HoldReason::Disabled => {
+                        let endpoint = self.endpoints.get(&delivery.merchant);
+                        endpoint.is_some_and(|endpoint| !endpoint.is_enabled())
+                    }
+                    HoldReason::NoEndpoint { merchant_version } => {
+                        let stored = self.merchants.get(&delivery.merchant).map(|merchant| merchant.version);
+                        stored == *merchant_version
+                    }
+                };
+                let waiting = self.waiting(delivery)?;
+                if !applies {
+                    return Err(conflict());
+                }
+                waiting.state = DeliveryState::Held;
+            }
             Write::Redeliver(delivery) => {
                 let place = (delivery.merchant, delivery.id);
                 if self.deliveries.contains_key(&place) {
@@ -218,7 +234,11 @@ impl Model {
                 stored.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Books(_)
+            Write::Books { .. }
+            | Write::Lease { .. }
+            | Write::EndLease { .. }
+            | Write::Duty { .. }
+            | Write::OnDuty { .. }
             | Write::Comply(_)
             | Write::Standing { .. }
             | Write::BeginEpoch(_)
@@ -249,8 +269,18 @@ impl Model {
                 }
                 self.tiers = Some(schedule.clone());
             }
-            Write::Rate(rate) => self.rate = Some(*rate),
-            Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
+            Write::Rate { rate, expected } => {
+                if self.rate.map(|rate| rate.at) != *expected {
+                    return Err(conflict());
+                }
+                self.rate = Some(*rate);
+            }
+            Write::Note { name, value, expected } => {
+                if self.notes.get(name) != expected.as_ref() {
+                    return Err(conflict());
+                }
+                self.notes.insert(name, value.clone());
+            }
         }
         Ok(())
     }
@@ -446,10 +476,14 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
     for number in 1..9 {
         let by_tx = model.claims.iter().find(|c| c.tx_id == tx_id(number));
         assert_eq!(store.claim(tx_id(number)).await.unwrap().as_ref(), by_tx);
+        assert_eq!(store.claims(vec![tx_id(number)]).await.unwrap(), Vec::from_iter(by_tx.cloned()));
         let nonce = format!("nonce {number}");
         let by_nonce = model.claims.iter().find(|c| c.nonce == nonce);
-        assert_eq!(store.claim_by_nonce(account("shop"), nonce).await.unwrap().as_ref(), by_nonce);
+        assert_eq!(store.overlapping_claim(account("shop"), Vec::new(), None, nonce).await.unwrap().as_ref(), by_nonce);
     }
+    let ids = (0..10).map(payment_id);
+    let versions: Vec<_> = ids.clone().filter_map(|id| Some((id, model.payments.get(&id)?.version))).collect();
+    assert_eq!(store.versions(ids.collect()).await.unwrap(), versions);
     for number in 1..8 {
         let id = payment_id(number);
         let mut rows = model.transfers.get(&id).cloned().unwrap_or_default();
@@ -509,7 +543,7 @@ proptest! {
                 written.push(batch);
             }
             gate.block();
-            let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new() }));
+            let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new(), expected: None }));
             assert!(futures_util::poll!(&mut first).is_pending());
             gate.sync_is_blocked().await;
             let before = gate.syncs();

@@ -104,13 +104,17 @@ async fn claims_without_a_merchant_are_pruned_with_their_keys_and_no_others() {
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
     for claimed in &gone {
         assert_eq!(store.claim(claimed.tx_id).await.unwrap(), None);
-        assert_eq!(store.claim_by_nonce(claimed.pay_to, claimed.nonce.clone()).await.unwrap(), None);
+        assert_eq!(
+            store.overlapping_claim(claimed.pay_to, Vec::new(), None, claimed.nonce.clone()).await.unwrap(),
+            None
+        );
     }
-    let by_identifier = store.claim_by_identifier(gone[1].pay_to, "0123456789abcdef".to_owned()).await;
+    let by_identifier =
+        store.overlapping_claim(gone[1].pay_to, Vec::new(), Some("0123456789abcdef".to_owned()), String::new()).await;
     assert_eq!(by_identifier.unwrap(), None);
     for claimed in &kept {
         assert_eq!(store.claim(claimed.tx_id).await.unwrap().as_ref(), Some(claimed));
-        let by_nonce = store.claim_by_nonce(claimed.pay_to, claimed.nonce.clone()).await;
+        let by_nonce = store.overlapping_claim(claimed.pay_to, Vec::new(), None, claimed.nonce.clone()).await;
         assert_eq!(by_nonce.unwrap().as_ref(), Some(claimed));
     }
     assert_eq!(store.verify().await.unwrap().findings, [""; 0]);

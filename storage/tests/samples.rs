@@ -16,7 +16,8 @@ use engine::{
     x402::{ClaimOutcome, ClaimRecord, Facilitation, PayerProof, Purpose},
 };
 use storage::{
-    Batch, CommitMode, Cursor, EmbeddedStore, EventRecord, Options, Unmatched, UnmatchedReason, Vault, Write,
+    Batch, CommitMode, Cursor, EmbeddedStore, EventRecord, HoldReason, Options, Unmatched, UnmatchedReason, Vault,
+    Write,
 };
 
 /// The start time of all samples.
@@ -96,6 +97,11 @@ pub(crate) fn fee_credit() -> Credit {
         route: Route::Wallet,
         memo_normalized: false,
     }
+}
+
+/// Holds a delivery of a merchant that does not exist.
+pub(crate) fn hold(delivery: Delivery) -> Write {
+    Write::Hold { delivery, reason: HoldReason::NoEndpoint { merchant_version: None } }
 }
 
 pub(crate) fn create(payment: &Payment) -> Batch {

@@ -2,10 +2,21 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use engine::{account::AccountName, hive::Authority, ledger::Head, money::HbdPrice, mutant, payment::Rate};
+use engine::{
+    account::AccountName,
+    hive::Authority,
+    ledger::Head,
+    money::HbdPrice,
+    mutant,
+    payment::{FeeMode, Rate},
+};
+use storage::ReadError;
 
 use crate::{
     chain::{
@@ -25,7 +36,12 @@ pub(crate) struct Ledger {
     pub(crate) view: LedgerView,
     pub(crate) watched: Watched,
     rate: Mutex<Option<Rate>>,
+    /// The last account, in the order in which they were added to the store, that is watched.
+    added: AtomicU64,
 }
+
+/// Accounts read at once.
+const WATCHED_PAGE: usize = 10_000;
 
 impl Ledger {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
@@ -37,6 +53,7 @@ impl Ledger {
             view: LedgerView::default(),
             watched: Watched::default(),
             rate: Mutex::new(None),
+            added: AtomicU64::new(0),
         })
     }
 
@@ -60,6 +77,36 @@ impl Ledger {
 
     pub(crate) fn set_rate(&self, rate: Rate) {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
+    }
+
+    /// Watches every account that the store has.
+    pub(crate) async fn watch_all(&self) -> Result<(), ReadError> {
+        if let FeeMode::Split { account } = &self.context.settings.fee_mode {
+            self.watched.extend([*account]);
+        }
+        // Before the others: what is added meanwhile is added again.
+        self.watch_added().await?;
+        let mut after = None;
+        loop {
+            let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
+            after = page.last().cloned();
+            self.watched.extend(page);
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Watches the accounts that were added to the store since the last call, by this engine or another.
+    pub(crate) async fn watch_added(&self) -> Result<(), ReadError> {
+        loop {
+            let known = self.added.load(Ordering::Relaxed);
+            let added = self.context.env.store.accounts_added(known, WATCHED_PAGE).await?;
+            let Some((last, _)) = added.last() else { return Ok(()) };
+            let last = *last;
+            self.watched.extend(added.into_iter().map(|(_, account)| account));
+            self.added.fetch_max(last, Ordering::Relaxed);
+        }
     }
 
     /// Returns those of the accounts that exist, as a node described them lately.

@@ -10,17 +10,19 @@ pub(crate) const VIRTUAL_TRANSFERS: &str = "virtual transfers";
 /// Up to which block time the store is reconciled with the ledger: milliseconds, 8 bytes, big endian.
 pub(crate) const RECONCILED: &str = "books checked";
 
-/// Returns the write by which virtual transfers are read after a block: stored with the scanner's first cursor.
-pub(crate) fn virtual_transfers_read_to(block_num: u32) -> Write {
-    Write::Note { name: VIRTUAL_TRANSFERS, value: block_num.to_be_bytes().to_vec() }
+/// Returns the write by which virtual transfers are read after a block, in place of after another.
+pub(crate) fn virtual_transfers_read_to(block_num: u32, expected: Option<u32>) -> Write {
+    let value = |number: u32| number.to_be_bytes().to_vec();
+    Write::Note { name: VIRTUAL_TRANSFERS, value: value(block_num), expected: expected.map(value) }
 }
 
 /// Returns the write by which the reconciliation begins after a block: stored with the scanner's first cursor.
 pub(crate) fn reconcile_after(time: Timestamp) -> Write {
-    reconciled_to(time + Duration::from_secs(1))
+    reconciled_to(time + Duration::from_secs(1), None)
 }
 
-/// Returns the write that records up to which block time the store is reconciled.
-pub(crate) fn reconciled_to(time: Timestamp) -> Write {
-    Write::Note { name: RECONCILED, value: time.millis().to_be_bytes().to_vec() }
+/// Returns the write that records up to which block time the store is reconciled, in place of another.
+pub(crate) fn reconciled_to(time: Timestamp, expected: Option<Timestamp>) -> Write {
+    let value = |time: Timestamp| time.millis().to_be_bytes().to_vec();
+    Write::Note { name: RECONCILED, value: value(time), expected: expected.map(value) }
 }

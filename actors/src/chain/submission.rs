@@ -6,8 +6,9 @@ use engine::{
     ledger::TxId,
     mutant,
     time::Timestamp,
-    x402::{Reason, Refused},
+    x402::{ClaimOutcome, Reason, Refused},
 };
+use storage::{Batch, CommitError, Write};
 
 use crate::{
     chain::{ledger::Ledger, nodes::majority::BroadcastOutcome},
@@ -15,8 +16,37 @@ use crate::{
     environment::{NodeError, TxStatus},
 };
 
+/// Interval between attempts to share a claim while the store cannot be written.
+const SHARE_RETRY: Duration = Duration::from_secs(1);
 /// Maximum time a caller waits for the outcome; after that it receives `settlement_pending`.
 pub(crate) const MAX_WAIT_FOR_OUTCOME: Duration = Duration::from_secs(20);
+
+/// Notes on a claim that further engines may broadcast its transaction, before one of them does: from then on no engine takes a
+/// refusal for the last word. Returns whether the claim is still open.
+pub(crate) async fn shared(context: &Context, tx_id: TxId) -> bool {
+    // An engine that has its store to itself knows what it did before.
+    if !context.env.store.is_shared() || mutant!("unshared-refusal") {
+        return true;
+    }
+    loop {
+        let share = Write::ClaimOutcome { tx_id, expected: ClaimOutcome::Open, outcome: ClaimOutcome::Shared };
+        match context.env.store.commit(Batch::of(share)).await {
+            Ok(()) => {
+                context.env.probe.reach("settlement: claim shared, not broadcast");
+                return true;
+            }
+            Err(CommitError::Conflict { .. }) => {
+                // A record that cannot be read is shared by somebody or damaged: its transaction is followed all the same.
+                match context.sound(context.env.store.claim(tx_id).await) {
+                    Ok(claimed) => return claimed.is_none_or(|claimed| claimed.is_some_and(|it| it.outcome.is_open())),
+                    Err(error) => context.read_failed(&error),
+                }
+            }
+            Err(error) => context.commit_failed(&error),
+        }
+        tokio::time::sleep(SHARE_RETRY).await;
+    }
+}
 
 /// The outcome of submitting a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -226,6 +226,7 @@ impl MerchantActor {
             | CommitError::Claimed(_)
             | CommitError::Assigned(_)
             | CommitError::Remembered(_)
+            | CommitError::Deposed(_)
             | CommitError::OnHold(_)
             | CommitError::QuotaReached(_)
             | CommitError::KeysFull => MerchantError::Contended,

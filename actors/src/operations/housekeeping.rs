@@ -13,11 +13,12 @@ use engine::{
     ownership::AuthorityDigest, time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, WaitingTransferKey, Write};
+use storage::{Batch, Duty, WaitingTransferKey, Write};
 
 use crate::{
     chain::ledger::Ledger,
     context::Context,
+    duties::held::Term,
     error::EngineError,
     merchants::{
         handle::Merchants,
@@ -106,21 +107,21 @@ impl Housekeeper {
     }
 
     /// Idempotency keys are dead after a day; now and then their rows go, too.
-    async fn forget_keys(&self, round: &mut Round) {
+    async fn forget_keys(&self, round: &mut Round, term: Term) {
         let now = self.context.now();
         if now < round.forget_at {
             return;
         }
         round.forget_at = now + FORGET_INTERVAL;
-        self.forget_dead_keys(now).await;
-        self.forget_events(now).await;
+        self.forget_dead_keys(now, term).await;
+        self.forget_events(now, term).await;
         self.unwatch_accounts(now).await;
-        self.forget_claims(round).await;
+        self.forget_claims(round, term).await;
     }
 
     /// Claims for servers of nobody here go some days after the chain can no longer take their transactions: shown again,
     /// such a payment is refused as expired. Those to an account that is watched are its merchant's sales, and stay.
-    async fn forget_claims(&self, round: &mut Round) {
+    async fn forget_claims(&self, round: &mut Round, term: Term) {
         let (store, watched) = (&self.context.env.store, &self.ledger.watched);
         let expired_before = self.ledger.view.irreversible_time().minus(CLAIM_RETENTION);
         for _ in 0..PRUNINGS {
@@ -132,7 +133,7 @@ impl Housekeeper {
             let forgotten = found.into_iter().filter(|claimed| !watched.contains(&claimed.pay_to));
             let forgotten: Vec<_> = forgotten.map(|claimed| claimed.tx_id).collect();
             if !forgotten.is_empty()
-                && let Err(error) = store.commit(Batch::of(Write::ForgetClaims(forgotten))).await
+                && let Err(error) = store.commit(term.guarding(Batch::of(Write::ForgetClaims(forgotten)))).await
             {
                 return self.context.commit_failed(&error);
             }
@@ -143,7 +144,7 @@ impl Housekeeper {
     }
 
     /// As many dead keys go as came since the last time: those that stay count against their merchants.
-    async fn forget_dead_keys(&self, now: Timestamp) {
+    async fn forget_dead_keys(&self, now: Timestamp, term: Term) {
         let (store, made_before) = (&self.context.env.store, now.minus(KEY_LIFETIME));
         for _ in 0..PRUNINGS {
             match store.oldest_key().await {
@@ -151,7 +152,7 @@ impl Housekeeper {
                 Ok(_) => return,
                 Err(error) => return self.context.read_failed(&error),
             }
-            if let Err(error) = store.commit(Batch::of(Write::Forget { made_before })).await {
+            if let Err(error) = store.commit(term.guarding(Batch::of(Write::Forget { made_before }))).await {
                 return self.context.commit_failed(&error);
             }
         }
@@ -213,7 +214,7 @@ impl Housekeeper {
     }
 
     /// Events are kept for so long; what receivers answered goes with them.
-    async fn forget_events(&self, now: Timestamp) {
+    async fn forget_events(&self, now: Timestamp, term: Term) {
         let (store, happened_before) = (&self.context.env.store, now.minus(self.context.settings.event_retention));
         for _ in 0..PRUNINGS {
             match store.oldest_event().await {
@@ -221,7 +222,7 @@ impl Housekeeper {
                 Ok(_) => return,
                 Err(error) => return self.context.read_failed(&error),
             }
-            if let Err(error) = store.commit(Batch::of(Write::Prune { happened_before })).await {
+            if let Err(error) = store.commit(term.guarding(Batch::of(Write::Prune { happened_before }))).await {
                 return self.context.commit_failed(&error);
             }
         }
@@ -262,6 +263,10 @@ impl Actor for Housekeeper {
 impl Housekeeper {
     async fn look(&self, myself: &ActorRef<Msg>, round: &mut Round) -> Result<(), ActorProcessingErr> {
         let opened = self.payments.opened();
+        let Some(term) = self.context.duties.held(Duty::Housekeeping) else {
+            round.next = Some(Timer::send(myself, self.context.settings.background_interval(), Msg::Look));
+            return Ok(());
+        };
         let interval = self.context.settings.background_interval();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
@@ -274,7 +279,7 @@ impl Housekeeper {
                 myself.cast(Msg::Look)?;
                 return Ok(());
             }
-            self.forget_keys(round).await;
+            self.forget_keys(round, term).await;
             self.bill(round).await;
             self.settle_accounts().await;
             round.personal.go_on(&self.context, &self.payments).await;

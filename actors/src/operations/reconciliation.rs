@@ -18,11 +18,12 @@ use engine::{
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, MerchantQuery, ReadError, Write};
+use storage::{Batch, Duty, MerchantQuery, ReadError, Write};
 
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
+    duties::held::Term,
     timer::Timer,
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Reconciler {
     pub(crate) ledger: Arc<Ledger>,
 }
 
+#[derive(Default)]
 pub(crate) struct State {
     /// The first block time that is not checked; none before it is read.
     from: Option<Timestamp>,
@@ -126,11 +128,16 @@ impl Actor for Reconciler {
 impl Reconciler {
     /// Does the next piece of work; says whether there is more at once.
     async fn work(&self, state: &mut State) -> Result<bool, ReadError> {
+        let Some(term) = self.context.duties.held(Duty::Reconciliation) else {
+            // Whoever does it goes on from what is stored.
+            *state = State { next: state.next.take(), ..State::default() };
+            return Ok(false);
+        };
         if let Some(mut check) = state.check.take() {
             if self.next_account(&mut check, state.again.as_ref()).await? {
                 state.check = Some(check);
             } else {
-                self.end(state, check).await?;
+                self.end(state, check, term).await?;
             }
             return Ok(true);
         }
@@ -139,7 +146,7 @@ impl Reconciler {
         }
         let from = match state.from {
             Some(from) => from,
-            None => self.begin().await?,
+            None => self.begin(term).await?,
         };
         state.from = Some(from);
         let to = end_of_day(from);
@@ -155,16 +162,30 @@ impl Reconciler {
     }
 
     /// Returns where the books are not checked yet: here and now, for a store that knows of no check.
-    async fn begin(&self) -> Result<Timestamp, ReadError> {
-        let note = self.context.env.store.note(notes::RECONCILED).await?;
-        if let Some(bytes) = note.and_then(|bytes| bytes.try_into().ok()) {
-            return Ok(Timestamp::from_millis(u64::from_be_bytes(bytes)));
+    async fn begin(&self, term: Term) -> Result<Timestamp, ReadError> {
+        if let Some(time) = self.reconciled_to().await? {
+            return Ok(time);
         }
         let time = self.ledger.view.irreversible_time();
-        if let Err(error) = self.context.env.store.commit(Batch::of(notes::reconcile_after(time))).await {
+        if let Err(error) = self.context.env.store.commit(term.guarding(Batch::of(notes::reconcile_after(time)))).await
+        {
             self.context.commit_failed(&error);
         }
         Ok(time + Duration::from_secs(1))
+    }
+
+    /// Returns when the stored reconciliation of a day was made.
+    async fn checked_at(&self, from: Timestamp) -> Result<Option<Timestamp>, ReadError> {
+        let after = Timestamp::from_millis(from.millis() + 1);
+        let days = self.context.env.store.reconciled_days(Some(after), 1).await?;
+        Ok(days.first().filter(|day| day.from == from).map(|day| day.checked_at))
+    }
+
+    /// Returns up to which time the store is reconciled.
+    async fn reconciled_to(&self) -> Result<Option<Timestamp>, ReadError> {
+        let note = self.context.env.store.note(notes::RECONCILED).await?;
+        let millis = note.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        Ok(millis.map(Timestamp::from_millis))
     }
 
     /// Compares the next account; says whether there was one.
@@ -252,7 +273,7 @@ impl Reconciler {
     }
 
     /// Ends a check: a difference is looked for again, silence is tried again, and the rest is stored.
-    async fn end(&self, state: &mut State, check: Check) -> Result<(), ReadError> {
+    async fn end(&self, state: &mut State, check: Check, term: Term) -> Result<(), ReadError> {
         let Check { mut day, differing, again, .. } = check;
         if !differing.is_empty() && state.again.is_none() {
             state.again = Some(again);
@@ -292,14 +313,18 @@ impl Reconciler {
                 day.from
             );
         }
-        let to = day.to;
-        writes.push(Write::Books(Box::new(day)));
+        let (from, to) = (day.from, day.to);
+        let expected = self.checked_at(from).await?;
+        writes.push(Write::Books { day: Box::new(day), expected });
         if is_done {
-            writes.push(notes::reconciled_to(to));
+            writes.push(notes::reconciled_to(to, self.reconciled_to().await?));
         }
+        writes.extend(term.guard());
         self.context.env.probe.reach("books: checked, not stored");
         if let Err(error) = self.context.env.store.commit(Batch::from(writes)).await {
             self.context.commit_failed(&error);
+            // Another engine may have gone on.
+            (state.from, state.not_before) = (None, self.context.now() + AFTER_FAILURE);
             return Ok(());
         }
         self.context.metrics.checked_books(outcome);

@@ -288,6 +288,11 @@ impl Payments {
         &self.registry
     }
 
+    /// Activates a payment that another engine may have changed, and follows its claim.
+    pub(crate) fn refresh(&self, id: PaymentId) -> Result<(), EngineError> {
+        if self.access.context.env.store.is_shared() { self.tell(RegistryMsg::Refresh(id)) } else { Ok(()) }
+    }
+
     /// Activates a new payment.
     pub(crate) fn adopt(&self, payment: Arc<Payment>) -> Result<(), EngineError> {
         self.tell(RegistryMsg::Adopt(payment))

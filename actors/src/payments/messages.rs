@@ -94,6 +94,8 @@ pub(crate) enum PaymentMsg {
     Load,
     /// Something is wanted of the session.
     Order(Box<Order>),
+    /// Read the payment again: another engine may have changed it.
+    Refresh,
     /// The session's time is over by our clock.
     TimeUp,
     /// Nothing more will be sent: stop when everything before this is done.
@@ -106,6 +108,10 @@ pub(crate) enum RegistryMsg {
     Adopt(Arc<Payment>),
     /// Activate a session that must not wait for its next order.
     Activate(PaymentId),
+    /// Activate a session that another engine may have changed, and read it again if it is active.
+    Refresh(PaymentId),
+    /// Return the sessions that somebody watches, or whose transactions are followed.
+    Followed(oneshot::Sender<Vec<PaymentId>>),
     /// An order to a session.
     Order(PaymentId, Box<Order>),
     /// Send every later snapshot of a session, and confirm that none is missed from now on.

@@ -1,8 +1,11 @@
 //! The actor of one active session: the only writer of its payment in this engine, and the owner of its expiry timer.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use engine::{
@@ -32,6 +35,8 @@ use crate::{
 
 /// How often a command is decided anew when another writer was faster.
 const MAX_CONFLICTS: usize = 5;
+/// How soon a payment is read again after a commit whose outcome stays unknown.
+const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) struct PaymentActor {
     pub(crate) context: Arc<Context>,
@@ -68,6 +73,8 @@ pub(crate) struct State {
 struct Session {
     payment: Arc<Payment>,
     _timer: Option<Timer>,
+    /// Reads the payment again after a commit whose outcome stays unknown.
+    refresh: Option<Timer>,
     /// Brings the claimed transaction onto the chain; ends with the claim, or with us.
     settlement: Option<Task>,
 }
@@ -97,9 +104,21 @@ impl Actor for PaymentActor {
         match (message, &mut state.session) {
             (PaymentMsg::Load, session) => {
                 *session = self.load(state.id).await.map(|payment| self.session(&myself, payment));
-                let stay = session.as_ref().map_or(Stay::Finished, |session| Stay::of(&session.payment));
-                let _ = self.registry.cast(RegistryMsg::Changed { id: state.id, snapshot: None, stay });
+                match session {
+                    Ok(session) => self.tell(&session.payment),
+                    Err(_) => {
+                        let (id, stay) = (state.id, Stay::Finished);
+                        let _ = self.registry.cast(RegistryMsg::Changed { id, snapshot: None, stay });
+                    }
+                }
             }
+            (PaymentMsg::Refresh, Ok(session)) => {
+                if let Err(error) = self.refresh(&myself, session).await {
+                    tracing::debug!(payment.id = %state.id, %error, "cannot read payment {} again: {error}", state.id);
+                    session.refresh = Some(Timer::send(&myself, REFRESH_AFTER, PaymentMsg::Refresh));
+                }
+            }
+            (PaymentMsg::Refresh, Err(_)) => {}
             (PaymentMsg::Order(order), session) => {
                 let Order { command, told, reply, span } = *order;
                 let answer = match session {
@@ -125,7 +144,7 @@ impl PaymentActor {
         let left = payment.due_at().since(self.context.now());
         let timer = (payment.state == payment::State::Pending).then(|| Timer::send(myself, left, PaymentMsg::TimeUp));
         let settlement = self.settlement(&payment, true);
-        Session { payment, _timer: timer, settlement }
+        Session { payment, _timer: timer, refresh: None, settlement }
     }
 
     async fn time_up(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) {
@@ -134,7 +153,7 @@ impl PaymentActor {
         let mut irreversible_time = self.ledger.view.irreversible_time();
         let is_by_our_clock = mutant!("expiry-by-our-clock");
         if is_by_our_clock {
-            irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
+            irreversible_time = self.context.now() + Duration::from_secs(1);
         }
         let is_over = irreversible_time > session.payment.due_at();
         // A transfer that waits for the payment is credited first; the sweep expires the payment if it is not enough.
@@ -154,9 +173,13 @@ impl PaymentActor {
         session: &mut Session,
     ) -> Result<Arc<Payment>, SessionError> {
         for _ in 0..MAX_CONFLICTS {
-            let Transition { payment, event, exception, effects, rows } = match self.decide(command, session).await? {
+            let Some(decision) = self.decide(command, session).await? else {
+                self.refresh(myself, session).await?;
+                continue;
+            };
+            let Transition { payment, event, exception, effects, rows } = match decision {
                 Ok(transition) => transition,
-                Err(_) if self.refresh(myself, session).await? => continue,
+                Err(_) if !mutant!("stale-rejection") && self.refresh(myself, session).await? => continue,
                 Err(rejection) => {
                     return Err(SessionError::Rejected { rejection, payment: Arc::clone(&session.payment) });
                 }
@@ -192,25 +215,32 @@ impl PaymentActor {
                 Err(CommitError::Conflict { .. }) => {
                     self.refresh(myself, session).await?;
                 }
-                Err(error) => return Err(Self::refused(error)),
+                Err(error) => {
+                    if matches!(error, CommitError::Unknown(_)) {
+                        session.refresh = Some(Timer::send(myself, REFRESH_AFTER, PaymentMsg::Refresh));
+                    }
+                    return Err(Self::refused(error));
+                }
             }
         }
         Err(SessionError::Contended)
     }
 
-    /// Decides about a command by the transfers that it concerns, whether the snapshot lists them or not.
+    /// Decides about a command by the transfers that it concerns, whether the snapshot lists them or not; none if another
+    /// engine has changed the payment since.
     async fn decide(
         &self,
         command: &Command,
         session: &Session,
-    ) -> Result<Result<Transition, Rejection>, SessionError> {
+    ) -> Result<Option<Result<Transition, Rejection>>, SessionError> {
         let now = self.context.now();
-        let known = with_rows(&self.context, &session.payment, command).await?;
+        let Some(known) = with_rows(&self.context, &session.payment, command).await? else { return Ok(None) };
         match known.apply(command, now) {
             Ok(step) if known.needs_unlisted_rows(&step.payment) && !mutant!("unlisted-not-judged") => {
-                Ok(with_late_rows(&self.context, &known).await?.apply(command, now))
+                let late = with_late_rows(&self.context, &known).await?;
+                Ok(late.map(|known| known.apply(command, now)))
             }
-            decided => Ok(decided),
+            decided => Ok(Some(decided)),
         }
     }
 
@@ -232,6 +262,7 @@ impl PaymentActor {
             CommitError::Overloaded => SessionError::Overloaded,
             CommitError::Conflict { .. }
             | CommitError::Remembered(_)
+            | CommitError::Deposed(_)
             | CommitError::OnHold(_)
             | CommitError::QuotaReached(_)
             | CommitError::KeysFull => SessionError::Contended,
@@ -330,15 +361,17 @@ impl PaymentActor {
         self.tell(&payment);
     }
 
-    fn settlement(&self, payment: &Payment, possibly_sent: bool) -> Option<Task> {
+    /// Returns the task that follows the claim. An adopted one was claimed by another engine, or before a crash: whoever
+    /// claimed it may have broadcast it.
+    fn settlement(&self, payment: &Payment, is_adopted: bool) -> Option<Task> {
         let claim = payment.claim.clone()?;
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
         let (registry, id) = (self.registry.clone(), payment.id);
         Some(Task::persistent(move |begun| {
             // A crash may have come after the broadcast.
-            let possibly_sent = possibly_sent || begun > 0;
+            let is_adopted = is_adopted || begun > 0;
             let (context, ledger) = (Arc::clone(&context), Arc::clone(&ledger));
-            settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), possibly_sent)
+            settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), is_adopted)
         }))
     }
 

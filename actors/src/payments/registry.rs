@@ -7,7 +7,7 @@
 //! without a snapshot reads it as its first message, and the orders to it wait in its own mailbox meanwhile.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
@@ -20,7 +20,7 @@ use crate::{
     chain::ledger::Ledger,
     context::Context,
     payments::{
-        expiry,
+        changes, expiry,
         messages::{PaymentMsg, RegistryMsg, Stay},
         payment::{PaymentActor, Start},
         watchers::Watchers,
@@ -63,6 +63,8 @@ pub(crate) struct State {
     watchers: Watchers<Arc<Payment>>,
     crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
     _expiry: Task,
+    /// Finds what other engines change; none if there cannot be any.
+    _changes: Option<Task>,
 }
 
 struct Session {
@@ -80,7 +82,12 @@ impl Actor for Registry {
 
     async fn pre_start(&self, myself: ActorRef<RegistryMsg>, (): ()) -> Result<State, ActorProcessingErr> {
         let (context, irreversible) = (Arc::clone(&self.context), self.irreversible.clone());
+        let changes = self.context.env.store.is_shared().then(|| {
+            let (context, registry) = (Arc::clone(&self.context), myself.clone());
+            Task::persistent(move |_| changes::find(Arc::clone(&context), registry.clone()))
+        });
         Ok(State {
+            _changes: changes,
             active: BTreeMap::new(),
             by_pid: BTreeMap::new(),
             idle_order: BTreeMap::new(),
@@ -108,6 +115,18 @@ impl Actor for Registry {
                 }
             }
             RegistryMsg::Activate(id) => self.ensure_active(&myself, state, id).await?,
+            RegistryMsg::Refresh(id) => {
+                if state.active.contains_key(&id) {
+                    state.forward(id, PaymentMsg::Refresh);
+                } else {
+                    self.ensure_active(&myself, state, id).await?;
+                }
+            }
+            RegistryMsg::Followed(reply) => {
+                let claimed = state.active.iter().filter(|(_, session)| session.stay == Stay::Active);
+                let ids: BTreeSet<_> = claimed.map(|(id, _)| *id).chain(state.watchers.watched()).collect();
+                let _ = reply.send(ids.into_iter().collect());
+            }
             RegistryMsg::Order(id, order) => {
                 self.ensure_active(&myself, state, id).await?;
                 state.forward(id, PaymentMsg::Order(order));

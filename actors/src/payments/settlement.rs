@@ -17,10 +17,10 @@ use ractor::ActorRef;
 use crate::{
     chain::{
         ledger::Ledger,
-        submission::{MAX_WAIT_FOR_OUTCOME, SubmitOutcome, submit},
+        submission::{MAX_WAIT_FOR_OUTCOME, SubmitOutcome, shared, submit},
     },
     context::Context,
-    payments::messages::{Order, RegistryMsg},
+    payments::messages::{Order, RegistryMsg, SessionError},
 };
 
 /// How often a transaction that nobody has taken is submitted again, and one that somebody has.
@@ -38,9 +38,15 @@ pub(crate) async fn settle(
     registry: ActorRef<RegistryMsg>,
     id: PaymentId,
     claim: Arc<Claim>,
-    mut possibly_sent: bool,
+    is_adopted: bool,
 ) {
     let tx_id = claim.tx_id;
+    let mut possibly_sent = is_adopted;
+    if is_adopted && !shared(&context, tx_id).await {
+        // Decided elsewhere: the session reads it.
+        let _ = registry.cast(RegistryMsg::Refresh(id));
+        return;
+    }
     // The answer comes back as a change of the session, which may end this task.
     let order = |command| {
         let _ = registry.cast(RegistryMsg::Order(id, Order::new(command)));
@@ -57,7 +63,9 @@ pub(crate) async fn settle(
             order(Command::MarkExpired { tx_id, irreversible_time });
         } else if let Some(Refused { reason, message, .. }) = refusal.clone() {
             // Its commit may take a while, and a node that has refused may take it meanwhile: nobody gets it again.
-            order(Command::Refuse { tx_id, reason, message });
+            if refuse(&registry, id, Command::Refuse { tx_id, reason, message }).await {
+                (refusal, possibly_sent) = (None, true);
+            }
             next_try = context.now() + RETRY;
         } else if context.now() >= next_try && context.now() < claim.expiration {
             match submit(&context, &ledger, tx_id, &claim.signed_json, claim.expiration, &mut possibly_sent).await {
@@ -71,8 +79,10 @@ pub(crate) async fn settle(
                 }
                 SubmitOutcome::Refused(refused) => {
                     let Refused { reason, message, .. } = refused.clone();
-                    order(Command::Refuse { tx_id, reason, message });
                     refusal = Some(refused).filter(|_| !is_lost && !mutant!("hands-in-what-is-refused"));
+                    if refuse(&registry, id, Command::Refuse { tx_id, reason, message }).await {
+                        (refusal, possibly_sent) = (None, true);
+                    }
                 }
                 SubmitOutcome::Unknown => {}
             }
@@ -89,4 +99,12 @@ pub(crate) async fn settle(
         let next = next.min(next_mark);
         tokio::time::sleep(next.since(now).max(LEAST_STEP)).await;
     }
+}
+
+/// Has the session refuse the claim, which ends this task. Returns whether another engine may have broadcast the transaction, so
+/// that the refusal proves nothing.
+async fn refuse(registry: &ActorRef<RegistryMsg>, id: PaymentId, command: Command) -> bool {
+    let (order, answer) = Order::awaited(command);
+    let _ = registry.cast(RegistryMsg::Order(id, order));
+    matches!(answer.await, Ok(Err(SessionError::Contended)))
 }

@@ -81,6 +81,12 @@ impl<T> Watchers<T> {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Returns the payments that somebody watches.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = PaymentId> + '_ {
+        let is_watched = |watchers: &Vec<mpsc::Sender<T>>| watchers.iter().any(|watcher| !watcher.is_closed());
+        self.of.iter().filter(move |(_, watchers)| is_watched(watchers)).map(|(id, _)| *id)
+    }
+
     fn purge(&mut self) {
         self.of.retain(|_, watchers| {
             watchers.retain(|watcher| !watcher.is_closed());

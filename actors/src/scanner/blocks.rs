@@ -12,11 +12,11 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, Transfer, TxId},
     mutant,
-    payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
+    payment::{Command, Credit, Finality, Rejection, Route},
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
+use storage::{Batch, CommitError, Cursor, Duty, ReadError, Unmatched, UnmatchedReason, Write};
 
 use crate::{
     chain::{
@@ -25,6 +25,7 @@ use crate::{
         notes,
     },
     context::Context,
+    duties::held::Term,
     merchants::{handle::Merchants, messages::MerchantError, ownership},
     payments::{
         handle::Payments,
@@ -47,8 +48,8 @@ const MAX_REVERSIBLE: u32 = 60;
 const STORE_CURSOR_EVERY: u32 = 100;
 /// Polls after which the list of watched accounts is read again: another engine may have added some.
 const REFRESH_WATCHED_EVERY: u64 = 60;
-/// Accounts read at once at start.
-const WATCHED_PAGE: usize = 10_000;
+/// Polls in which an engine that does not read the ledger requests its head once: its clock and its health need no more.
+const FOLLOWER_POLLS: u64 = 10;
 /// Transfers of one payment read at once at start.
 const ROWS_PAGE: usize = 500;
 
@@ -68,6 +69,8 @@ pub(crate) struct Scanner {
 }
 
 pub(crate) struct ScanState {
+    /// The term in which this engine reads the ledger; none while another engine does.
+    term: Option<Term>,
     /// The newest irreversible block read; its credits are durable.
     read: Option<Cursor>,
     /// The cursor as it is stored; it may lag behind by uneventful blocks.
@@ -121,29 +124,30 @@ impl Actor for Scanner {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<ScanState, ActorProcessingErr> {
-        let stored = self.context.env.store.cursor().await?;
-        if let Some(cursor) = stored {
-            self.ledger.view.read_up_to(cursor.block_id.number(), cursor.time);
-        }
-        self.refresh_watched().await?;
-        let unconfirmed = self.load_reversible_sightings().await?;
-        myself.cast(Msg::Poll)?;
-        Ok(ScanState {
-            read: stored,
-            stored,
+        let mut state = ScanState {
+            term: None,
+            read: None,
+            stored: None,
             recent: VecDeque::new(),
-            unconfirmed,
+            unconfirmed: BTreeSet::new(),
             polls: 0,
             was_reachable: true,
             obstacle: None,
             next_poll: None,
-        })
+        };
+        self.ledger.watch_all().await?;
+        self.follow(&mut state).await?;
+        if let Some(term) = self.context.duties.held(Duty::Scanner) {
+            self.take_over(&mut state, term).await?;
+        }
+        myself.cast(Msg::Poll)?;
+        Ok(state)
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _poll: Msg, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
         state.polls += 1;
         self.context.watch_clock();
-        let more = match self.poll(state).await {
+        let more = match self.poll_on_duty(state).await {
             Ok(more) => {
                 if !state.was_reachable {
                     tracing::info!("ledger reachable again");
@@ -169,7 +173,7 @@ impl Actor for Scanner {
 
     async fn post_stop(&self, _myself: ActorRef<Msg>, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
         if state.read != state.stored
-            && let Some(read) = state.read
+            && let (Some(read), Some(_)) = (state.read, state.term)
         {
             // A courtesy to the next start; without it some empty blocks are read again.
             let _ = self.store_cursor(state, read, Batch::default()).await;
@@ -191,8 +195,8 @@ impl Scanner {
             PollError::Commit(error) => {
                 self.context.commit_failed(error);
                 tracing::warn!(%error, "scanner cannot store its progress: {error}");
-                // Another engine may have moved the cursor: take the store's word.
-                state.read = state.stored;
+                // Another engine may have moved the cursor, or have taken the duty: take the store's word.
+                (state.read, state.term) = (state.stored, None);
             }
             PollError::Read(error) => self.context.read_failed(error),
             PollError::Session(SessionError::Unavailable) => {}
@@ -207,26 +211,51 @@ impl Scanner {
         }
     }
 
-    async fn refresh_watched(&self) -> Result<(), ReadError> {
-        if let FeeMode::Split { account } = &self.context.settings.fee_mode {
-            self.ledger.watched.extend([*account]);
+    /// Reads on if this is the engine that reads the ledger; says whether there is more to read at once.
+    async fn poll_on_duty(&self, state: &mut ScanState) -> Result<bool, PollError> {
+        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
+            self.ledger.watch_all().await?;
         }
-        let mut after = None;
-        loop {
-            let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
-            after = page.last().cloned();
-            self.ledger.watched.extend(page);
-            if after.is_none() {
-                return Ok(());
+        match self.context.duties.held(Duty::Scanner) {
+            Some(term) => {
+                if state.term != Some(term) {
+                    self.take_over(state, term).await?;
+                }
+                self.poll(state).await
+            }
+            None => {
+                state.term = None;
+                self.follow(state).await?;
+                self.ledger.watch_added().await?;
+                if state.polls.is_multiple_of(FOLLOWER_POLLS) {
+                    self.ledger.record_head(self.ledger.nodes.head().await?);
+                }
+                Ok(false)
             }
         }
     }
 
+    /// Goes on from where the engine that reads the ledger stands.
+    async fn follow(&self, state: &mut ScanState) -> Result<(), ReadError> {
+        let stored = self.context.env.store.cursor().await?;
+        if let Some(cursor) = stored {
+            self.ledger.view.read_up_to(cursor.block_id.number(), cursor.time);
+        }
+        (state.read, state.stored) = (stored, stored);
+        Ok(())
+    }
+
+    /// Begins to read the ledger from where the last reader stands.
+    async fn take_over(&self, state: &mut ScanState, term: Term) -> Result<(), ReadError> {
+        self.follow(state).await?;
+        state.recent.clear();
+        state.unconfirmed = self.load_reversible_sightings().await?;
+        state.term = Some(term);
+        Ok(())
+    }
+
     /// Reads on; says whether there is more to read at once.
     async fn poll(&self, state: &mut ScanState) -> Result<bool, PollError> {
-        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
-            self.refresh_watched().await?;
-        }
         let head = self.ledger.nodes.head().await?;
         self.ledger.record_head(head);
         let Some(read) = state.read else {
@@ -259,7 +288,7 @@ impl Scanner {
         self.store_cursor(
             state,
             cursor,
-            Batch::of(notes::virtual_transfers_read_to(wanted)).and(notes::reconcile_after(block.time)),
+            Batch::of(notes::virtual_transfers_read_to(wanted, None)).and(notes::reconcile_after(block.time)),
         )
         .await?;
         state.read = Some(cursor);
@@ -268,9 +297,22 @@ impl Scanner {
         Ok(())
     }
 
+    /// Fetches blocks, and only then reads which accounts are watched: a merchant that registered through another engine may be
+    /// paid in them.
+    async fn watched_blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, PollError> {
+        if mutant!("accounts-before-blocks") {
+            self.ledger.watch_added().await?;
+        }
+        let blocks = self.ledger.nodes.blocks(from, count, depth).await?;
+        if !mutant!("accounts-before-blocks") {
+            self.ledger.watch_added().await?;
+        }
+        Ok(blocks)
+    }
+
     async fn read_irreversible(&self, state: &mut ScanState, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
-        let blocks = self.ledger.nodes.blocks(from, count, Depth::Irreversible).await?;
+        let blocks = self.watched_blocks(from, count, Depth::Irreversible).await?;
         let mut last = read.block_id;
         for (block, wanted) in blocks.iter().zip(from..) {
             if block.number() != wanted {
@@ -306,6 +348,8 @@ impl Scanner {
         if !unmatched.is_empty()
             || classified.iter().any(is_relevant)
             || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY
+            // The others learn from the store how far the ledger is read.
+            || !self.context.duties.is_alone()
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
             let unmatched: Vec<_> = unmatched.collect();
@@ -332,8 +376,17 @@ impl Scanner {
     }
 
     async fn store_cursor(&self, state: &mut ScanState, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
-        let expected = state.stored;
-        let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
+        let expected = if mutant!("cursor-without-expected") {
+            self.context.env.store.cursor().await.unwrap_or(state.stored)
+        } else {
+            state.stored
+        };
+        let batch = batch.and(Write::Cursor { cursor, expected });
+        let batch = match state.term.filter(|_| !mutant!("cursor-without-expected")) {
+            Some(term) => term.guarding(batch),
+            None => batch,
+        };
+        let committed = self.context.env.store.commit(batch).await;
         if matches!(committed, Err(CommitError::Conflict { .. })) {
             // Another engine reads the same chain and was faster; go on from where it stands.
             let stored = self.context.env.store.cursor().await.inspect_err(|error| self.context.read_failed(error));
@@ -374,9 +427,9 @@ impl Scanner {
             return self.roll_back(state).await;
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
-        let blocks = match self.ledger.nodes.blocks(top.number() + 1, count, Depth::Reversible).await {
+        let blocks = match self.watched_blocks(top.number() + 1, count, Depth::Reversible).await {
             // Nodes on two sides of a fork: neither side is shown.
-            Err(NodesError::Disagree { .. }) => return Ok(()),
+            Err(PollError::Nodes(NodesError::Disagree { .. })) => return Ok(()),
             blocks => blocks?,
         };
         let mut last = top;

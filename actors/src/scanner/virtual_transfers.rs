@@ -8,11 +8,12 @@ use std::{sync::Arc, time::Duration};
 use engine::ledger::Transfer;
 use futures_util::future::join_all;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, ReadError, Unmatched, UnmatchedReason, Write};
+use storage::{Batch, Duty, ReadError, Unmatched, UnmatchedReason, Write};
 
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
+    duties::held::Term,
     scanner::unknown_operations,
     timer::Timer,
 };
@@ -89,6 +90,10 @@ impl VirtualTransfers {
 
     /// Reads the next blocks below the scanner's place; says whether there are more.
     async fn read_on(&self, position: &mut Position) -> Result<bool, NodesError> {
+        let Some(term) = self.context.duties.held(Duty::VirtualTransfers) else {
+            position.read = None;
+            return Ok(false);
+        };
         if !self.ledger.view.is_followed() {
             return Ok(false);
         }
@@ -104,6 +109,11 @@ impl VirtualTransfers {
         }
         let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
         let asked = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
+        // Only now: an account may have been added while the blocks were requested.
+        if let Err(error) = self.ledger.watch_added().await {
+            self.context.read_failed(&error);
+            return Ok(false);
+        }
         let mut last = read;
         let mut kept = Vec::new();
         let mut stopped_by = None;
@@ -128,7 +138,7 @@ impl VirtualTransfers {
             }
         }
         if !kept.is_empty() || last - position.stored.unwrap_or(0) >= STORE_EVERY {
-            self.store(position, last, kept).await;
+            self.store(position, last, kept, term).await;
         } else {
             position.read = Some(last);
         }
@@ -136,14 +146,16 @@ impl VirtualTransfers {
     }
 
     /// Keeps the transfers and the place in one commit; where that fails, the blocks are read again.
-    async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>) {
+    async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>, term: Term) {
         let reason = UnmatchedReason::UnsupportedOperation;
         let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched::open(transfer, reason)));
-        let batch: Batch = kept.chain([notes::virtual_transfers_read_to(last)]).collect();
-        match self.context.env.store.commit(batch).await {
+        let batch: Batch = kept.chain([notes::virtual_transfers_read_to(last, position.stored)]).collect();
+        match self.context.env.store.commit(term.guarding(batch)).await {
             Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
             Err(error) => {
                 self.context.commit_failed(&error);
+                // Another engine may have read on.
+                position.read = None;
                 tracing::warn!(%error, "cannot store unmatched transfers: {error}");
             }
         }

@@ -6,7 +6,7 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, RetryDecision, body_digest},
 };
-use storage::{Batch, CommitError, EventRecord, Write};
+use storage::{Batch, CommitError, EventRecord, HoldReason, Write};
 
 use crate::{
     context::Context,
@@ -31,15 +31,17 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
         context.read_failed(&error);
         CommitError::Unavailable(error.to_string())
     };
-    let merchant = context.sound(store.merchant(delivery.merchant).await).map_err(unreadable)?;
-    let event = context.sound(store.event(delivery.merchant, delivery.event_seq).await).map_err(unreadable)?;
+    let content = store.webhook_content(delivery.merchant, delivery.event_seq).await;
     // Without its merchant's record nothing can be signed, now. Without its event there is nothing to send.
-    let Some(merchant) = merchant else { return Ok(Attempted::NotRecorded) };
-    let (Some(merchant), Some(event)) = (merchant, event.flatten()) else {
+    let Some((merchant, event)) = context.sound(content).map_err(unreadable)? else {
+        return Ok(Attempted::NotRecorded);
+    };
+    let (Some(merchant), Some(event)) = (merchant, event) else {
         return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| Attempted::NotTaken);
     };
     let Some(url) = merchant.webhook_url.clone() else {
-        return store.commit(Batch::of(Write::Hold(delivery))).await.map(|()| Attempted::NotTaken);
+        let reason = HoldReason::NoEndpoint { merchant_version: Some(merchant.version) };
+        return store.commit(Batch::of(Write::Hold { delivery, reason })).await.map(|()| Attempted::NotTaken);
     };
     let started_at = context.env.clock.now();
     let body_sha256 = body_digest(&event.body);

@@ -16,11 +16,12 @@ use engine::{
     webhook::{Delivery, EndpointHealth, Trigger},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
-use storage::{Batch, Due, DueWork, Passed, ReadError, Write};
+use storage::{Batch, Due, DueWork, Duty, HoldReason, Passed, ReadError, Write};
 use tokio::time::Instant;
 
 use crate::{
     context::Context,
+    duties::held::Work,
     timer::{Task, Timer},
     webhooks::{
         attempt::{Attempted, attempt},
@@ -40,6 +41,8 @@ const DELIVERIES_AT_ONCE: usize = 64;
 const MAX_WAIT_FOR_EARLIER: Duration = Duration::from_secs(30);
 /// The outbox is looked at this often even without a notification, in case another engine put something in.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The same while other engines put something in.
+const MAX_WAIT_AMONG_OTHERS: Duration = Duration::from_secs(1);
 /// How long a delivery whose attempt could not be recorded is left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
@@ -222,7 +225,8 @@ impl Actor for Dispatcher {
             }
         };
         let wait = self.start_ready(&myself, outbox, now);
-        let at = wait.map_or(now + MAX_WAIT, |wait| now + wait).min(next.unwrap_or(now + MAX_WAIT)).min(now + MAX_WAIT);
+        let longest = now + if self.context.duties.is_alone() { MAX_WAIT } else { MAX_WAIT_AMONG_OTHERS };
+        let at = wait.map_or(longest, |wait| now + wait).min(next.unwrap_or(longest)).min(longest);
         if outbox.alarm.as_ref().is_none_or(|(set_for, _)| at < *set_for) {
             outbox.alarm = Some((at, Timer::send(&myself, at.since(now), Msg::Alarm)));
         }
@@ -260,8 +264,13 @@ impl Dispatcher {
     /// Reads what is due where there is room for it. Returns when the next delivery will be due.
     async fn read_due(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
         let store = &self.context.env.store;
-        let instant = Instant::now();
-        outbox.queues.retain(|_, queue| {
+        let (instant, buckets) = (Instant::now(), self.context.duties.buckets());
+        outbox.queues.retain(|merchant, queue| {
+            if !buckets.has_merchant(*merchant) {
+                // Another engine delivers what has not begun here.
+                queue.ready.clear();
+                queue.backoff.clear();
+            }
             // Of those that are not read now somebody may have told what will not be told again.
             queue.knows_all = false;
             queue.backoff.retain(|_, until| now < *until);
@@ -275,7 +284,7 @@ impl Dispatcher {
         let ready = outbox.queues.values().filter(|queue| queue.next(now, instant).is_ok()).count();
         if let Some(room) = QUEUES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
             let known = outbox.queues.values().flat_map(|queue| queue.in_flight.keys().chain(queue.backoff.keys()));
-            let passed = Passed { merchants: busy, deliveries: known.copied().collect() };
+            let passed = Passed { buckets, merchants: busy, deliveries: known.copied().collect() };
             for work in store.due_work(now, room, DELIVERIES_AT_ONCE, passed).await? {
                 self.take_in(outbox, work).await?;
             }
@@ -289,11 +298,13 @@ impl Dispatcher {
     async fn take_in(&self, outbox: &mut Outbox, work: DueWork) -> Result<(), ActorProcessingErr> {
         let store = &self.context.env.store;
         let merchant = work.merchant;
-        let Some(found) = self.context.sound(store.merchant(merchant).await)? else {
-            // What is due to it waits until its record can be read again.
-            return Ok(());
+        // What is due to a merchant waits until its record can be read.
+        let Some(record) = work.record else { return Ok(()) };
+        let has_url = record.webhook_url.is_some();
+        let reason = match has_url {
+            true => HoldReason::Disabled,
+            false => HoldReason::NoEndpoint { merchant_version: Some(record.version) },
         };
-        let has_url = found.is_some_and(|merchant| merchant.webhook_url.is_some());
         let queue = outbox.queues.entry(merchant).or_default();
         let is_planted = mutant!("breaker-holds") && work.endpoint.is_breaker_open();
         let is_enabled = work.endpoint.is_enabled() && !is_planted;
@@ -308,7 +319,7 @@ impl Dispatcher {
             if has_url && (is_enabled || due.delivery.trigger != Trigger::Auto) {
                 queue.ready.insert((due.delivery.due_at, id), due);
             } else {
-                held = held.and(Write::Hold(due.delivery));
+                held = held.and(Write::Hold { delivery: due.delivery, reason });
             }
         }
         let count = held.writes.len();
@@ -343,27 +354,64 @@ impl Dispatcher {
                 Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
+        let (mut begun, least) = (Vec::new(), self.context.settings.webhook_timeout);
         while outbox.in_flight < MAX_IN_FLIGHT
             && let Some((_, _, merchant)) = turns.pop_first()
         {
             let Some(queue) = outbox.queues.get_mut(&merchant) else { continue };
             let Ok(key) = queue.next(now, instant) else { continue };
+            // No webhook begins that the lease would not outlast: another engine may send it then.
+            let Some(work) = self.context.duties.begin(Duty::webhooks_of(merchant), least) else {
+                waits = waits.into_iter().chain([MAX_WAIT_AMONG_OTHERS]).min();
+                continue;
+            };
             let Some(due) = queue.ready.remove(&key) else { continue };
             queue.bucket.take(instant);
             queue.in_flight.insert(due.delivery.id, due.delivery.payment);
             outbox.in_flight += 1;
-            self.start(myself.clone(), due.delivery);
+            begun.push((due.delivery, work));
             match queue.next(now, instant) {
                 Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, merchant))),
                 Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
+        if self.context.duties.is_alone() {
+            begun.into_iter().for_each(|(delivery, work)| self.start(myself.clone(), delivery, work));
+        } else if !begun.is_empty() {
+            self.claim(myself.clone(), begun);
+        }
         waits
     }
 
-    fn start(&self, myself: ActorRef<Msg>, delivery: Delivery) {
+    /// Claims deliveries before they are sent: one commit, which the store rejects if another engine has taken one of their
+    /// buckets.
+    fn claim(&self, myself: ActorRef<Msg>, begun: Vec<(Delivery, Work)>) {
+        let dispatcher = Self { context: Arc::clone(&self.context), notifier: Arc::clone(&self.notifier) };
+        tokio::spawn(async move {
+            let context = &dispatcher.context;
+            let guards: BTreeMap<Duty, Write> =
+                begun.iter().filter_map(|(_, work)| Some((work.duty, work.term.guard()?))).collect();
+            let claimed = context.env.store.commit(guards.into_values().collect()).await;
+            context.env.probe.reach("webhook: claimed, not sent");
+            if let Err(error) = &claimed
+                && !mutant!("deposed-holder-sends")
+            {
+                context.commit_failed(error);
+                for (delivery, _) in begun {
+                    let (merchant, delivery) = (delivery.merchant, delivery.id);
+                    let _ = myself.cast(Msg::Done { merchant, delivery, attempted: Attempted::NotRecorded });
+                }
+                return;
+            }
+            begun.into_iter().for_each(|(delivery, work)| dispatcher.start(myself.clone(), delivery, work));
+        });
+    }
+
+    fn start(&self, myself: ActorRef<Msg>, delivery: Delivery, work: Work) {
         let context = Arc::clone(&self.context);
         tokio::spawn(async move {
+            // The bucket is released only afterwards.
+            let _work = work;
             let (id, merchant) = (delivery.id, delivery.merchant);
             // A task of its own, so that a crash of the attempt is seen here.
             let for_attempt = Arc::clone(&context);

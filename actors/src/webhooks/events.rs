@@ -15,6 +15,8 @@ use crate::{error::EngineError, webhooks::handle::Webhooks};
 const AT_ONCE: usize = 100;
 /// The list is looked at this often even without a notification, in case another engine put something in.
 const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The same while other engines put something in.
+const MAX_WAIT_AMONG_OTHERS: Duration = Duration::from_secs(1);
 
 /// A place in a merchant's list of events, as a client names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +69,8 @@ impl EventWatch {
         let mut events = self.webhooks.read_events(self.merchant, self.after, AT_ONCE).await?;
         if events.is_empty() {
             // Notified or not, the list is read again.
-            let _ = timeout(MAX_WAIT, notified).await;
+            let is_alone = self.webhooks.access.context.duties.is_alone();
+            let _ = timeout(if is_alone { MAX_WAIT } else { MAX_WAIT_AMONG_OTHERS }, notified).await;
             events = self.webhooks.read_events(self.merchant, self.after, AT_ONCE).await?;
         }
         if let Some(last) = events.last() {

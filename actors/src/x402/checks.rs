@@ -41,24 +41,17 @@ impl X402 {
         pay_to: AccountName,
         payload: &PaymentPayload,
     ) -> Result<PriorClaim, X402Error> {
-        let store = &self.access.context.env.store;
-        for tx_id in candidate_ids(&payload.transaction) {
-            if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))? {
-                return Ok(self.match_claim(claimed, payload));
-            }
-        }
-        if let Some(identifier) = payload.identifier.clone() {
-            let found = store.claim_by_identifier(pay_to, identifier).await;
-            if let Some(claimed) = found.map_err(|error| self.access.read_failed(&error))? {
-                return Ok(self.match_claim(claimed, payload));
-            }
-        }
-        let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
-        let nonce = nonce.map_err(|error| self.access.read_failed(&error))?;
-        if let Some(claimed) = nonce.filter(|_| !mutant!("nonce-claimed-twice")) {
-            return Ok(self.match_claim(claimed, payload));
-        }
-        Ok(PriorClaim::None)
+        let tx_ids = candidate_ids(&payload.transaction).into_iter().collect();
+        let (identifier, nonce) = (payload.identifier.clone(), payload.nonce.clone());
+        let found = self.access.context.env.store.overlapping_claim(pay_to, tx_ids, identifier, nonce).await;
+        let found = found.map_err(|error| self.access.read_failed(&error))?;
+        // Only a claim of the nonce alone is overlooked by this defect.
+        let is_by_nonce = |claimed: &ClaimRecord| {
+            let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
+            !is_this && (payload.identifier.is_none() || payload.identifier != claimed.identifier)
+        };
+        let found = found.filter(|claimed| !(mutant!("nonce-claimed-twice") && is_by_nonce(claimed)));
+        Ok(found.map_or(PriorClaim::None, |claimed| self.match_claim(claimed, payload)))
     }
 
     /// Compares a presented payment with an earlier claim.

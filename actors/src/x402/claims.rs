@@ -3,6 +3,7 @@
 use engine::{
     idempotency::IdempotencyRecord,
     ledger::TxId,
+    mutant,
     x402::{ClaimOutcome, ClaimRecord},
 };
 use storage::{Batch, CommitError, Write};
@@ -17,7 +18,16 @@ use crate::{
 /// Messages to the facilitator.
 pub(crate) enum FacilitatorMsg {
     /// Submit a claimed transaction, and notify the sender when its outcome is stored.
-    Follow(Box<ClaimRecord>, oneshot::Sender<()>),
+    Follow {
+        /// The claim.
+        claimed: Box<ClaimRecord>,
+        /// Whether this engine has just made the claim: nobody else has broadcast the transaction.
+        is_new: bool,
+        /// Closed when the outcome is stored.
+        decided: oneshot::Sender<()>,
+    },
+    /// Submit a claimed transaction that nobody follows.
+    Adopt(Box<ClaimRecord>),
     /// The outcome of a transaction is stored.
     Decided(TxId),
 }
@@ -48,32 +58,34 @@ pub(crate) enum ClaimError {
 }
 
 /// Marks a settled payment as reported, so that only one caller receives the success.
-pub(crate) async fn mark_reported(
-    context: &Context,
-    notifier: &Notifier,
-    tx_id: TxId,
-    block_num: Option<u32>,
-) -> Result<(), SessionError> {
+pub(crate) async fn mark_reported(context: &Context, tx_id: TxId, block_num: Option<u32>) -> Result<(), SessionError> {
     let settled = |is_reported| ClaimOutcome::Settled { is_reported, block_num };
-    decide(context, notifier, tx_id, settled(false), settled(true)).await
+    let write = Write::ClaimOutcome { tx_id, expected: settled(false), outcome: settled(true) };
+    context.env.store.commit(Batch::of(write)).await.map_err(failed)
 }
 
-/// Records the outcome of a claim, and announces a settlement with it.
+/// Records the outcome of an open claim, and announces a settlement with it. Of a claim that several engines may have broadcast
+/// no refusal is recorded.
+///
+/// # Errors
+/// [`SessionError::Contended`] if it is decided already, or if it is shared and the outcome is a refusal.
 pub(crate) async fn decide(
     context: &Context,
     notifier: &Notifier,
     tx_id: TxId,
-    expected: ClaimOutcome,
     outcome: ClaimOutcome,
 ) -> Result<(), SessionError> {
+    let failed_read = |error: storage::ReadError| read_failed(context, &error);
+    let claimed = context.sound(context.env.store.claim(tx_id).await).map_err(failed_read)?.flatten();
+    let expected = claimed.as_ref().map_or(ClaimOutcome::Open, |claimed| claimed.outcome.clone());
+    let is_refusal = matches!(outcome, ClaimOutcome::Refused { .. });
+    if !expected.is_open() || is_refusal && expected == ClaimOutcome::Shared && !mutant!("unshared-refusal") {
+        return Err(SessionError::Contended);
+    }
     let mut announcements = Vec::new();
     // A settlement is announced with the commit that makes it one.
-    if let (ClaimOutcome::Open, ClaimOutcome::Settled { block_num, .. }) = (&expected, &outcome) {
-        let failed = |error: storage::ReadError| read_failed(context, &error);
-        let claimed = context.sound(context.env.store.claim(tx_id).await).map_err(failed)?.flatten();
-        if let Some(claimed) = claimed {
-            announcements = sale_events(context, &claimed, *block_num, context.now()).await.map_err(failed)?;
-        }
+    if let (ClaimOutcome::Settled { block_num, .. }, Some(claimed)) = (&outcome, &claimed) {
+        announcements = sale_events(context, claimed, *block_num, context.now()).await.map_err(failed_read)?;
     }
     let mut batch = Batch::of(Write::ClaimOutcome { tx_id, expected, outcome });
     let (merchants, events): (Vec<_>, Vec<_>) = announcements.into_iter().unzip();
@@ -91,6 +103,7 @@ fn failed(error: CommitError) -> SessionError {
         CommitError::Unavailable(_) => SessionError::Unavailable,
         CommitError::Conflict { .. }
         | CommitError::Remembered(_)
+        | CommitError::Deposed(_)
         | CommitError::OnHold(_)
         | CommitError::QuotaReached(_) => SessionError::Contended,
         CommitError::KeysFull => SessionError::KeysFull,

@@ -14,8 +14,7 @@ use engine::{
 use ractor::ActorRef;
 
 use crate::{
-    access::Access, chain::ledger::Ledger, error::EngineError, payments::handle::Payments,
-    webhooks::notifier::Notifier, x402::claims::FacilitatorMsg,
+    access::Access, chain::ledger::Ledger, error::EngineError, payments::handle::Payments, x402::claims::FacilitatorMsg,
 };
 
 /// A payment that an agent submits.
@@ -86,7 +85,6 @@ pub struct Caller {
 pub struct X402 {
     pub(crate) access: Access,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) notifier: Arc<Notifier>,
     pub(crate) payments: Payments,
     facilitator: ActorRef<FacilitatorMsg>,
 }
@@ -95,11 +93,10 @@ impl X402 {
     pub(crate) fn new(
         access: Access,
         ledger: Arc<Ledger>,
-        notifier: Arc<Notifier>,
         payments: Payments,
         facilitator: ActorRef<FacilitatorMsg>,
     ) -> Self {
-        Self { access, ledger, notifier, payments, facilitator }
+        Self { access, ledger, payments, facilitator }
     }
 
     /// Returns the same handle for another actor of the audit log.

@@ -50,7 +50,7 @@ impl X402 {
     ) -> Result<Settled, X402Error> {
         let target = Target::Requirements(requirements.clone());
         if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
-            return self.await_facilitation(settled, Reporting::Repeatable).await;
+            return self.await_facilitation(settled, Reporting::Repeatable, false).await;
         }
         match self.find_claim(requirements.pay_to, payload).await? {
             PriorClaim::None => {}
@@ -78,7 +78,7 @@ impl X402 {
         match claims::claim(&self.access.context, &claimed, remembered).await {
             Ok(()) => {
                 let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once };
-                self.await_facilitation(claimed, reporting).await
+                self.await_facilitation(claimed, reporting, true).await
             }
             // Two identical concurrent requests: one of them reports the success.
             Err(ClaimError::Failed(SessionError::Claimed(other))) => match self.match_claim(*other, payload) {
@@ -92,7 +92,7 @@ impl X402 {
             // Another request with the same key was faster.
             Err(ClaimError::Remembered(earlier)) => {
                 let earlier = self.settlement_of(&earlier, requirements, payload).await?;
-                self.await_facilitation(earlier, Reporting::Repeatable).await
+                self.await_facilitation(earlier, Reporting::Repeatable, false).await
             }
         }
     }
@@ -141,7 +141,7 @@ impl X402 {
         match prior {
             PriorClaim::SamePayment(claimed) if is_for(&claimed, requirements) => {
                 let reporting = self.reporting(caller, requirements, payload, &claimed).await?;
-                self.await_facilitation(*claimed, reporting).await
+                self.await_facilitation(*claimed, reporting, false).await
             }
             prior => Err(duplicate(&prior, &Target::Requirements(requirements.clone()))),
         }
@@ -231,7 +231,13 @@ impl X402 {
         Ok(checked)
     }
 
-    async fn await_facilitation(&self, claimed: ClaimRecord, reporting: Reporting) -> Result<Settled, X402Error> {
+    /// Waits for the outcome of a claim, which this request has just made if it `is_new`.
+    async fn await_facilitation(
+        &self,
+        claimed: ClaimRecord,
+        reporting: Reporting,
+        is_new: bool,
+    ) -> Result<Settled, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else {
             return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
         };
@@ -243,7 +249,7 @@ impl X402 {
             return Err(already_settled().into());
         }
         let (reply, decided) = oneshot::channel();
-        self.send(FacilitatorMsg::Follow(Box::new(claimed.clone()), reply))?;
+        self.send(FacilitatorMsg::Follow { claimed: Box::new(claimed.clone()), is_new, decided: reply })?;
         tokio::select! {
             biased;
             _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
@@ -256,7 +262,7 @@ impl X402 {
         let stored =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         match stored.map_or(ClaimOutcome::Open, |claimed| claimed.outcome) {
-            ClaimOutcome::Open => {
+            ClaimOutcome::Open | ClaimOutcome::Shared => {
                 let message = "the transaction is on its way; ask again with the same payment";
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
@@ -267,7 +273,7 @@ impl X402 {
             }
             ClaimOutcome::Settled { is_reported: true, .. } => Err(already_settled().into()),
             ClaimOutcome::Settled { is_reported: false, block_num } => {
-                match claims::mark_reported(&self.access.context, &self.notifier, tx_id, block_num).await {
+                match claims::mark_reported(&self.access.context, tx_id, block_num).await {
                     Ok(()) => settled(block_num, false),
                     Err(SessionError::Contended) if reporting == Reporting::Repeatable => settled(block_num, true),
                     // The success was reported to a concurrent caller.

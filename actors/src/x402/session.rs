@@ -185,6 +185,10 @@ impl X402 {
         payload: &PaymentPayload,
         is_replay: bool,
     ) -> Result<Settled, X402Error> {
+        if is_replay {
+            // Another engine may have claimed it, and be gone: this one broadcasts the same bytes.
+            self.payments.refresh(id)?;
+        }
         let settled = self.await_session(id, claimed).await.map_err(|error| match error {
             X402Error::Refused(refused) if refused.payer.is_none() => match sender(payload) {
                 Some(payer) => refused.by(&payer).into(),

@@ -320,6 +320,6 @@ impl Observer {
     /// Returns whether the claim on a transaction is open.
     #[must_use]
     pub fn is_claim_open(&self, tx_id: TxId) -> bool {
-        self.claims.get(&tx_id).is_some_and(|claimed| claimed.outcome == ClaimOutcome::Open)
+        self.claims.get(&tx_id).is_some_and(|claimed| claimed.outcome.is_open())
     }
 }

@@ -18,7 +18,7 @@ impl Simulation {
                     });
                 }
                 Write::Attempt { attempt, delivery } => self.trace_attempt(attempt, self.session(delivery.payment)),
-                Write::Books(day) => self.trace_reconciliation(day),
+                Write::Books { day, .. } => self.trace_reconciliation(day),
                 Write::Unmatched(unmatched) => self.trace_unmatched(unmatched),
                 _ => {}
             }

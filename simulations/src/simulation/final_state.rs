@@ -218,9 +218,7 @@ impl Simulation {
             let claims =
                 observer.payments.values().filter_map(|known| known.payment.claim.as_ref()).map(|c| c.expiration);
             let other_engine = observer.claims.values().filter_map(|claimed| match &claimed.purpose {
-                engine::x402::Purpose::Facilitated(facilitation)
-                    if claimed.outcome == engine::x402::ClaimOutcome::Open =>
-                {
+                engine::x402::Purpose::Facilitated(facilitation) if claimed.outcome.is_open() => {
                     Some(facilitation.expiration)
                 }
                 _ => None,

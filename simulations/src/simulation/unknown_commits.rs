@@ -29,8 +29,8 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
             Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
             Write::BeginEpoch(epoch) => store.epoch().await? == *epoch,
-            Write::Rate(rate) => store.rate().await? == Some(*rate),
-            Write::Undeliverable(delivery) | Write::Hold(delivery) => {
+            Write::Rate { rate, .. } => store.rate().await? == Some(*rate),
+            Write::Undeliverable(delivery) | Write::Hold { delivery, .. } => {
                 let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
                 !waiting.iter().any(|waiting| waiting.id == delivery.id)
             }
@@ -56,11 +56,12 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             | Write::Admit { .. }
             | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
-            Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
-            Write::Books(day) => store.reconciled_days(None, usize::MAX).await?.contains(day),
+            Write::Note { name, value, .. } => store.note(name).await?.as_ref() == Some(value),
+            Write::Books { day, .. } => store.reconciled_days(None, usize::MAX).await?.contains(day),
             Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember { .. } | Write::Forget { .. } => {
                 continue;
             }
+            Write::Lease { .. } | Write::EndLease { .. } | Write::Duty { .. } | Write::OnDuty { .. } => continue,
         };
         return Ok(applied);
     }

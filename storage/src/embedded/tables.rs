@@ -14,6 +14,7 @@
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | primary data | never |
 //! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | when its key is replaced |
 //! | [`ACCOUNTS`] | account name | watched since, ms | every write of a merchant | merchants and retired accounts | 31 days after the last merchant left it |
+//! | [`ACCOUNTS_ADDED`] | number, from 1 | account name | the first write of a merchant with an account that is not watched | primary data | never |
 //! | [`ACCOUNT_MERCHANTS`] | account name, merchant id | - | registration, change of account | merchants | when its merchant leaves the account |
 //! | [`PROVEN_MERCHANTS`] | account name, merchant id | - | a proof of the account | merchants | when its merchant leaves the account |
 //! | [`PENDING_ACCOUNTS`] | due ms, merchant id | - | a pending change of a proven account, its proofs | merchants | when it takes effect, lapses or is cancelled |
@@ -50,6 +51,8 @@
 //! | [`RECONCILED_DAYS`] | start of a day | record | the reconciliation of a day | primary data | never: one row a day |
 //! | [`AUDIT`] | sequence number | record, 300 B | actions of admins and merchants except the creation of payments | primary data | never: append only |
 //! | [`AUDIT_BY_MERCHANT`] | merchant id, sequence number | - | an action by the merchant, or that concerns it | audit | never: append only |
+//! | [`ENGINES`] | engine id: **random** | lease: since, until | an engine that shares the store: start, every few seconds, stop | nothing: leases expire | when its lease ends |
+//! | [`DUTIES`] | duty | term, engine id | a change of the holder | primary data | never: 261 rows |
 //! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, notes, start of the log | each by its own write | - | never |
 //!
 //! Creating a payment writes to six tables: payments, slugs, payments by merchant, counts, days and deadlines; to the counts
@@ -140,6 +143,8 @@ macro_rules! with_tables {
             API_KEYS, api_keys: &'static [u8; 32] => u128;
             /// Watched accounts.
             ACCOUNTS, accounts: Text => u64;
+            /// Accounts in the order in which they were first watched.
+            ACCOUNTS_ADDED, accounts_added: u64 => Text;
             /// Merchants by account.
             ACCOUNT_MERCHANTS, account_merchants: (Text, u128) => ();
             /// Merchants that have proven their account, by account.
@@ -213,6 +218,10 @@ macro_rules! with_tables {
             AUDIT, audit: u64 => &'static [u8];
             /// Entries of the audit log by the merchants they concern.
             AUDIT_BY_MERCHANT, audit_by_merchant: (u128, u64) => ();
+            /// Engines: the beginning and the end of their leases, Unix milliseconds.
+            ENGINES, engines: u64 => (u64, u64);
+            /// Duties by name: term, and the engine that holds the duty or 0.
+            DUTIES, duties: Text => (u64, u64);
             /// Single values.
             META, meta: Text => &'static [u8];
         }

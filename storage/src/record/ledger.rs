@@ -87,6 +87,7 @@ const SETTLED: u32 = 1;
 const REPORTED: u32 = 2;
 const REFUSED: u32 = 3;
 const EXPIRED: u32 = 4;
+const SHARED: u32 = 5;
 
 #[derive(Clone, PartialEq, Message)]
 struct CursorRecord {
@@ -138,6 +139,7 @@ pub(crate) fn claimed_to_bytes(claimed: &ClaimRecord) -> Vec<u8> {
     };
     let (outcome, refusal, refusal_message) = match &claimed.outcome {
         ClaimOutcome::Open => (OPEN, "", ""),
+        ClaimOutcome::Shared => (SHARED, "", ""),
         ClaimOutcome::Settled { is_reported: false, .. } => (SETTLED, "", ""),
         ClaimOutcome::Settled { is_reported: true, .. } => (REPORTED, "", ""),
         ClaimOutcome::Refused { reason, message } => (REFUSED, reason.as_str(), message.as_str()),
@@ -172,6 +174,7 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecor
     };
     let outcome = match record.outcome {
         OPEN => ClaimOutcome::Open,
+        SHARED => ClaimOutcome::Shared,
         code @ (SETTLED | REPORTED) => {
             ClaimOutcome::Settled { is_reported: code == REPORTED, block_num: record.block_num }
         }

@@ -14,6 +14,10 @@ topic! {
         /// Returns at most `limit` watched accounts after `after`, in order of name.
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
 
+        /// Returns at most `limit` accounts that were watched for the first time after the position `after`, each with its
+        /// position, in order.
+        accounts_added(after: u64, limit: usize) -> Vec<(u64, AccountName)>;
+
         /// Returns at most `limit` watched accounts after `after`, in order of name, each with the time since which it
         /// is watched.
         accounts_since(after: Option<AccountName>, limit: usize) -> Vec<(AccountName, Timestamp)>;

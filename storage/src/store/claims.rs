@@ -21,10 +21,16 @@ topic! {
         /// Returns the claim of a transaction.
         claim(tx_id: TxId) -> Option<ClaimRecord>;
 
-        /// Returns the claim with which a payer used a nonce for a payee.
-        claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<ClaimRecord>;
+        /// Returns the claims of those of the transactions that are claimed. Damaged records are skipped.
+        claims(tx_ids: Vec<TxId>) -> Vec<ClaimRecord>;
 
-        /// Returns the claim with which a payer used a payment identifier for a payee.
-        claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<ClaimRecord>;
+        /// Returns the claim that overlaps with a payment to a payee: of one of the transactions, or else with the payment
+        /// identifier, or else with the nonce.
+        overlapping_claim(
+            pay_to: AccountName,
+            tx_ids: Vec<TxId>,
+            identifier: Option<String>,
+            nonce: String,
+        ) -> Option<ClaimRecord>;
     }
 }

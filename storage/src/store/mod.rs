@@ -6,6 +6,7 @@ pub(crate) mod billing;
 pub(crate) mod chain;
 pub(crate) mod claims;
 pub(crate) mod compliance;
+pub(crate) mod duties;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod idempotency;
@@ -28,8 +29,8 @@ use crate::{
     batch::{Batch, CommitError, CommitId, Resolution},
     store::{
         accounts::Accounts, audit::AuditLog, billing::Billing, chain::Chain, claims::Claims, compliance::Compliance,
-        events::Events, idempotency::IdempotencyKeys, ledger_entries::LedgerEntries, merchants::Merchants,
-        notes::Notes, outbox::Outbox, payments::Payments, unmatched::UnmatchedTransfers,
+        duties::Duties, events::Events, idempotency::IdempotencyKeys, ledger_entries::LedgerEntries,
+        merchants::Merchants, notes::Notes, outbox::Outbox, payments::Payments, unmatched::UnmatchedTransfers,
     },
 };
 
@@ -49,6 +50,7 @@ pub trait Store:
     + Billing
     + AuditLog
     + Notes
+    + Duties
     + 'static
 {
     /// Commits a batch or rejects it as a whole. `Ok` means that it is durable.

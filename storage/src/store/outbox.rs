@@ -1,18 +1,23 @@
 //! Deliveries of webhooks, their attempts, and the health of endpoints.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    merchant::Merchant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
 };
 
-use crate::store::{
-    error::Read,
-    page::Page,
-    topic::topic,
-    wrapped::{Call, Wrapped},
+use crate::{
+    batch::EventRecord,
+    store::{
+        duties::Buckets,
+        error::Read,
+        page::Page,
+        topic::topic,
+        wrapped::{Call, Wrapped},
+    },
 };
 
 /// A list of one merchant's deliveries, newest first. All filters must match.
@@ -35,6 +40,8 @@ pub struct DeliveryQuery {
 /// Due work that a read excludes.
 #[derive(Debug, Clone, Default)]
 pub struct Passed {
+    /// The buckets of the merchants that are included.
+    pub buckets: Buckets,
     /// Excluded merchants.
     pub merchants: BTreeSet<MerchantId>,
     /// Excluded deliveries, such as those in progress.
@@ -46,6 +53,8 @@ pub struct Passed {
 pub struct DueWork {
     /// The merchant.
     pub merchant: MerchantId,
+    /// The merchant's record; none if there is none or it is damaged.
+    pub record: Option<Arc<Merchant>>,
     /// The health of its endpoint.
     pub endpoint: EndpointHealth,
     /// Deliveries, earliest due time first.
@@ -71,6 +80,9 @@ topic! {
         /// `passed` ones. The merchant with the earliest due delivery comes first. The cost does not depend on how many
         /// deliveries a merchant has.
         due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
+
+        /// Returns the record of a merchant and one of its events. A damaged event is none.
+        webhook_content(merchant: MerchantId, event_seq: u64) -> (Option<Arc<Merchant>>, Option<EventRecord>);
 
         /// Returns the earliest due time after `now`.
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;

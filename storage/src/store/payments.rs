@@ -129,6 +129,9 @@ topic! {
         /// Returns a payment.
         payment(id: PaymentId) -> Option<Payment>;
 
+        /// Returns the versions of those of the payments that exist. Damaged records are skipped.
+        versions(ids: Vec<PaymentId>) -> Vec<(PaymentId, u64)>;
+
         /// Returns the payment of a checkout URL's slug.
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
 

@@ -12,7 +12,7 @@ use engine::{
     x402::{ClaimOutcome, Reason},
 };
 use proptest::prelude::*;
-use storage::{Batch, Handling, Invoicing, Write};
+use storage::{Batch, Handling, HoldReason, Invoicing, Write};
 
 use super::Model;
 use crate::samples::*;
@@ -148,7 +148,16 @@ impl Try {
                 Write::Attempt { delivery, attempt }
             }
             Self::Undeliverable { which, wrong } => Write::Undeliverable(delivery(model, which, wrong)?),
-            Self::Hold { which, wrong } => Write::Hold(delivery(model, which, wrong)?),
+            Self::Hold { which, wrong } => {
+                let delivery = delivery(model, which, wrong)?;
+                let merchant_version = model.merchants.get(&delivery.merchant).map(|merchant| merchant.version);
+                let reason = match which % 3 {
+                    0 => HoldReason::Disabled,
+                    1 => HoldReason::NoEndpoint { merchant_version },
+                    _ => HoldReason::NoEndpoint { merchant_version: merchant_version.map(|version| version + 1) },
+                };
+                Write::Hold { delivery, reason }
+            }
             Self::Redeliver { which, number } => {
                 let (id, due_at) = (DeliveryId::new(at(number), [7; 10]), at(number));
                 let known = model.deliveries.values().nth(which)?.delivery.clone();
@@ -202,11 +211,12 @@ impl Try {
                 };
                 Write::Handle { account: *kept.account(), place: kept.transfer.position, handling }
             }
-            Self::Rate { base } => Write::Rate(Rate {
-                price: HivePrice { base_hbd_units: base, quote_hive_units: 9 },
-                hbd: None,
-                at: START,
-            }),
+            Self::Rate { base } => {
+                let price = HivePrice { base_hbd_units: base, quote_hive_units: 9 };
+                let stored = model.rate.map(|rate| rate.at);
+                let expected = if base < 7 { stored } else { Some(at(base)) };
+                Write::Rate { rate: Rate { price, hbd: None, at: at(base) }, expected }
+            }
             Self::Invoice { which, session, cents, carried, wrong } => {
                 let mut period = model.periods.values().nth(which % model.periods.len().max(1))?.clone();
                 let now = at(100 * 86_400);
@@ -226,7 +236,11 @@ impl Try {
                 Write::FeeTiers { schedule: Schedule { version: expected + 1, tiers, updated_at: START }, expected }
             }
             Self::Transfer { .. } => return None,
-            Self::Note { name, value } => Write::Note { name: if name { "a" } else { "b" }, value: vec![value] },
+            Self::Note { name, value } => {
+                let name = if name { "a" } else { "b" };
+                let expected = if value < 7 { model.notes.get(name).cloned() } else { Some(vec![value]) };
+                Write::Note { name, value: vec![value], expected }
+            }
         })
     }
 }

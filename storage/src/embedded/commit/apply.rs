@@ -7,6 +7,7 @@ use engine::{
     event_list::{Epoch, Tail},
     ids::PaymentId,
     mutant,
+    time::Timestamp,
     x402::{ClaimRecord, Purpose},
 };
 
@@ -14,7 +15,7 @@ use crate::{
     batch::{CommitError, Cursor, Resolution},
     embedded::{
         commit::{
-            accounts, billing, claims, compliance,
+            accounts, billing, claims, compliance, duties,
             group::{Checked, Finished, Group, Overlay, conflict},
             indexes, ledger_entries, outbox,
             prepared::{MerchantStep, PaymentStep, Prepared, Step},
@@ -136,13 +137,20 @@ impl Group<'_> {
                 Resolution::Forbidden => Ok(Ok(())),
                 Resolution::Applied => conflict(format_args!("commit {id}")),
             },
-            Step::Audit(_)
-            | Step::Books { .. }
-            | Step::Rate(_)
-            | Step::Note { .. }
-            | Step::EnableEndpoint(_)
-            | Step::Unwatch(_)
-            | Step::Prune { .. } => Ok(Ok(())),
+            Step::Books { from, checked_at, expected, .. } => self.check_books(*from, *checked_at, *expected, overlay),
+            Step::Rate { at, expected, .. } => self.check_rate(*at, *expected, overlay),
+            Step::Note { name, value, expected } => self.check_note(name, value, expected.as_deref(), overlay),
+            Step::Lease { engine, is_new, until, .. } => duties::check_lease(self, *engine, *is_new, *until, overlay),
+            Step::EndLease { engine, by, now } => duties::check_end(self, *engine, *by, *now, overlay),
+            Step::Duty { duty, engine, is_taken, expected } => {
+                duties::check_duty(self, *duty, *engine, *is_taken, *expected, overlay)
+            }
+            Step::OnDuty { duty, term } => duties::check_term(self, *duty, *term, overlay),
+            Step::EnableEndpoint(merchant) => {
+                overlay.enabled.insert(merchant.bits());
+                Ok(Ok(()))
+            }
+            Step::Audit(_) | Step::Unwatch(_) | Step::Prune { .. } => Ok(Ok(())),
         }
     }
 
@@ -248,6 +256,65 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
+    fn check_rate(&mut self, at: Timestamp, expected: Option<Timestamp>, overlay: &mut Overlay) -> Checked {
+        let stored = match overlay.rate_at {
+            Some(at) => Some(at),
+            None => match single::read(&self.tables.meta(), meta::RATE)? {
+                Some(bytes) => Some(record::rate_from_bytes(&bytes).map_err(Fault::damaged("meta", meta::RATE))?.at),
+                None => None,
+            },
+        };
+        if stored != expected && !mutant!("rate-moves-back") {
+            return conflict("the price of HIVE");
+        }
+        overlay.rate_at = Some(at);
+        Ok(Ok(()))
+    }
+
+    fn check_note(
+        &mut self,
+        name: &'static str,
+        value: &[u8],
+        expected: Option<&[u8]>,
+        overlay: &mut Overlay,
+    ) -> Checked {
+        let stored = match overlay.notes.get(name) {
+            Some(value) => Some(value.clone()),
+            None => single::read(&self.tables.meta(), &meta::note(name))?,
+        };
+        if stored.as_deref() != expected {
+            return conflict(format_args!("the note {name}"));
+        }
+        overlay.notes.insert(name, value.to_vec());
+        Ok(Ok(()))
+    }
+
+    /// A damaged reconciliation counts as none: it is made again.
+    fn check_books(
+        &mut self,
+        from: Timestamp,
+        checked_at: Timestamp,
+        expected: Option<Timestamp>,
+        overlay: &mut Overlay,
+    ) -> Checked {
+        let days = self.tables.reconciled_days();
+        let stored = match overlay.days_checked.get(&from.millis()) {
+            Some(at) => Some(*at),
+            None => match days.get_intact(from.millis())? {
+                Some(bytes) => {
+                    let read = record::day_from_bytes(bytes.value());
+                    days.skip_damaged(read.map_err(Fault::damaged("reconciled_days", from)))?.map(|day| day.checked_at)
+                }
+                None => None,
+            },
+        };
+        if stored != expected {
+            return conflict(format_args!("the reconciliation of {from}"));
+        }
+        overlay.days_checked.insert(from.millis(), checked_at);
+        Ok(Ok(()))
+    }
+
     fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, overlay: &mut Overlay) -> Checked {
         let stored = match overlay.cursor {
             Some(cursor) => Some(cursor),
@@ -315,9 +382,9 @@ impl Group<'_> {
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(audited) => self.append_audit(&audited),
             Step::Comply { check, assessment } => compliance::write_assessment(self, &check, assessment),
-            Step::Admit { .. } | Step::Forbid(_) => Ok(()),
+            Step::Admit { .. } | Step::Forbid(_) | Step::OnDuty { .. } => Ok(()),
             Step::Standing { merchant, change } => compliance::change(self, merchant, change),
-            Step::Books { from, record } => {
+            Step::Books { from, record, .. } => {
                 self.tables.reconciled_days().insert(from.millis(), record.as_slice());
                 Ok(())
             }
@@ -327,8 +394,14 @@ impl Group<'_> {
                 epochs.push(epoch);
                 self.set(meta::EPOCHS, &record::epochs_to_bytes(&epochs))
             }
-            Step::Rate(record) => self.set(meta::RATE, &record),
-            Step::Note { name, value } => self.set(&meta::note(name), &value),
+            Step::Rate { record, .. } => self.set(meta::RATE, &record),
+            Step::Lease { engine, is_new, now, until } => duties::write_lease(self, engine, is_new, now, until),
+            Step::EndLease { engine, .. } => duties::end_lease(self, engine),
+            Step::Duty { duty, engine, is_taken, expected } => {
+                duties::write_duty(self, duty, engine, is_taken, expected);
+                Ok(())
+            }
+            Step::Note { name, value, .. } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
                 for (merchant, word, payment) in &indexed.entries {
                     self.tables.search().insert((*merchant, word.as_str(), *payment), ());

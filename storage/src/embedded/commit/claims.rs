@@ -74,7 +74,7 @@ pub(crate) fn check_not_facilitated(group: &Group<'_>, tx_id: TxId, overlay: &Ov
 pub(crate) fn write(group: &mut Group<'_>, claimed: &ClaimRecord, names: &[[u8; 32]]) {
     let tx_id = claimed.tx_id.0;
     group.tables.claims().insert(&tx_id, record::claimed_to_bytes(claimed).as_slice());
-    if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
+    if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome.is_open() {
         group.tables.facilitations().insert(&tx_id, ());
     }
     for name in names {
@@ -92,7 +92,7 @@ pub(crate) fn write_outcome(
 ) -> Result<(), Fault> {
     group.tables.claims().insert(&tx_id.0, record);
     match (is_facilitation, outcome) {
-        (true, ClaimOutcome::Open) => group.tables.facilitations().insert(&tx_id.0, ()),
+        (true, ClaimOutcome::Open | ClaimOutcome::Shared) => group.tables.facilitations().insert(&tx_id.0, ()),
         (true, _) => group.tables.facilitations().remove(&tx_id.0)?,
         (false, _) => {}
     }

@@ -18,6 +18,7 @@ use crate::{
     embedded::{
         commit::{
             commit_ids::CommitIds,
+            duties::DutyOverlay,
             transaction::{Transaction, write_single},
         },
         fault::Fault,
@@ -80,6 +81,15 @@ pub(crate) struct Overlay {
     /// Merchants with a billing period that an earlier step changes.
     pub(crate) changed_periods: BTreeSet<u128>,
     pub(crate) tiers_version: Option<u64>,
+    pub(crate) duties: DutyOverlay,
+    /// Values of notes.
+    pub(crate) notes: BTreeMap<&'static str, Vec<u8>>,
+    /// When the price of HIVE was read.
+    pub(crate) rate_at: Option<Timestamp>,
+    /// When days were reconciled, by the start of the day.
+    pub(crate) days_checked: BTreeMap<u64, Timestamp>,
+    /// Merchants whose endpoints an earlier step enables.
+    pub(crate) enabled: BTreeSet<u128>,
 }
 
 /// The result of a check: a value, a rejection, or a failed read.

@@ -93,6 +93,9 @@ pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timesta
     let accounts = group.tables.accounts();
     if accounts.get_intact(account.as_str())?.is_none() {
         accounts.insert(account.as_str(), since.millis());
+        let added = group.tables.accounts_added();
+        let last = added.last()?.map_or(0, |(number, _)| number.value());
+        added.insert(last + 1, account.as_str());
     }
     Ok(())
 }

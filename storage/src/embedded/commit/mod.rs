@@ -9,6 +9,7 @@ pub(crate) mod commit_ids;
 pub(crate) mod committer;
 pub(crate) mod compliance;
 pub(crate) mod counts;
+pub(crate) mod duties;
 pub(crate) mod group;
 pub(crate) mod idempotency;
 pub(crate) mod indexes;

@@ -12,6 +12,7 @@ use engine::{
 };
 
 use crate::{
+    batch::HoldReason,
     embedded::{
         commit::{
             group::{Checked, Group, Overlay, conflict},
@@ -75,7 +76,7 @@ pub(crate) fn check_delivery(group: &mut Group<'_>, step: &DeliveryStep, overlay
     let is_as_seen = match (&before, step) {
         (None, DeliveryStep::Redeliver(_)) => true,
         (Some(before), DeliveryStep::Replay { .. }) => before.is_replayable_since(delivery),
-        (Some(before), DeliveryStep::Attempt { .. } | DeliveryStep::Hold(_) | DeliveryStep::GiveUp(_)) => {
+        (Some(before), DeliveryStep::Attempt { .. } | DeliveryStep::Hold { .. } | DeliveryStep::GiveUp(_)) => {
             before.is_unattempted_since(delivery)
         }
         _ => false,
@@ -83,8 +84,36 @@ pub(crate) fn check_delivery(group: &mut Group<'_>, step: &DeliveryStep, overlay
     if !is_as_seen {
         return conflict(format_args!("delivery {}", delivery.id));
     }
+    if let DeliveryStep::Hold { reason, .. } = step
+        && !applies(group, overlay, delivery.merchant, *reason)?
+    {
+        return conflict(format_args!("the endpoint of merchant {}", delivery.merchant));
+    }
     overlay.deliveries.insert(key, after_step(step, before));
     Ok(Ok(()))
+}
+
+/// Returns whether a reason for holding deliveries applies to a merchant.
+fn applies(group: &Group<'_>, overlay: &Overlay, merchant: MerchantId, reason: HoldReason) -> Result<bool, Fault> {
+    match reason {
+        HoldReason::Disabled => {
+            let endpoint = deliveries::endpoint(group.tables.snapshot(), merchant)?;
+            Ok(!endpoint.is_enabled() && !overlay.enabled.contains(&merchant.bits()) || mutant!("held-though-enabled"))
+        }
+        HoldReason::NoEndpoint { merchant_version } => {
+            let stored = match overlay.merchants.get(&merchant.bits()) {
+                Some(facts) => Some(facts.version),
+                None => match group.tables.merchants().get(merchant.bits())? {
+                    Some(bytes) => {
+                        let facts = record::merchant_facts(bytes.value());
+                        Some(facts.map_err(Fault::damaged("merchants", merchant))?.version)
+                    }
+                    None => None,
+                },
+            };
+            Ok(stored == merchant_version)
+        }
+    }
 }
 
 /// Returns the record of a delivery after a step.
@@ -94,7 +123,7 @@ fn after_step(step: &DeliveryStep, before: Option<DeliveryRecord>) -> DeliveryRe
         DeliveryStep::Redeliver(delivery) => DeliveryRecord::new(delivery.clone()),
         DeliveryStep::Replay { at, .. } => before.replayed(*at),
         DeliveryStep::Attempt { attempt, .. } => before.after(attempt),
-        DeliveryStep::Hold(_) => before.held(),
+        DeliveryStep::Hold { .. } => before.held(),
         DeliveryStep::GiveUp(_) => before.given_up(),
     }
 }

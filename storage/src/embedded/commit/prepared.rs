@@ -18,7 +18,7 @@ use engine::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, CommitId, Cursor, EventRecord, Handling, Invoicing, Write},
+    batch::{Batch, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Write},
     embedded::{
         commit::{audit::EncodedEntry, ledger_entries},
         read::{
@@ -27,6 +27,7 @@ use crate::{
         },
     },
     record::{self, event::AttemptKey, indexed::PaymentFacts, merchant::MerchantFacts, vault::Vault},
+    store::duties::{Duty, EngineId},
 };
 
 /// A batch with encoded records.
@@ -108,11 +109,37 @@ pub(crate) enum Step {
         expected: u64,
     },
     Audit(EncodedEntry),
-    Rate(Vec<u8>),
+    Rate {
+        record: Vec<u8>,
+        at: Timestamp,
+        expected: Option<Timestamp>,
+    },
+    Lease {
+        engine: EngineId,
+        is_new: bool,
+        now: Timestamp,
+        until: Timestamp,
+    },
+    EndLease {
+        engine: EngineId,
+        by: EngineId,
+        now: Timestamp,
+    },
+    Duty {
+        duty: Duty,
+        engine: EngineId,
+        is_taken: bool,
+        expected: u64,
+    },
+    OnDuty {
+        duty: Duty,
+        term: u64,
+    },
     BeginEpoch(Epoch),
     Note {
         name: &'static str,
         value: Vec<u8>,
+        expected: Option<Vec<u8>>,
     },
     Comply {
         check: compliance::PaymentCheck,
@@ -131,6 +158,8 @@ pub(crate) enum Step {
     Books {
         from: Timestamp,
         record: Vec<u8>,
+        checked_at: Timestamp,
+        expected: Option<Timestamp>,
     },
     /// Search words of payments, from the indexer.
     Index(Indexed),
@@ -210,7 +239,7 @@ impl PaymentStep {
 #[derive(Debug)]
 pub(crate) enum DeliveryStep {
     Attempt { delivery: Delivery, attempt: Box<Attempt>, key: AttemptKey, record: Vec<u8> },
-    Hold(Delivery),
+    Hold { delivery: Delivery, reason: HoldReason },
     GiveUp(Delivery),
     Redeliver(Delivery),
     Replay { delivery: Delivery, at: Timestamp },
@@ -236,7 +265,7 @@ impl DeliveryStep {
     pub(crate) fn delivery(&self) -> &Delivery {
         match self {
             Self::Attempt { delivery, .. }
-            | Self::Hold(delivery)
+            | Self::Hold { delivery, .. }
             | Self::GiveUp(delivery)
             | Self::Redeliver(delivery)
             | Self::Replay { delivery, .. } => delivery,
@@ -315,7 +344,7 @@ impl Step {
             }
             Write::Attempt { delivery, attempt } => Self::Delivery(DeliveryStep::attempt(delivery, attempt)),
             Write::Undeliverable(delivery) => Self::Delivery(DeliveryStep::GiveUp(delivery)),
-            Write::Hold(delivery) => Self::Delivery(DeliveryStep::Hold(delivery)),
+            Write::Hold { delivery, reason } => Self::Delivery(DeliveryStep::Hold { delivery, reason }),
             Write::Redeliver(delivery) => Self::Delivery(DeliveryStep::Redeliver(delivery)),
             Write::Replay { delivery, at } => Self::Delivery(DeliveryStep::Replay { delivery, at }),
             Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
@@ -340,12 +369,20 @@ impl Step {
             }
             Write::Audit(entry) => Self::Audit(EncodedEntry::of(*entry)),
             Write::Comply(check) => Self::Comply { check, assessment: None },
-            Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
+            Write::Books { day, expected } => {
+                Self::Books { from: day.from, checked_at: day.checked_at, record: record::day_to_bytes(*day), expected }
+            }
             Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
             Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
-            Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
-            Write::Note { name, value } => Self::Note { name, value },
+            Write::Rate { rate, expected } => Self::Rate { at: rate.at, record: record::rate_to_bytes(rate), expected },
+            Write::Lease { engine, is_new, now, duration } => {
+                Self::Lease { engine, is_new, now, until: now + duration }
+            }
+            Write::EndLease { engine, by, now } => Self::EndLease { engine, by, now },
+            Write::Duty { duty, engine, is_taken, expected } => Self::Duty { duty, engine, is_taken, expected },
+            Write::OnDuty { duty, term } => Self::OnDuty { duty, term },
+            Write::Note { name, value, expected } => Self::Note { name, value, expected },
         }
     }
 }

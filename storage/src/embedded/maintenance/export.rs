@@ -22,7 +22,7 @@ use crate::{
         tables::{self, meta},
     },
     record::{self, event::AttemptKey, transfer::TransferKey, wire::Damage},
-    store::error::ReadError,
+    store::{duties::EngineId, error::ReadError},
 };
 
 /// Returns a row as a JSON object whose `record` is its kind; none for a row of an index, which adds no information.
@@ -78,6 +78,17 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
             let merchant = MerchantId::from_bits(merchant);
             month.and_then(|month| record::period_from_bytes(merchant, month, bytes)).map(|period| period_json(&period))
         }
+        "duties" => {
+            let (term, holder) = <(u64, u64)>::from_bytes(bytes);
+            let holder = (holder != 0).then(|| EngineId::from_bits(holder).to_string());
+            Ok(json!({"record": "duty", "duty": String::from_utf8_lossy(key), "term": term, "holder": holder}))
+        }
+        "engines" => {
+            let (since, until) = <(u64, u64)>::from_bytes(bytes);
+            let at = |millis| Timestamp::from_millis(millis).to_string();
+            let engine = EngineId::from_bits(u64::from_bytes(key)).to_string();
+            Ok(json!({"record": "engine", "engine": engine, "since": at(since), "until": at(until)}))
+        }
         "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(
             |cursor| json!({"record": "cursor", "block": cursor.block_id.number(), "time": cursor.time.to_string()}),
         ),
@@ -125,7 +136,9 @@ fn names(json: &Value, account: &str) -> bool {
 }
 
 /// The tables whose rows are records.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
+    "duties",
+    "engines",
     "payments",
     "transfers",
     "merchants",
@@ -261,7 +274,7 @@ fn claim_json(claimed: &ClaimRecord) -> Value {
         }
     };
     let outcome = match &claimed.outcome {
-        ClaimOutcome::Open => "open",
+        ClaimOutcome::Open | ClaimOutcome::Shared => "open",
         ClaimOutcome::Settled { .. } => "settled",
         ClaimOutcome::Refused { reason, .. } => reason.as_str(),
         ClaimOutcome::Expired => "expired",

@@ -3,6 +3,8 @@
 //! Every record is decoded. Every index is compared with its records row by row and by length, so that missing and
 //! surplus rows are found.
 
+mod duties;
+
 use std::{collections::BTreeMap, path::Path};
 
 use engine::{
@@ -11,7 +13,7 @@ use engine::{
     ledger::TxId,
     payment::{Credit, Payment, Totals, shown_memo},
     webhook::{DeliveryState, Trigger},
-    x402::{ClaimOutcome, Purpose},
+    x402::Purpose,
 };
 use redb::{Key, ReadableDatabase, Value};
 
@@ -107,6 +109,7 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<Report, Fault> {
     claims(snapshot, &mut report)?;
     unmatched_by_payment(snapshot, &mut report)?;
     singles(snapshot, &mut report)?;
+    duties::verify(snapshot, &mut report)?;
     Ok(report)
 }
 
@@ -516,7 +519,7 @@ fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
             let is_its = stored.is_some_and(|stored| *stored.value() == tx_id.0);
             report.hold(is_its, "nonces", tx_id, "no entry: the claim's nonce or identifier could be used again");
         }
-        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
+        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome.is_open() {
             undecided += 1;
             report.hold(
                 open.get_intact(&tx_id.0)?.is_some(),

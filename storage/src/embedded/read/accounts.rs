@@ -54,3 +54,13 @@ pub(crate) fn retired(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Resu
     }
     Ok(retired)
 }
+
+/// Returns at most `limit` accounts that were watched for the first time after the position `after`, each with its position.
+pub(crate) fn added(snapshot: &Snapshot, after: u64, limit: usize) -> Result<Vec<(u64, AccountName)>, Fault> {
+    let mut added = Vec::new();
+    for entry in snapshot.accounts_added().range((Bound::Excluded(after), Bound::Unbounded))?.take(limit) {
+        let (number, account) = entry?;
+        added.extend(AccountName::parse(account.value()).ok().map(|account| (number.value(), account)));
+    }
+    Ok(added)
+}

@@ -45,6 +45,35 @@ pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claim
     }
 }
 
+/// Returns the claims of some transactions. Damaged records are skipped.
+pub(crate) fn of(snapshot: &Snapshot, tx_ids: &[TxId]) -> Result<Vec<ClaimRecord>, Fault> {
+    let claims = snapshot.claims();
+    let mut found = Vec::new();
+    for tx_id in tx_ids {
+        found.extend(claims.skip_damaged(find(snapshot, *tx_id))?.flatten());
+    }
+    Ok(found)
+}
+
+/// Returns the first claim of some transactions, or else the first one with one of some unique keys.
+pub(crate) fn overlapping(
+    snapshot: &Snapshot,
+    tx_ids: &[TxId],
+    keys: impl IntoIterator<Item = [u8; 32]>,
+) -> Result<Option<ClaimRecord>, Fault> {
+    for tx_id in tx_ids {
+        if let Some(claimed) = find(snapshot, *tx_id)? {
+            return Ok(Some(claimed));
+        }
+    }
+    for key in keys {
+        if let Some(claimed) = named(snapshot, &key)? {
+            return Ok(Some(claimed));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns a claim by its transaction.
 pub(crate) fn find(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.claims().get(&tx_id.0)? {

@@ -13,10 +13,11 @@ use crate::{
     batch::EventRecord,
     embedded::{
         fault::Fault,
+        read::merchants,
         tables::{DeliveryKey, OutboxKey, meta},
         wal::{single, snapshot::Snapshot, view::View},
     },
-    record::{self, checked::Text},
+    record::{self, checked::Text, vault::Vault},
     store::outbox::{Due, DueWork, Passed},
 };
 
@@ -31,12 +32,13 @@ pub(crate) fn due_work(
     merchants: usize,
     per_merchant: usize,
     passed: &Passed,
+    vault: &Vault,
 ) -> Result<Vec<DueWork>, Fault> {
     let pending_deliveries = snapshot.pending_deliveries();
     let (mut work, mut found) = (Vec::new(), 0);
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
-        if passed.merchants.contains(&merchant) {
+        if passed.merchants.contains(&merchant) || !passed.buckets.has_merchant(merchant) {
             continue;
         }
         if found == merchants {
@@ -51,7 +53,8 @@ pub(crate) fn due_work(
         }
         // A queue without a deliverable entry does not count toward `merchants`.
         found += usize::from(!deliveries.is_empty());
-        work.push(DueWork { merchant, endpoint: endpoint(snapshot, merchant)?, deliveries });
+        let record = snapshot.merchants().skip_damaged(merchants::merchant(snapshot, merchant, vault))?.flatten();
+        work.push(DueWork { merchant, record, endpoint: endpoint(snapshot, merchant)?, deliveries });
     }
     Ok(work)
 }

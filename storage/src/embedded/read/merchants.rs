@@ -1,8 +1,8 @@
-//! Lists of merchants.
+//! Reads of merchants: one by id, and lists.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
-use engine::ids::MerchantId;
+use engine::{ids::MerchantId, merchant::Merchant};
 
 use crate::{
     embedded::{fault::Fault, wal::snapshot::Snapshot},
@@ -12,6 +12,16 @@ use crate::{
         page::{Page, PageAt},
     },
 };
+
+/// Returns a merchant.
+pub(crate) fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Arc<Merchant>>, Fault> {
+    match snapshot.merchants().get(id.bits())? {
+        Some(bytes) => {
+            record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
+        }
+        None => Ok(None),
+    }
+}
 
 /// A page under construction, to which items are offered newest first.
 struct Slice {

@@ -41,6 +41,18 @@ const MAX_LOOKED_UP: usize = 3;
 /// Length up to which a list is read instead of searched.
 const SHORT_LIST: usize = 500;
 
+/// Returns the versions of those of the payments that exist. Damaged records are skipped.
+pub(crate) fn versions(snapshot: &Snapshot, ids: &[PaymentId]) -> Result<Vec<(PaymentId, u64)>, Fault> {
+    let payments = snapshot.payments();
+    let mut found = Vec::new();
+    for id in ids {
+        let Some(bytes) = payments.get_intact(id.bits())? else { continue };
+        let facts = record::payment_facts(bytes.value()).map_err(Fault::damaged("payments", id));
+        found.extend(payments.skip_damaged(facts)?.map(|facts| (*id, facts.version)));
+    }
+    Ok(found)
+}
+
 /// Lists a merchant's payments.
 pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
     let facets = Facets::of(query);
