@@ -16,7 +16,7 @@ use tower::util::BoxCloneSyncService;
 
 use crate::{
     config::Config,
-    facade::{Desk, Facade, server, status_word},
+    facade::{DashboardState, Facade, server, status_word},
     service::{Metrics, Service, Tokens, server as grpc},
 };
 
@@ -38,8 +38,8 @@ impl Front for InProcess {
     fn open(&self, boot: Boot) -> Arc<dyn Endpoint> {
         let service = Service::new(boot.engine);
         let edge = Config::default().edge(boot.now);
-        let desk = Some(Desk::new(boot.secret, None));
-        let facade = Facade::behind(edge, desk, Engine::new(service.in_process()), BASE_URL, boot.seed);
+        let dashboard = Some(DashboardState::new(boot.secret, None));
+        let facade = Facade::with_edge(edge, dashboard, Engine::new(service.in_process()), BASE_URL, boot.seed);
         let tokens = Tokens::new([TOKEN.to_owned()], []);
         let access = grpc::Access { tokens, tls: None, connections: 0, metrics: Metrics::default() };
         Arc::new(Interfaces { facade, grpc: BoxCloneSyncService::new(grpc::in_process(service, access)) })
@@ -89,7 +89,7 @@ async fn rest(facade: Arc<Facade>, request: Request) -> Reply {
         sent = sent.header(HeaderName::from_static(name), HeaderValue::from_str(&value).expect("a header of a client"));
     }
     let sent = sent.body(Full::new(body)).expect("a request of a client");
-    let (head, body) = server::answer(&facade, client, sent).await.into_parts();
+    let (head, body) = server::handle(&facade, client, sent).await.into_parts();
     let headers =
         head.headers.iter().filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     Reply { status: head.status.as_u16(), headers: headers.collect(), body }

@@ -78,7 +78,7 @@ fn a_member_that_is_given_twice_is_refused() {
         (r#"{"amount":"1","currency":"HBD","description":"x","metadata":{"a":"1","a":"2"}}"#, "metadata.a"),
     ] {
         let refused = send(&shop, "/api/public/payments", body).refused(400, "validation_failed");
-        assert_eq!(told(&refused, field), "is given more than once");
+        assert_eq!(told(&refused, field), "is set more than once");
     }
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 0);
 }

@@ -32,7 +32,7 @@ use super::{
 use crate::{
     config::Config,
     facade::{
-        Desk, Facade,
+        DashboardState, Facade,
         server::{self as http_server, Limits},
     },
     metrics::Metrics,
@@ -218,8 +218,9 @@ pub(super) fn serve_rest(
     let address = address_of(&listener)?;
     let base_url = config.optional("base_url").map_or_else(|| format!("http://{address}"), str::to_owned);
     let edge = config.edge(Arc::new(|| SystemClock.now()));
-    let desk = Some(Desk::new(files::random(), test_ledger));
-    let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
+    let dashboard = Some(DashboardState::new(files::random(), test_ledger));
+    let facade =
+        Facade::with_edge(edge, dashboard, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     metrics.add_facade(&facade);
     open_files::raise_limit(config.count("limits.connections"));
     let limits = limits(config);

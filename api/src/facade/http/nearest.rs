@@ -1,9 +1,10 @@
-//! Finds the known name that an unknown one was probably meant to be.
+//! Suggests the known name nearest to an unknown one.
 
-/// Longer names are nobody's typing mistake.
+/// Longer names get no suggestion.
 const MAX_CHARS: usize = 40;
 
-/// Returns the known name nearest to `name`, if one is near: capitals, hyphens and underscores do not count.
+/// Returns the known name nearest to `name`, if the edit distance is small. Case, hyphens, underscores and brackets are
+/// ignored.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.chars().take(MAX_CHARS + 1).count() > MAX_CHARS {
         return None;
@@ -18,7 +19,7 @@ fn plain(name: &str) -> Vec<char> {
     name.chars().filter(|c| !matches!(c, '-' | '_' | '[' | ']')).flat_map(char::to_lowercase).collect()
 }
 
-/// Counts the characters to insert, remove or replace.
+/// Returns the Levenshtein distance.
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, c) in one.iter().enumerate() {
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_finds_the_name_and_another_word_does_not() {
+    fn a_misspelled_name_is_recognized_and_another_word_is_not() {
         let known = ["amount", "currency", "description", "redirectUrl", "cancelUrl", "metadata", "expiresInSeconds"];
         for (name, wanted) in [
             ("redirect_url", Some("redirectUrl")),

@@ -66,7 +66,7 @@ pub(super) fn operation(route: &Route) -> Value {
         }
         responses.insert(status.to_string(), response);
     }
-    for status in route.refusals() {
+    for status in route.error_statuses() {
         let error = || {
             json!({
                 "description": reason_phrase(status),

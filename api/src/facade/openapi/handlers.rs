@@ -4,7 +4,7 @@ use http::{HeaderValue, header};
 use warp::reply::Response;
 
 use super::{document::describe, page};
-use crate::facade::http::{answer, call::Call, file::File, refusal::Refusal, route::Route, state::Facade};
+use crate::facade::http::{call::Call, file::File, refusal::Refusal, response, route::Route, state::Facade};
 
 /// Scripts are not needed, and nothing comes from elsewhere.
 const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -12,14 +12,14 @@ const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-ur
 
 /// Answers with the whole description.
 pub(crate) async fn document(facade: &Facade, call: Call, routes: &[Route]) -> Result<Response, Refusal> {
-    let made = || File::of(answer::to_json(&describe(&facade.base_url, routes)));
-    Ok(facade.described.document.get_or_init(made).response(&call, "application/json"))
+    let made = || File::of(response::to_json(&describe(&facade.base_url, routes)));
+    Ok(facade.documents.openapi.get_or_init(made).response(&call, "application/json"))
 }
 
 /// Answers with a page over the description, drawn here: it needs no script.
 pub(crate) async fn docs(facade: &Facade, call: Call, routes: &[Route]) -> Result<Response, Refusal> {
     let is_test = facade.network.is_test(&facade.engine, &call.caller).await;
-    let kept = if is_test { &facade.described.test_docs } else { &facade.described.docs };
+    let kept = if is_test { &facade.documents.test_docs } else { &facade.documents.docs };
     let file = kept.get_or_init(|| File::of(page::render(&facade.base_url, is_test, routes).into_bytes()));
     let mut response = file.response(&call, "text/html; charset=utf-8");
     response.headers_mut().insert("content-security-policy", HeaderValue::from_static(CSP));

@@ -132,7 +132,7 @@ impl Operation {
             }
         });
         let refusals: Vec<String> =
-            route.refusals().map(|status| status.to_string()).filter(|status| !own.contains(status)).collect();
+            route.error_statuses().map(|status| status.to_string()).filter(|status| !own.contains(status)).collect();
         Self {
             method: route.method.to_uppercase(),
             path: route.path,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, body::Body, call::Call, query, refusal::Refusal, state::Facade},
+    http::{body::Body, call::Call, query, refusal::Refusal, response, state::Facade},
     record::{self, Page, Text, instant},
 };
 
@@ -175,14 +175,14 @@ impl<'a, P> Summary<'a, P> {
 pub(crate) async fn mine(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMyBillingRequest {});
     let summary = facade.engine.billing().get_my_billing(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| Period::of(facade, period))))
+    Ok(response::json(StatusCode::OK, &Summary::of(&summary, |period| Period::of(facade, period))))
 }
 
 /// Answers with what a merchant used and owes.
 pub(crate) async fn of_merchant(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantBillingRequest { merchant_id: id.to_owned() });
     let summary = facade.engine.billing().get_merchant_billing(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| AdminPeriod::of(facade, period))))
+    Ok(response::json(StatusCode::OK, &Summary::of(&summary, |period| AdminPeriod::of(facade, period))))
 }
 
 #[derive(Serialize)]
@@ -263,7 +263,7 @@ pub(crate) async fn overview(facade: &Facade, mut call: Call) -> Result<Response
     call.no_parameters()?;
     let overview = facade.engine.billing().get_billing_overview(request).await?.into_inner();
     let merchants = overview.accounts.iter().map(Account::of).collect();
-    Ok(answer::json(StatusCode::OK, &Overview { totals: Totals::of(&overview.accounts), merchants }))
+    Ok(response::json(StatusCode::OK, &Overview { totals: Totals::of(&overview.accounts), merchants }))
 }
 
 /// Answers with a page of merchants' months, newest first.
@@ -290,7 +290,7 @@ pub(crate) async fn periods(facade: &Facade, mut call: Call) -> Result<Response,
     query.finish()?;
     let found = facade.engine.billing().list_billing_periods(call.caller.request(request)).await?.into_inner();
     let data = found.periods.iter().map(|period| AdminPeriod::of(facade, period)).collect();
-    Ok(answer::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
+    Ok(response::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
 }
 
 #[derive(Serialize)]
@@ -303,7 +303,7 @@ struct Schedule {
 
 fn shown(schedule: &v1::FeeSchedule) -> Response {
     let updated_at = schedule.updated_at.map(|at| Text(instant(at)));
-    answer::json(StatusCode::OK, &Schedule { tiers: tiers(&schedule.tiers), version: schedule.version, updated_at })
+    response::json(StatusCode::OK, &Schedule { tiers: tiers(&schedule.tiers), version: schedule.version, updated_at })
 }
 
 /// Answers with the fee tiers.
@@ -395,8 +395,8 @@ pub(crate) async fn generate(facade: &Facade, mut call: Call) -> Result<Response
     let year = body.optional_integer("year", YEARS);
     let month = body.optional_integer("month", 1..=12);
     match (year, month) {
-        (None, Some(_)) if body.is_sound("year") => body.wrong::<()>("year", "is required beside month"),
-        (Some(_), None) if body.is_sound("month") => body.wrong::<()>("month", "is required beside year"),
+        (None, Some(_)) if body.is_valid("year") => body.wrong::<()>("year", "is required beside month"),
+        (Some(_), None) if body.is_valid("month") => body.wrong::<()>("month", "is required beside year"),
         _ => {}
     }
     body.finish()?;
@@ -414,5 +414,5 @@ pub(crate) async fn generate(facade: &Facade, mut call: Call) -> Result<Response
         })
         .collect();
     let total_billed_cents = details.iter().fold(0u64, |sum, detail| sum.saturating_add(detail.invoice_cents));
-    Ok(answer::json(StatusCode::OK, &Generated { invoices_generated: details.len(), total_billed_cents, details }))
+    Ok(response::json(StatusCode::OK, &Generated { invoices_generated: details.len(), total_billed_cents, details }))
 }

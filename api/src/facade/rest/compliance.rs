@@ -10,7 +10,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, body::Body, call::Call, refusal::Refusal, state::Facade},
+    http::{body::Body, call::Call, refusal::Refusal, response, state::Facade},
     record::{Text, instant},
 };
 
@@ -93,7 +93,7 @@ fn shown(standing: &v1::ComplianceStatus) -> Response {
         notices: standing.notices.iter().map(Crossing::of).collect(),
         clearances: clearances.collect(),
     };
-    answer::json(StatusCode::OK, &body)
+    response::json(StatusCode::OK, &body)
 }
 
 /// Answers with where a merchant stands.
@@ -121,7 +121,7 @@ pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
 pub(crate) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
-    let change = if body.takes_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
+    let change = if body.take_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
     body.finish()?;
     let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), change: Some(change) };
     Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.into_record()?))

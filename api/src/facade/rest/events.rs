@@ -12,7 +12,7 @@ use warp::{
     sse,
 };
 
-use crate::facade::http::{answer, call::Call, refusal::Refusal, state::Facade, stream::Shared};
+use crate::facade::http::{call::Call, refusal::Refusal, response, state::Facade, stream::Shared};
 
 /// A quiet stream says this often that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -43,14 +43,14 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let events = list.events.iter().map(|event| serde_json::from_slice(&event.body)).collect::<Result<_, _>>();
     let events = events.map_err(|_| ApiError::new(proto::Reason::Internal))?;
     let body = List { events, next_cursor: &list.next_page_token, has_more: list.has_more };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// Answers with one event: the body of its webhook.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetEventRequest { event_id: id.to_owned() });
     let found = facade.engine.events().get_event(request).await?.into_inner();
-    Ok(answer::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
+    Ok(response::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
 }
 
 /// Streams events as they happen: after `Last-Event-ID`, or after `after`, or from now on. It ends when the facade or
@@ -69,7 +69,7 @@ pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
     let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
     let mut response = sse::reply(stream).into_response();
-    answer::streams(&mut response);
+    response::streams(&mut response);
     Ok(response)
 }
 

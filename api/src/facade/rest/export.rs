@@ -11,7 +11,7 @@ use tonic::Status;
 use warp::reply::{Reply, Response};
 
 use crate::facade::{
-    http::{answer, call::Call, query::Query, refusal::Refusal, state::Facade, stream::Shared},
+    http::{call::Call, query::Query, refusal::Refusal, response, state::Facade, stream::Shared},
     record,
     rest::{sales, webhooks},
 };
@@ -272,7 +272,7 @@ impl Row for v1::Merchant {
     }
 
     fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&record::Merchant::of(self)))
+        Ok(response::to_json(&record::Merchant::of(self)))
     }
 }
 
@@ -339,7 +339,7 @@ impl Row for v1::Payment {
     }
 
     fn json(&self, address: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&record::Payment::of(&address.0, self)?))
+        Ok(response::to_json(&record::Payment::of(&address.0, self)?))
     }
 }
 
@@ -374,7 +374,7 @@ impl Row for v1::WebhookDelivery {
     }
 
     fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&webhooks::Delivery::of(self)))
+        Ok(response::to_json(&webhooks::Delivery::of(self)))
     }
 }
 
@@ -418,7 +418,7 @@ impl Row for v1::Sale {
     }
 
     fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&sales::Sale::of(self)?))
+        Ok(response::to_json(&sales::Sale::of(self)?))
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 use crate::version;
@@ -42,12 +42,12 @@ pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         livemode: report.livemode,
         network: record::network_word(report.network()),
     };
-    Ok(answer::json(code, &body))
+    Ok(response::json(code, &body))
 }
 
 /// Answers 200: the process runs.
 pub(crate) async fn live() -> Result<Response, Refusal> {
-    Ok(answer::json(StatusCode::OK, &Status { status: "ok" }))
+    Ok(response::json(StatusCode::OK, &Status { status: "ok" }))
 }
 
 #[derive(Serialize)]
@@ -101,7 +101,7 @@ pub(crate) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
             })
             .collect(),
     };
-    Ok(answer::json(code, &body))
+    Ok(response::json(code, &body))
 }
 
 #[derive(Serialize)]
@@ -142,12 +142,12 @@ pub(crate) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, R
     call.no_parameters()?;
     let found = facade.engine.system().list_nodes(request).await?.into_inner();
     let body = Nodes { data: found.nodes.iter().map(Node::of).collect(), needed: found.needed };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 async fn ask(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
     let request = call.caller.request(v1::GetHealthRequest {});
     let report = facade.engine.system().get_health(request).await?.into_inner();
-    facade.network.learn(report.network());
+    facade.network.set(report.network());
     Ok(report)
 }

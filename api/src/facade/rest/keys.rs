@@ -7,7 +7,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 
@@ -48,7 +48,7 @@ struct Keys<'a> {
 }
 
 fn listed(keys: &[v1::ApiKey]) -> Response {
-    answer::json(StatusCode::OK, &Keys { data: keys.iter().map(Key::of).collect() })
+    response::json(StatusCode::OK, &Keys { data: keys.iter().map(Key::of).collect() })
 }
 
 /// Answers with what is known of a merchant's keys.
@@ -86,7 +86,7 @@ pub(crate) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<
     body.finish()?;
     let made = facade.engine.api_keys().create_api_key(call.caller.request(request)).await?.into_inner();
     let key = made.key.as_ref().map(Key::of);
-    Ok(answer::json(StatusCode::CREATED, &Made { api_key: &made.api_key, key, previous_valid_until: None }))
+    Ok(response::json(StatusCode::CREATED, &Made { api_key: &made.api_key, key, previous_valid_until: None }))
 }
 
 /// Takes a key back, and answers with those that are left.
@@ -108,7 +108,7 @@ pub(crate) async fn roll(facade: &Facade, mut call: Call, id: &str, key: &str) -
     let made = facade.engine.api_keys().roll_api_key(call.caller.request(request)).await?.into_inner();
     let key = made.key.as_ref().map(Key::of);
     let previous_valid_until = made.previous_valid_until.map(|at| Text(record::instant(at)));
-    Ok(answer::json(StatusCode::OK, &Made { api_key: &made.api_key, key, previous_valid_until }))
+    Ok(response::json(StatusCode::OK, &Made { api_key: &made.api_key, key, previous_valid_until }))
 }
 
 #[derive(Serialize)]
@@ -178,5 +178,5 @@ pub(crate) async fn audit(facade: &Facade, mut call: Call) -> Result<Response, R
     query.finish()?;
     let log = facade.engine.audit_log().list_audit(call.caller.request(request)).await?.into_inner();
     let data = log.entries.iter().map(Entry::of).collect();
-    Ok(answer::json(StatusCode::OK, &Log { data, next_cursor: record::token(&log.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &Log { data, next_cursor: record::token(&log.next_page_token) }))
 }

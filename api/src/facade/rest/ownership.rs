@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text, instant},
 };
 
@@ -70,7 +70,7 @@ pub(crate) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Resu
             hivesigner_url: &issued.hivesigner_url,
         },
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 #[derive(Serialize)]
@@ -97,12 +97,12 @@ pub(crate) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<R
         signatures: answered.signatures,
         merchant: record::Merchant::of(&merchant),
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// Cancels a pending change of the account.
 pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::CancelAccountChangeRequest { merchant_id: id.to_owned() });
     let merchant = facade.engine.account_proofs().cancel_account_change(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+    Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }

@@ -7,14 +7,14 @@ use utoipa::ToSchema;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Created, CreatedShort, Page, StatusWord, Text, Time, Units},
 };
 
 /// Creates a payment and answers with the first shape.
 pub(crate) async fn create(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let (payment, replayed) = open(facade, &mut call).await?;
-    let mut response = answer::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment)?);
+    let mut response = response::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment)?);
     locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
@@ -23,7 +23,7 @@ pub(crate) async fn create(facade: &Facade, mut call: Call) -> Result<Response, 
 pub(crate) async fn create_short(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let (payment, replayed) = open(facade, &mut call).await?;
     let slug_url = record::slug_url(&facade.base_url, &payment.slug);
-    let mut response = answer::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
+    let mut response = response::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
     locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
@@ -63,7 +63,7 @@ fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>,
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.get_payment(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -84,7 +84,7 @@ pub(crate) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<
         status: StatusWord(record::status_word(status.status)),
         completed_at: status.completed_at.map(|at| Text(record::instant(at))),
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// Answers with a page of records, newest first.
@@ -104,7 +104,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     if let Some(total) = found.total_size {
         body = body.counted(total, found.total_is_lower_bound);
     }
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -124,7 +124,7 @@ pub(crate) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Resu
     query.finish()?;
     let page = facade.engine.payments().list_transfers(call.caller.request(request)).await?.into_inner();
     let data = page.transfers.iter().map(record::Transfer::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -168,7 +168,7 @@ pub(crate) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, 
         usd_cents: day.usd_cents,
     };
     let body = Volume { days: volume.days.iter().map(day).collect(), median_ms_to_pay: volume.median_ms_to_pay };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// Cancels for the merchant.
@@ -177,21 +177,21 @@ pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<
     call.no_body().await?;
     let request = call.caller.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().cancel_payment(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 /// Deletes a payment's metadata and answers with what is left.
 pub(crate) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().delete_payment_metadata(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 /// Deletes the note of the decision about a payment and answers with what is left.
 pub(crate) async fn delete_note(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().delete_payment_note(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -205,5 +205,5 @@ pub(crate) struct FeeRate {
 pub(crate) async fn fee_rate(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let rate = facade.engine.fees().get_fee_rate(call.caller.request(v1::GetFeeRateRequest {})).await?.into_inner();
     let fee_percent = record::percent(rate.fee_percent_ten_thousandths);
-    Ok(answer::json(StatusCode::OK, &FeeRate { fee_percent }))
+    Ok(response::json(StatusCode::OK, &FeeRate { fee_percent }))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text, instant},
 };
 
@@ -99,5 +99,5 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let listed = facade.engine.reconciliation().list_reconciliations(call.caller.request(request)).await?.into_inner();
     let data = listed.reconciliations.iter().map(Day::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
 }

@@ -8,7 +8,7 @@ use tonic::Status;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Sum, Text, instant},
 };
 use proto::Engine;
@@ -73,7 +73,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let page = facade.engine.unmatched_transfers().list_sales(call.caller.request(request)).await?.into_inner();
     let data = page.sales.iter().map(Sale::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 /// Reads one page for a file.

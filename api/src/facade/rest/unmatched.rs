@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Payment, Sum, Text, instant},
 };
 
@@ -81,14 +81,14 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let page = facade.engine.unmatched_transfers().list_unmatched(call.caller.request(request)).await?.into_inner();
     let data = page.transfers.iter().map(Unmatched::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 /// Answers with one of them.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
     let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)?))
+    Ok(response::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
 #[derive(Serialize)]
@@ -115,7 +115,7 @@ pub(crate) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Res
         let matches = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
         data.push(Candidate { payment: Payment::of(&facade.base_url, payment)?, matches });
     }
-    Ok(answer::json(StatusCode::OK, &Candidates { data }))
+    Ok(response::json(StatusCode::OK, &Candidates { data }))
 }
 
 /// Puts a transfer to a payment: `{"paymentId"}`. Answers with the payment.
@@ -127,7 +127,7 @@ pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
     let payment =
         facade.engine.unmatched_transfers().assign_unmatched(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
 /// Notes that nothing is to be done about a transfer: `{"note"?}`.
@@ -139,7 +139,7 @@ pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
     let transfer =
         facade.engine.unmatched_transfers().ignore_unmatched(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)?))
+    Ok(response::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
 /// Notes what the merchant decided about a payment's exceptions: `{"kind", "note"?, "txId"?}`.
@@ -151,7 +151,7 @@ pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
         "refunded" => ResolutionKind::Refunded,
         "ignored" => ResolutionKind::Ignored,
         _ => {
-            if body.is_sound("kind") {
+            if body.is_valid("kind") {
                 body.wrong::<()>("kind", "must be accepted, refunded or ignored");
             }
             ResolutionKind::Unspecified
@@ -163,7 +163,7 @@ pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
     let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
     let payment =
         facade.engine.unmatched_transfers().resolve_payment(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize)]
@@ -220,5 +220,5 @@ pub(crate) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<
         hivesigner_url: &plan.hivesigner_url,
         owed: plan.owed.iter().map(Owed::of).collect::<Result<_, _>>()?,
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, state::Facade},
+    http::{body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 
@@ -203,7 +203,7 @@ struct List<'a> {
 pub(crate) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
     let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Endpoint::of(&endpoint)))
+    Ok(response::json(StatusCode::OK, &Endpoint::of(&endpoint)))
 }
 
 /// Sends events to a disabled endpoint again, and what was held since a time if that is asked.
@@ -217,7 +217,7 @@ pub(crate) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<
     let enabled = facade.engine.webhook_endpoints().enable_webhook_endpoint(request).await?.into_inner();
     let endpoint = enabled.endpoint.unwrap_or_default();
     let replayed = enabled.replayed.map(Replayed::from);
-    Ok(answer::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
+    Ok(response::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
 }
 
 /// Sends every event again that was held or given up since a time.
@@ -225,13 +225,13 @@ pub(crate) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<
     call.with_key()?;
     let mut body = call.json().await?;
     let since = since(&mut body, "since");
-    if since.is_none() && body.is_sound("since") {
+    if since.is_none() && body.is_valid("since") {
         body.wrong::<()>("since", "is required");
     }
     body.finish()?;
     let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since };
     let made = facade.engine.webhook_endpoints().replay_webhooks(call.caller.request(request)).await?.into_inner();
-    Ok(answer::json(StatusCode::OK, &Replayed::from(made)))
+    Ok(response::json(StatusCode::OK, &Replayed::from(made)))
 }
 
 fn since(body: &mut Body, field: &str) -> Option<proto::time::Timestamp> {
@@ -287,7 +287,7 @@ pub(crate) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     let request = call.caller.request(request);
     let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
     let deliveries = list.deliveries.iter().map(Delivery::of).collect();
-    Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: record::token(&list.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &List { deliveries, next_cursor: record::token(&list.next_page_token) }))
 }
 
 /// Reads which deliveries of a merchant are meant.
@@ -317,7 +317,7 @@ pub(crate) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery
     let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.into_record()?;
     let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
     let request_body = delivery.request_body.as_deref().map(shown);
-    Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
+    Ok(response::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
 }
 
 /// Returns the body that a delivery sends as it is shown: cut where it is longer than anybody reads.
@@ -341,7 +341,7 @@ where
     R: RecordResponse<Record = v1::WebhookDelivery>,
 {
     let replayed = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
-    let mut response = answer::json(StatusCode::OK, &Delivery::of(&sent.into_record()?));
+    let mut response = response::json(StatusCode::OK, &Delivery::of(&sent.into_record()?));
     if let Some(replayed) = replayed {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
     }

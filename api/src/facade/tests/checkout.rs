@@ -4,7 +4,7 @@ use proto::v1;
 use serde_json::json;
 
 use super::Site;
-use crate::facade::fake::{PAYMENT, SLUG};
+use crate::facade::fake_engine::{PAYMENT, SLUG};
 
 #[tokio::test]
 async fn the_page_is_for_browsers_and_tells_nothing_on() {

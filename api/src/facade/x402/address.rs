@@ -12,12 +12,12 @@ use proto::{
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer::to_json, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response::to_json, state::Facade},
     record::{self, cancellation},
     x402::{
-        answer::{self, Closed},
         header::{self, Shown},
         judge::{Attempt, Denial, ask_settle},
+        responses::{self, Closed},
     },
 };
 
@@ -98,9 +98,9 @@ impl Visit<'_> {
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
         let shown = Attempt::new(Target::SessionId(payment.id.clone()), payload);
         match ask_settle(self.facade, self.call, shown).await {
-            Ok(Ok(settled)) => Ok(answer::paid(payment, &settled)),
+            Ok(Ok(settled)) => Ok(responses::paid(payment, &settled)),
             Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
-                Ok(answer::pending(payment, &denial, self.request_id))
+                Ok(responses::pending(payment, &denial, self.request_id))
             }
             Ok(Err(denial)) if is_our_fault(&denial) => Ok(self.unknown(&proto::Reason::Internal.into())),
             Ok(Err(denial)) => self.denied(&denial).await,
@@ -108,8 +108,8 @@ impl Visit<'_> {
                 let message = error.message.to_string();
                 let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
                 let own = closed(payment, error.row().name, None);
-                let mut response = answer::failure(&error, self.request_id, &own);
-                answer::insert_denial(response.headers_mut(), &denial);
+                let mut response = responses::failure(&error, self.request_id, &own);
+                responses::insert_denial(response.headers_mut(), &denial);
                 Ok(response)
             }
             Err(error) if error.reason == proto::Reason::RateLimited => Err(error.into()),
@@ -132,7 +132,7 @@ impl Visit<'_> {
             Stand::Busy => Ok(self.conflict(&payment, denial)),
             stand => {
                 let mut response = self.closed(&stand, &payment, denial.tx_id.as_deref());
-                answer::insert_denial(response.headers_mut(), denial);
+                responses::insert_denial(response.headers_mut(), denial);
                 Ok(response)
             }
         }
@@ -140,7 +140,7 @@ impl Visit<'_> {
 
     fn conflict(&self, payment: &v1::Payment, denial: &Denial) -> Response {
         let mut response = self.busy(payment, denial.reason.as_str(), &denial.message, denial.tx_id.as_deref());
-        answer::insert_denial(response.headers_mut(), denial);
+        responses::insert_denial(response.headers_mut(), denial);
         response
     }
 
@@ -150,8 +150,8 @@ impl Visit<'_> {
             // Who came by the public id does not learn the secret link.
             _ => format!("/checkout/{}", payment.id),
         };
-        let offer = answer::offer(payment, &self.facade.base_url, path)?;
-        Ok(answer::required(&offer, payment.read_at, denied, self.request_id))
+        let offer = responses::offer(payment, &self.facade.base_url, path)?;
+        Ok(responses::required(&offer, payment.read_at, denied, self.request_id))
     }
 
     /// Answers for a session that asks for no payment. Names the caller's own transaction, never another's.
@@ -179,14 +179,14 @@ impl Visit<'_> {
             }
         };
         let own = closed(payment, word, own_tx_id);
-        answer::refusal(status, word, message, self.request_id, to_json(&own))
+        responses::refusal(status, word, message, self.request_id, to_json(&own))
     }
 
     /// Answers while something else pays: no requirements, so that nobody pays twice.
     fn busy(&self, payment: &v1::Payment, word: &str, message: &str, own_tx_id: Option<&str>) -> Response {
         let own = closed(payment, word, own_tx_id);
-        let mut response = answer::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
-        answer::retry_later(&mut response);
+        let mut response = responses::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
+        responses::retry_later(&mut response);
         response
     }
 
@@ -201,7 +201,7 @@ impl Visit<'_> {
         }
         let own = Malformed { error: why, success: false, transaction: "", network: NETWORK };
         let message = "the payment header is not base64 of one JSON object";
-        answer::refusal(
+        responses::refusal(
             StatusCode::BAD_REQUEST,
             Reason::InvalidPayload.as_str(),
             message,
@@ -215,16 +215,16 @@ impl Visit<'_> {
         let reason = Reason::UnexpectedSettleError;
         let mut response = self.failed(error, reason.as_str());
         let message = "no verdict was reached; show the same payment again".to_owned();
-        answer::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
+        responses::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
         if error.retry_after_seconds.is_none() {
-            answer::retry_later(&mut response);
+            responses::retry_later(&mut response);
         }
         response
     }
 
     fn failed(&self, error: &ApiError, word: &str) -> Response {
         let own = Closed { success: false, error: word, session_id: None, status: None, tx_id: None };
-        answer::failure(error, self.request_id, &own)
+        responses::failure(error, self.request_id, &own)
     }
 }
 

@@ -14,11 +14,11 @@ use serde_json::json;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record,
     x402::{
-        answer as x402_answer,
         judge::{Attempt, Denial, ask_settle, ask_verify},
+        responses as x402_responses,
     },
 };
 
@@ -115,7 +115,9 @@ pub(crate) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, 
             Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
-        Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Verified::denied(denial)))),
+        Err(refused) => {
+            return Ok(refused_body(&call, &refused, |denial| response::to_json(&Verified::denied(denial))));
+        }
     };
     match verdict {
         Ok(Ok(payer)) => {
@@ -126,9 +128,9 @@ pub(crate) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, 
                 invalid_message: None,
                 transaction: None,
             };
-            Ok(answer::json(StatusCode::OK, &verified))
+            Ok(response::json(StatusCode::OK, &verified))
         }
-        Ok(Err(denial)) => Ok(answer::json(StatusCode::OK, &Verified::denied(&denial))),
+        Ok(Err(denial)) => Ok(response::json(StatusCode::OK, &Verified::denied(&denial))),
         Err(error) => Ok(refused(VERIFY, &error, call.request_id())),
     }
 }
@@ -144,21 +146,21 @@ pub(crate) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, 
             Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
-        Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Outcome::denied(denial)))),
+        Err(refused) => return Ok(refused_body(&call, &refused, |denial| response::to_json(&Outcome::denied(denial)))),
     };
     match outcome {
         Err(error) if is_reused(error.reason) => Ok(reused(&call, &error)),
         Ok(Ok(settled)) => {
-            let mut response = answer::json(StatusCode::OK, &Outcome::settled(&settled));
+            let mut response = response::json(StatusCode::OK, &Outcome::settled(&settled));
             if settled.is_replay {
                 response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
             }
             Ok(response)
         }
         Ok(Err(denial)) => {
-            let mut response = answer::json(StatusCode::OK, &Outcome::denied(&denial));
+            let mut response = response::json(StatusCode::OK, &Outcome::denied(&denial));
             if denial.reason == Reason::SettlementPending {
-                x402_answer::retry_later(&mut response);
+                x402_responses::retry_later(&mut response);
             }
             Ok(response)
         }
@@ -198,7 +200,7 @@ const fn is_reused(reason: proto::Reason) -> bool {
 fn reused(call: &Call, error: &ApiError) -> Response {
     let message = error.message.to_string();
     let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
-    x402_answer::failure(error, call.request_id(), &Outcome::denied(&denial))
+    x402_responses::failure(error, call.request_id(), &Outcome::denied(&denial))
 }
 
 fn wire(asked: FacilitatorRequest) -> Attempt {
@@ -230,7 +232,7 @@ fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> V
         }
     };
     let denial = Denial { reason: Reason::InvalidPayload, message, payer: None, tx_id: None };
-    x402_answer::failure_with(&error, call.request_id(), own(&denial))
+    x402_responses::failure_with(&error, call.request_id(), own(&denial))
 }
 
 const VERIFY: &str = "/api/public/x402/verify";
@@ -241,11 +243,11 @@ pub(crate) fn refused(path: &str, error: &ApiError, request_id: &str) -> Respons
     match path {
         VERIFY => {
             let denial = unavailable(Reason::UnexpectedVerifyError, error);
-            x402_answer::failure(error, request_id, &Verified::denied(&denial))
+            x402_responses::failure(error, request_id, &Verified::denied(&denial))
         }
         _ => {
             let denial = unavailable(Reason::UnexpectedSettleError, error);
-            x402_answer::failure(error, request_id, &Outcome::denied(&denial))
+            x402_responses::failure(error, request_id, &Outcome::denied(&denial))
         }
     }
 }
@@ -275,12 +277,12 @@ pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         return Err(proto::Reason::NodeUnavailable.into());
     }
     let body = json!({ "status": "ok", "network": NETWORK, "headBlock": report.head_block });
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// Names the networks payments are taken on.
 pub(crate) async fn supported_networks() -> Result<Response, Refusal> {
-    Ok(answer::json(StatusCode::OK, &[NETWORK]))
+    Ok(response::json(StatusCode::OK, &[NETWORK]))
 }
 
 /// Names every kind of payment that is taken, in both versions, and the network by both its names.
@@ -288,5 +290,5 @@ pub(crate) async fn supported() -> Result<Response, Refusal> {
     let kind = |version: u8, network: &str| json!({ "x402Version": version, "scheme": SCHEME, "network": network, "extra": {} });
     let kinds = [kind(2, NETWORK), kind(1, NETWORK), kind(2, NETWORK_CAIP2)];
     let body = json!({ "kinds": kinds, "extensions": ["payment-identifier"], "signers": {} });
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }

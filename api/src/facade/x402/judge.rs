@@ -99,7 +99,7 @@ async fn judge<T>(
     ask: impl AsyncFnOnce(v1::X402Payment) -> Result<Result<T, Denial>, ApiError>,
 ) -> Result<Result<T, Denial>, ApiError> {
     let Some(session) = shown.session() else { return ask(shown.payment).await };
-    facade.edge.look_at_session(&session, call.client())?;
+    facade.edge.check_attempts(&session, call.client())?;
     let verdict = ask(shown.payment).await;
     let is_attempt = match &verdict {
         Ok(Err(denial)) => shown.is_signed && is_about_signatures(denial.reason),

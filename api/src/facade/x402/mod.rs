@@ -4,14 +4,14 @@
 //! answer to one leads elsewhere (3xx).
 
 mod address;
-mod answer;
 mod facilitator;
 mod header;
 mod judge;
+mod responses;
 
 pub(crate) use address::visit;
-pub(crate) use answer::{cors, preflight};
 pub(crate) use facilitator::{health, refused, settle, supported, supported_networks, verify};
 pub(crate) use header::is_shown;
 #[cfg(test)]
 pub(crate) use judge::request;
+pub(crate) use responses::{cors, preflight};

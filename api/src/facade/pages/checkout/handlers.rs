@@ -20,7 +20,7 @@ use url::form_urlencoded;
 use warp::reply::{Reply, Response};
 
 use crate::facade::{
-    http::{answer, call::Call, error, refusal::Refusal, state::Facade, stream::Shared},
+    http::{call::Call, error, refusal::Refusal, response, state::Facade, stream::Shared},
     pages::{
         checkout::{
             phase::Live,
@@ -184,7 +184,7 @@ async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let payment = find(facade, &call, way).await?;
     let words = Words(html::language(&call));
     let live = Live::of(&payment, words, shows_all(way, &payment))?;
-    let mut response = answer::json(StatusCode::OK, &live);
+    let mut response = response::json(StatusCode::OK, &live);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -219,7 +219,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let events = Shared::new(events, permit);
     let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
     let mut response = warp::sse::reply(stream).into_response();
-    answer::streams(&mut response);
+    response::streams(&mut response);
     Ok(response)
 }
 
@@ -242,7 +242,7 @@ pub(crate) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> R
 pub(crate) async fn report_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
     let request = call.caller.request(v1::ReportWalletRequest { session: Way::Slug(slug).session() });
     let payment = facade.engine.checkout().report_wallet(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
+    Ok(response::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
 }
 
 async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
@@ -250,7 +250,7 @@ async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let cancelled = facade.engine.checkout().cancel_checkout(request).await;
     let cancelled = cancelled.and_then(IntoRecord::into_record).map_err(ApiError::from);
     if is_program(&call) {
-        return Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
+        return Ok(response::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
     }
     match cancelled {
         // Who holds the page's token has seen it while nothing was on the chain.

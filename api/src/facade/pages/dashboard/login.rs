@@ -10,7 +10,7 @@ use crate::facade::{
         call::Call,
         error,
         refusal::Refusal,
-        sessions::{Desk, Session},
+        sessions::{DashboardState, Session},
         state::Facade,
     },
     pages::html,
@@ -23,14 +23,19 @@ const SESSION_SECONDS: u32 = 7 * 86_400;
 pub(super) const LOGIN: &str = "/dashboard/login";
 
 /// Opens a session, whose cookie goes with the answer.
-pub(super) fn logged_in(desk: &Desk, answer: Response, key: HeaderValue, merchant_id: String) -> Response {
-    with_cookie(answer, &desk.sessions.open(key, merchant_id), SESSION_SECONDS)
+pub(super) fn logged_in(
+    dashboard: &DashboardState,
+    answer: Response,
+    key: HeaderValue,
+    merchant_id: String,
+) -> Response {
+    with_cookie(answer, &dashboard.sessions.open(key, merchant_id), SESSION_SECONDS)
 }
 
 /// Finds who visits.
-pub(super) fn visitor(desk: &Desk, call: &Call) -> Option<(String, Session)> {
+pub(super) fn visitor(dashboard: &DashboardState, call: &Call) -> Option<(String, Session)> {
     let token = cookie(call)?;
-    let session = desk.sessions.find(&token)?;
+    let session = dashboard.sessions.find(&token)?;
     Some((token, session))
 }
 
@@ -98,11 +103,11 @@ pub(super) async fn login_page(facade: &Facade, call: &Call, refused: Option<&Ap
 }
 
 /// Counts a visit of nobody who is logged in, by its address.
-pub(super) fn admit_stranger(facade: &Facade, call: &Call) -> Result<(), ApiError> {
-    facade.edge.limits.as_ref().map_or(Ok(()), |limits| limits.admit_stranger(call.client()))
+pub(super) fn admit_anonymous(facade: &Facade, call: &Call) -> Result<(), ApiError> {
+    facade.edge.limits.as_ref().map_or(Ok(()), |limits| limits.admit_anonymous(call.client()))
 }
 
-pub(super) async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response, Refusal> {
+pub(super) async fn log_in(facade: &Facade, dashboard: &DashboardState, mut call: Call) -> Result<Response, Refusal> {
     if !is_safe(&facade.base_url) {
         return Err(Reason::UnknownRoute.into());
     }
@@ -130,13 +135,13 @@ pub(super) async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Resu
             facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
             // A session that came with the request is ended: nobody else can know the new one.
             if let Some(old) = cookie(&call) {
-                desk.sessions.close(&old);
+                dashboard.sessions.close(&old);
             }
-            Ok(logged_in(desk, html::see_other("/dashboard"), key, merchant.id))
+            Ok(logged_in(dashboard, html::see_other("/dashboard"), key, merchant.id))
         }
         Err(refused) => {
             if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {
-                limits.note_bad_key(client);
+                limits.record_invalid_key(client);
             }
             Ok(login_page(facade, &call, Some(&refused)).await)
         }

@@ -146,7 +146,7 @@ pub(super) async fn set_active(visit: &Visit<'_>, id: &str) -> Result<Response, 
 pub(super) async fn new_key(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::ReissueApiKeyRequest { merchant_id: id.to_owned() };
     let made = visit.facade.engine.merchants().reissue_api_key(visit.request(request)).await?.into_inner();
-    visit.desk.sessions.close_all(id);
+    visit.dashboard.sessions.close_all(id);
     let note = "The old key has stopped, and its sessions with it.".to_owned();
     Ok(settings::shown_once(visit, "The new API key", &made.api_key, note, "/dashboard/merchants"))
 }

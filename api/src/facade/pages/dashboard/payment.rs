@@ -9,7 +9,7 @@ use proto::{ApiError, IntoRecord, Reason, v1};
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, error, refusal::Refusal},
+    http::{error, refusal::Refusal, response},
     pages::{
         dashboard::{
             ledger,
@@ -83,7 +83,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         ("Late", payment.amount_late_units, false),
         ("Refunded", payment.amount_refunded_units, false),
     ];
-    let raw = serde_json::from_slice::<serde_json::Value>(&answer::to_json(&record::Payment::of(
+    let raw = serde_json::from_slice::<serde_json::Value>(&response::to_json(&record::Payment::of(
         &visit.facade.base_url,
         &payment,
     )?));
@@ -154,7 +154,7 @@ fn sent(transfer: &v1::Transfer) -> Result<Sent, ApiError> {
 
 /// The ways to pay it with play money: how, and what the button says.
 fn tests(visit: &Visit<'_>, payment: &v1::Payment, is_pending: bool) -> Vec<(&'static str, &'static str)> {
-    if visit.desk.test_ledger.is_none() || payment.livemode {
+    if visit.dashboard.test_ledger.is_none() || payment.livemode {
         return Vec::new();
     }
     if !is_pending {
@@ -200,7 +200,7 @@ async fn done(visit: &Visit<'_>, id: &str, outcome: Result<(), ApiError>, done: 
 
 /// Pays with play money, in the way the button says.
 pub(super) async fn pay(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
-    let Some(control) = &visit.desk.test_ledger else { return Err(Reason::UnknownRoute.into()) };
+    let Some(control) = &visit.dashboard.test_ledger else { return Err(Reason::UnknownRoute.into()) };
     let payment = find(visit, id).await?;
     if payment.livemode {
         return Err(Reason::UnknownRoute.into());

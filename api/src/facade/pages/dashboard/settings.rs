@@ -139,7 +139,7 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         events: EventType::ALL.map(|kind| Event::of(kind, is_chosen(kind))).into(),
         keys: found.keys.iter().map(|key| Key::of(key, visit.key())).collect(),
         may_roll: found.may_roll,
-        sessions: visit.desk.sessions.count(&merchant.id),
+        sessions: visit.dashboard.sessions.count(&merchant.id),
         frame: visit.frame("settings", wrong),
     };
     Ok(html::page(status, page.render(), None))
@@ -167,8 +167,8 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
             let new = HeaderValue::from_str(&made.api_key).ok().filter(|_| is_own);
             Ok(match new {
                 Some(key) => {
-                    visit.desk.sessions.close(&visit.token);
-                    logged_in(visit.desk, page, key, merchant_id)
+                    visit.dashboard.sessions.close(&visit.token);
+                    logged_in(visit.dashboard, page, key, merchant_id)
                 }
                 None => page,
             })

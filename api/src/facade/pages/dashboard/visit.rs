@@ -3,14 +3,14 @@
 use proto::{ApiError, v1};
 
 use crate::facade::{
-    http::{call::Call, query::Query, sessions::Desk, state::Facade},
+    http::{call::Call, query::Query, sessions::DashboardState, state::Facade},
     record,
 };
 
 /// One visit of somebody who is logged in.
 pub(super) struct Visit<'f> {
     pub(super) facade: &'f Facade,
-    pub(super) desk: &'f Desk,
+    pub(super) dashboard: &'f DashboardState,
     pub(super) call: Call,
     pub(super) token: String,
     pub(super) merchant: v1::Merchant,
@@ -34,7 +34,7 @@ impl Visit<'_> {
     pub(super) fn frame(&self, section: &'static str, problems: Vec<String>) -> Frame<'_> {
         Frame {
             merchant: &self.merchant,
-            form_token: self.desk.sessions.form_token(&self.token),
+            form_token: self.dashboard.sessions.form_token(&self.token),
             section,
             done: self.call.query().get("done").and_then(done),
             problems,

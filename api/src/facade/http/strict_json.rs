@@ -1,29 +1,29 @@
-//! Reads JSON and notes members that an object has twice: two readers may take different ones for true.
+//! Parses JSON and reports duplicate members, of which different parsers would use different ones.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Parses bytes; beside the value, names the members that are given more than once, such as `metadata.orderId`.
+/// Parses bytes. Returns the value and the paths of duplicate members, such as `metadata.orderId`.
 ///
 /// # Errors
-/// For what is no JSON, or nested too deeply.
+/// For invalid JSON and for JSON that is nested too deeply.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
-    let mut doubled = Vec::new();
+    let mut duplicates = Vec::new();
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = Place { path: String::new(), doubled: &mut doubled }.deserialize(&mut json)?;
+    let value = ValueSeed { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut json)?;
     json.end()?;
-    Ok((value, doubled))
+    Ok((value, duplicates))
 }
 
-/// A value that is being read, and where it stands.
-struct Place<'a> {
+/// Deserializes one value at a path.
+struct ValueSeed<'a> {
     path: String,
-    doubled: &'a mut Vec<String>,
+    duplicates: &'a mut Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Value, D::Error> {
@@ -31,7 +31,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut values = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, values.len());
-            match items.next_element_seed(Place { path, doubled: &mut *self.doubled })? {
+            match items.next_element_seed(ValueSeed { path, duplicates: &mut *self.duplicates })? {
                 Some(value) => values.push(value),
                 None => return Ok(values.into()),
             }
@@ -81,11 +81,11 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             let path = if self.path.is_empty() { name.clone() } else { format!("{}.{name}", self.path) };
-            let is_doubled = map.contains_key(&name) && !self.doubled.contains(&path);
-            if is_doubled {
-                self.doubled.push(path.clone());
+            let is_duplicate = map.contains_key(&name) && !self.duplicates.contains(&path);
+            if is_duplicate {
+                self.duplicates.push(path.clone());
             }
-            let value = members.next_value_seed(Place { path, doubled: &mut *self.doubled })?;
+            let value = members.next_value_seed(ValueSeed { path, duplicates: &mut *self.duplicates })?;
             map.insert(name, value);
         }
         Ok(map.into())

@@ -10,7 +10,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, error},
+    http::{error, response},
     record,
     x402::judge::Denial,
 };
@@ -59,14 +59,14 @@ pub(crate) fn refusal(status: StatusCode, reason: &str, message: &str, request_i
         reason,
         request_id,
     };
-    let mut response = answer::bytes(status, join(own, &answer::to_json(&standard)));
+    let mut response = response::bytes(status, join(own, &response::to_json(&standard)));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
 /// Answers an error as everywhere, with x402's own members before.
 pub(crate) fn failure(failed: &ApiError, request_id: &str, own: &impl Serialize) -> Response {
-    failure_with(failed, request_id, answer::to_json(own))
+    failure_with(failed, request_id, response::to_json(own))
 }
 
 /// The same with members that are written already.
@@ -107,7 +107,7 @@ struct Receipt<'a> {
 }
 
 fn insert_receipt(headers: &mut HeaderMap, receipt: &Receipt<'_>) {
-    let value = base64(&String::from_utf8_lossy(&answer::to_json(receipt)));
+    let value = base64(&String::from_utf8_lossy(&response::to_json(receipt)));
     for name in RECEIPTS {
         headers.insert(name, value.clone());
     }
@@ -148,7 +148,7 @@ pub(crate) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response
     let (tx_id, payer) = (settled.tx_id.as_str(), settled.payer.as_str());
     let replayed = settled.is_replay;
     let body = Paid { success: true, tx_id, payer, session_id: &payment.id, status: "completed", replayed };
-    let mut response = answer::json(StatusCode::OK, &body);
+    let mut response = response::json(StatusCode::OK, &body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));
     insert_receipt(
@@ -206,7 +206,7 @@ pub(crate) fn required(
             payer: denial.payer.as_deref(),
             session_id: &session_id,
         };
-        own = join(own, &answer::to_json(&refused));
+        own = join(own, &response::to_json(&refused));
     }
     let mut response = refusal(StatusCode::PAYMENT_REQUIRED, reason, message, request_id, own);
     let headers = response.headers_mut();
@@ -242,7 +242,7 @@ pub(crate) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) 
         status: Some("processing"),
         tx_id: denial.tx_id.as_deref(),
     };
-    let own = answer::to_json(&own);
+    let own = response::to_json(&own);
     let mut response = refusal(StatusCode::PAYMENT_REQUIRED, word, &denial.message, request_id, own);
     insert_denial(response.headers_mut(), denial);
     retry_later(&mut response);

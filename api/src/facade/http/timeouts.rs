@@ -1,5 +1,4 @@
-//! The deadlines of one connection: for a head to arrive, for a kept-alive connection to be used, for an answer to be
-//! taken.
+//! Timeouts of a connection: until a request head has arrived, while it is idle, and while the client does not read.
 
 use std::{
     future::poll_fn,
@@ -18,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-/// How long each part of an exchange may take.
+/// Timeouts of the phases of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
     pub(crate) head: Duration,
@@ -26,22 +25,22 @@ pub(crate) struct Timeouts {
     pub(crate) write: Duration,
 }
 
-/// A client that takes less than this is too slow: what it takes earns it so much more time.
+/// Minimum rate at which a client must read a response, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 1_024;
 
-/// What a connection waits for too long.
+/// The phase in which a connection timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overdue {
-    /// The rest of a request's head.
+pub(crate) enum TimeoutPhase {
+    /// A request head did not arrive in time.
     Head,
-    /// Another request.
+    /// No further request arrived.
     Idle,
-    /// The client, which does not take its answer.
+    /// The client did not read the response fast enough.
     Write,
 }
 
-impl Overdue {
-    /// Returns the word of metrics and logs.
+impl TimeoutPhase {
+    /// Returns the name in metrics and logs.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Head => "head",
@@ -53,17 +52,17 @@ impl Overdue {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// A head arrives since then.
+    /// A head is being received since then.
     Head(Instant),
-    /// A request is handled. Its body has a timeout of its own.
+    /// A request is handled. Reading its body has a separate timeout.
     Busy,
-    /// Nothing is asked since then.
+    /// No request is in progress since then.
     Idle(Instant),
 }
 
-/// What a connection is doing, shared by its socket, its service and its driver.
+/// The state of a connection, shared by its socket, its service and its driver.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ConnectionTimer {
     timeouts: Timeouts,
     state: Mutex<State>,
 }
@@ -71,16 +70,16 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Since when the socket takes nothing.
+    /// When writes to the socket began to block.
     stalled: Option<Instant>,
-    /// How long it may go on so.
+    /// How much longer they may block. Bytes that the client reads add to it.
     credit: Duration,
-    /// Whether the rest of an answer is thrown away with the connection.
+    /// Whether the connection is closed with a reset, which discards unsent bytes.
     is_reset: bool,
 }
 
-impl Watch {
-    /// Begins with the connection's first head.
+impl ConnectionTimer {
+    /// Starts the timeout of the first head.
     pub(crate) fn new(timeouts: Timeouts) -> Arc<Self> {
         let phase = Phase::Head(Instant::now());
         let state = State { phase, stalled: None, credit: timeouts.write, is_reset: false };
@@ -91,7 +90,7 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a whole head has arrived.
+    /// Ends the timeout of the head: it has arrived.
     pub(crate) fn begin(&self) {
         self.state().phase = Phase::Busy;
     }
@@ -122,82 +121,82 @@ impl Watch {
         }
     }
 
-    /// Returns the next deadline, and of what it is.
-    fn deadline(&self) -> Option<(Instant, Overdue)> {
+    /// Returns the next deadline and its phase.
+    fn deadline(&self) -> Option<(Instant, TimeoutPhase)> {
         let state = self.state();
         let phase = match state.phase {
-            Phase::Head(since) => Some((since + self.timeouts.head, Overdue::Head)),
-            Phase::Idle(since) => Some((since + self.timeouts.idle, Overdue::Idle)),
+            Phase::Head(since) => Some((since + self.timeouts.head, TimeoutPhase::Head)),
+            Phase::Idle(since) => Some((since + self.timeouts.idle, TimeoutPhase::Idle)),
             Phase::Busy => None,
         };
-        let write = state.stalled.map(|since| (since + state.credit, Overdue::Write));
+        let write = state.stalled.map(|since| (since + state.credit, TimeoutPhase::Write));
         phase.into_iter().chain(write).min_by_key(|(at, _)| *at)
     }
 }
 
-/// Drives a connection to its end, or until it is overdue.
-pub(crate) async fn drive<F: Future>(connection: F, watch: &Watch) -> Result<F::Output, Overdue> {
+/// Drives a connection until it ends or times out.
+pub(crate) async fn drive<F: Future>(connection: F, timer: &ConnectionTimer) -> Result<F::Output, TimeoutPhase> {
     let mut connection = pin!(connection);
-    let mut sleep = pin!(tokio::time::sleep(watch.timeouts.head));
+    let mut sleep = pin!(tokio::time::sleep(timer.timeouts.head));
     poll_fn(|cx| {
         if let Poll::Ready(end) = connection.as_mut().poll(cx) {
             return Poll::Ready(Ok(end));
         }
-        // Only the connection's own work moves its deadline.
-        let Some((at, what)) = watch.deadline() else { return Poll::Pending };
+        // Only the connection's own progress changes its deadline.
+        let Some((at, what)) = timer.deadline() else { return Poll::Pending };
         if sleep.deadline() != at {
             sleep.as_mut().reset(at);
         }
         sleep.as_mut().poll(cx).map(|()| {
-            watch.state().is_reset = what == Overdue::Write;
+            timer.state().is_reset = what == TimeoutPhase::Write;
             Err(what)
         })
     })
     .await
 }
 
-/// A socket that tells its watch what it does.
-pub(crate) struct Watched {
+/// A socket that reports its reads and writes to the timer.
+pub(crate) struct TimedStream {
     stream: TcpStream,
-    watch: Arc<Watch>,
+    timer: Arc<ConnectionTimer>,
 }
 
-impl Watched {
-    pub(crate) const fn new(stream: TcpStream, watch: Arc<Watch>) -> Self {
-        Self { stream, watch }
+impl TimedStream {
+    pub(crate) const fn new(stream: TcpStream, timer: Arc<ConnectionTimer>) -> Self {
+        Self { stream, timer }
     }
 
     fn noted(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
-            Poll::Pending => self.watch.stall(),
-            Poll::Ready(Ok(bytes)) => self.watch.wrote(*bytes),
+            Poll::Pending => self.timer.stall(),
+            Poll::Ready(Ok(bytes)) => self.timer.wrote(*bytes),
             Poll::Ready(Err(_)) => {}
         }
         written
     }
 }
 
-/// Who does not take an answer leaves nothing of it in the kernel either.
-impl Drop for Watched {
+// After a write timeout the kernel must not keep unsent bytes for a client that does not read them.
+impl Drop for TimedStream {
     fn drop(&mut self) {
-        if self.watch.state().is_reset {
+        if self.timer.state().is_reset {
             let _ = self.stream.set_zero_linger();
         }
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.watch.read();
+            self.timer.read();
         }
         read
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.noted(written)
@@ -225,25 +224,25 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// An answer's body, whose end is the end of its exchange.
-pub(crate) struct Tracked<B> {
+/// A response body. When it is dropped, the connection becomes idle.
+pub(crate) struct TimedBody<B> {
     body: B,
-    watch: Arc<Watch>,
+    timer: Arc<ConnectionTimer>,
 }
 
-impl<B> Tracked<B> {
-    pub(crate) const fn new(body: B, watch: Arc<Watch>) -> Self {
-        Self { body, watch }
+impl<B> TimedBody<B> {
+    pub(crate) const fn new(body: B, timer: Arc<ConnectionTimer>) -> Self {
+        Self { body, timer }
     }
 }
 
-impl<B> Drop for Tracked<B> {
+impl<B> Drop for TimedBody<B> {
     fn drop(&mut self) {
-        self.watch.end();
+        self.timer.end();
     }
 }
 
-impl<B: Body + Unpin> Body for Tracked<B> {
+impl<B: Body + Unpin> Body for TimedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -270,47 +269,47 @@ mod tests {
     const TIMEOUTS: Timeouts =
         Timeouts { head: Duration::from_secs(1), idle: Duration::from_secs(5), write: Duration::from_secs(10) };
 
-    fn due(watch: &Watch) -> Option<(u128, Overdue)> {
-        watch.deadline().map(|(at, what)| (at.duration_since(Instant::now()).as_millis(), what))
+    fn due(timer: &ConnectionTimer) -> Option<(u128, TimeoutPhase)> {
+        timer.deadline().map(|(at, what)| (at.duration_since(Instant::now()).as_millis(), what))
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_phase_has_a_deadline_of_its_own() {
-        let watch = Watch::new(TIMEOUTS);
+        let timer = ConnectionTimer::new(TIMEOUTS);
         tokio::time::advance(Duration::from_millis(400)).await;
-        watch.read();
-        assert_eq!(due(&watch), Some((600, Overdue::Head)), "more bytes do not move it");
-        watch.begin();
-        assert_eq!(due(&watch), None);
-        watch.end();
-        assert_eq!(due(&watch), Some((5_000, Overdue::Idle)));
+        timer.read();
+        assert_eq!(due(&timer), Some((600, TimeoutPhase::Head)), "further bytes do not extend it");
+        timer.begin();
+        assert_eq!(due(&timer), None);
+        timer.end();
+        assert_eq!(due(&timer), Some((5_000, TimeoutPhase::Idle)));
         tokio::time::advance(Duration::from_secs(4)).await;
-        watch.read();
-        assert_eq!(due(&watch), Some((1_000, Overdue::Head)), "the next head begins with its first byte");
+        timer.read();
+        assert_eq!(due(&timer), Some((1_000, TimeoutPhase::Head)), "the next head starts with its first byte");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_a_byte_now_and_then_runs_out_of_time_and_who_takes_enough_does_not() {
-        let watch = Watch::new(TIMEOUTS);
-        watch.begin();
+    async fn a_slow_reader_times_out_and_a_fast_enough_one_does_not() {
+        let timer = ConnectionTimer::new(TIMEOUTS);
+        timer.begin();
         for second in 0..9 {
-            watch.stall();
-            assert_eq!(due(&watch).map(|(ms, _)| ms), Some(10_000 - second * 1_000), "a byte earns nothing");
+            timer.stall();
+            assert_eq!(due(&timer).map(|(ms, _)| ms), Some(10_000 - second * 1_000), "one byte adds nothing");
             tokio::time::advance(Duration::from_secs(1)).await;
-            watch.wrote(1);
+            timer.wrote(1);
         }
-        watch.stall();
-        assert_eq!(due(&watch), Some((1_000, Overdue::Write)));
+        timer.stall();
+        assert_eq!(due(&timer), Some((1_000, TimeoutPhase::Write)));
         tokio::time::advance(Duration::from_millis(500)).await;
-        watch.wrote(4 * 1_024);
-        assert_eq!(due(&watch), None, "a handler's work has no deadline here");
-        watch.stall();
-        assert_eq!(due(&watch), Some((4_500, Overdue::Write)));
+        timer.wrote(4 * 1_024);
+        assert_eq!(due(&timer), None, "the handler has no deadline here");
+        timer.stall();
+        assert_eq!(due(&timer), Some((4_500, TimeoutPhase::Write)));
         for _ in 0..100 {
             tokio::time::advance(Duration::from_secs(2)).await;
-            watch.wrote(4 * 1_024);
-            watch.stall();
+            timer.wrote(4 * 1_024);
+            timer.stall();
         }
-        assert_eq!(due(&watch), Some((10_000, Overdue::Write)), "time that is earned does not add up for ever");
+        assert_eq!(due(&timer), Some((10_000, TimeoutPhase::Write)), "the credit has a maximum");
     }
 }

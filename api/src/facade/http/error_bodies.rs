@@ -1,7 +1,7 @@
-//! Gives the HTTP library's own refusals our error body.
+//! Adds the error body to the responses that hyper writes itself.
 //!
-//! What is no HTTP request never reaches a handler: the library answers it with a bare status line. Every such answer
-//! is recognised as it is written and replaced by the whole error, so that a client finds the same body everywhere.
+//! Invalid HTTP requests never reach a handler: hyper responds with an empty body. This stream recognizes such a response
+//! when it is written and replaces it with a complete error response.
 
 use std::{
     io::{self, IoSlice},
@@ -14,22 +14,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::facade::http::error;
 
-/// A stream whose bare refusals are filled.
-pub(crate) struct PlainErrors<S> {
+/// A stream that completes empty error responses.
+pub(crate) struct WithErrorBodies<S> {
     stream: S,
-    /// What is still to be written in place of a bare refusal.
+    /// The rest of a replacement response.
     replacement: Vec<u8>,
     written: usize,
 }
 
-impl<S> PlainErrors<S> {
+impl<S> WithErrorBodies<S> {
     pub(crate) const fn new(stream: S) -> Self {
         Self { stream, replacement: Vec::new(), written: 0 }
     }
 }
 
-/// Returns the whole answer for a bare refusal; every answer of ours names its request and is left alone.
-fn whole(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Returns the complete response for an empty error response of hyper. Responses of the facade have `x-request-id` and are
+/// unchanged.
+fn completed(bytes: &[u8]) -> Option<Vec<u8>> {
     if !bytes.starts_with(b"HTTP/1.1 4") && !bytes.starts_with(b"HTTP/1.0 4") {
         return None;
     }
@@ -45,18 +46,18 @@ fn whole(bytes: &[u8]) -> Option<Vec<u8>> {
     };
     let error = ApiError::new(reason);
     let body = error::body(&error, "");
-    let mut answer = format!(
+    let mut response = format!(
         "HTTP/1.1 {}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         error::status(&error),
         body.len()
     )
     .into_bytes();
-    answer.extend_from_slice(&body);
-    Some(answer)
+    response.extend_from_slice(&body);
+    Some(response)
 }
 
-impl<S: AsyncWrite + Unpin> PlainErrors<S> {
-    /// Writes what replaces a refusal; ready when nothing is left.
+impl<S: AsyncWrite + Unpin> WithErrorBodies<S> {
+    /// Writes the rest of the replacement.
     fn poll_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.replacement.len() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.replacement[self.written..]))?;
@@ -68,19 +69,19 @@ impl<S: AsyncWrite + Unpin> PlainErrors<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes a bare refusal over; says how many of its bytes count as written.
-    fn take_over(&mut self, bytes: &[u8]) -> Option<usize> {
-        self.replacement = whole(bytes)?;
+    /// Replaces an empty error response; returns how many of its bytes count as written.
+    fn replace(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.replacement = completed(bytes)?;
         self.written = 0;
         Some(bytes.len())
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for PlainErrors<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WithErrorBodies<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_replacement(cx))?;
-        if let Some(taken) = self.take_over(bytes) {
-            return Poll::Ready(Ok(taken));
+        if let Some(written) = self.replace(bytes) {
+            return Poll::Ready(Ok(written));
         }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -92,9 +93,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PlainErrors<S> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_replacement(cx))?;
         if let [only] = slices
-            && let Some(taken) = self.take_over(only)
+            && let Some(written) = self.replace(only)
         {
-            return Poll::Ready(Ok(taken));
+            return Poll::Ready(Ok(written));
         }
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
@@ -114,7 +115,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PlainErrors<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for PlainErrors<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WithErrorBodies<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }

@@ -10,7 +10,7 @@ use tokio::{
 use super::{GOOD, Site};
 use crate::facade::{
     Facade,
-    fake::{Fake, KEY, SLUG},
+    fake_engine::{FakeEngine, KEY, SLUG},
     server::{Limits, serve},
 };
 
@@ -191,12 +191,12 @@ async fn one_address_has_so_many_connections_and_is_told_so() {
 
 #[tokio::test]
 async fn health_has_a_listener_of_its_own_that_tells_nothing_else() {
-    let facade = Facade::new(Fake::new().engine(), "https://pay.example", 7);
+    let facade = Facade::new(FakeEngine::new().engine(), "https://pay.example", 7);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let limits = Limits::default().for_health();
     tokio::spawn(crate::facade::server::serve_health(listener, facade, limits, std::future::pending()));
-    let site = Site { address, fake: Fake::new() };
+    let site = Site { address, fake: FakeEngine::new() };
     for path in ["/livez", "/readyz", "/api/health"] {
         assert_eq!(site.get(path).await.status, 200, "{path}");
     }
@@ -253,7 +253,7 @@ async fn every_answer_names_its_request() {
 
 #[tokio::test]
 async fn a_stopping_server_ends_the_streams_that_have_no_end() {
-    let fake = Fake::new();
+    let fake = FakeEngine::new();
     fake.stay_open();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -276,7 +276,7 @@ async fn a_stopping_server_ends_the_streams_that_have_no_end() {
 
 #[tokio::test]
 async fn a_stopping_server_lets_running_requests_end() {
-    let fake = Fake::new();
+    let fake = FakeEngine::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let facade = Facade::new(fake.engine(), "https://pay.example", 7);

@@ -1,22 +1,22 @@
-//! How we answer: JSON bodies and the headers that every answer carries.
+//! Constructors of responses, and the headers that every response has.
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use warp::reply::Response;
 
-/// Answers with a value as JSON.
+/// Returns a response with a value as JSON.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     bytes(status, to_json(value))
 }
 
-/// Writes a value as JSON.
+/// Serializes a value as JSON.
 pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    serde_json::to_writer(&mut out, value).expect("our own records have text keys and plain values");
+    serde_json::to_writer(&mut out, value).expect("response records have string keys and plain values");
     out
 }
 
-/// Answers with JSON that is written already.
+/// Returns a response with serialized JSON.
 pub(crate) fn bytes(status: StatusCode, body: Vec<u8>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -24,17 +24,18 @@ pub(crate) fn bytes(status: StatusCode, body: Vec<u8>) -> Response {
     response
 }
 
-/// Marks an answer that is sent piece by piece: nobody on its way may keep pieces back.
+/// Marks a streaming response, so that neither caches nor reverse proxies hold parts of it back.
 pub(crate) fn streams(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
 }
 
-/// What nginx reads before it buffers an answer.
+/// Turns off response buffering in nginx.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Answers OPTIONS: what the address takes, to browsers of any origin too. Web pages may not send API keys.
+/// Returns the response to OPTIONS: the methods of the route, and the CORS headers for any origin. API keys are not among
+/// the allowed headers.
 pub(crate) fn options(allow: &'static str) -> Response {
     let mut response = Response::new(Vec::new().into());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -49,7 +50,7 @@ pub(crate) fn options(allow: &'static str) -> Response {
     response
 }
 
-/// Lets the web pages of an origin that the operator trusts send API keys.
+/// Allows the web pages of an origin that the operator trusts to send API keys.
 pub(crate) fn allow_keys(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -59,14 +60,14 @@ pub(crate) fn allow_keys(response: &mut Response, origin: HeaderValue) {
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Adds what every answer carries.
+/// Adds the headers that every response has.
 pub(crate) fn finish(response: &mut Response, request_id: HeaderValue, is_api: bool) {
     let headers = response.headers_mut();
     headers.reserve(8);
     headers.insert(X_REQUEST_ID, request_id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if is_api {
-        // No cookie ever authenticates the API, so any origin may read what its own key may read.
+        // The API uses no cookies, so any origin may read what its own key may read.
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,

@@ -1,4 +1,4 @@
-//! A small engine for the facade's tests: it answers from a few fixed records and remembers what it was asked.
+//! An engine for the facade's tests. It returns a few fixed records and stores the requests that it receives.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,26 +18,26 @@ pub(super) const PAYMENT: &str = "pay_00000000000000000000000002";
 pub(super) const TX: &str = "0123456789012345678901234567890123456789";
 pub(super) const SLUG: &str = "two-mugs-00000000000000000000000003";
 
-/// What the fake knows.
+/// The state of the fake engine.
 #[derive(Clone)]
-pub(super) struct Fake {
+pub(super) struct FakeEngine {
     pub(super) payment: Arc<Mutex<v1::Payment>>,
-    /// Answers every call with this, when it is set.
+    /// The error of every call, if set.
     pub(super) refuse: Arc<Mutex<Option<ApiError>>>,
     pub(super) health: Arc<Mutex<v1::Health>>,
     pub(super) last_update: Arc<Mutex<Option<v1::UpdateMerchantRequest>>>,
-    /// Whether watches stay open after their first snapshot.
+    /// Whether watch streams stay open after their first snapshot.
     pub(super) stays_open: Arc<std::sync::atomic::AtomicBool>,
     pub(super) last_list: Arc<Mutex<Option<v1::ListPaymentsRequest>>>,
-    /// What every signed payment leads to.
+    /// The outcome of every signed payment.
     pub(super) outcome: Arc<Mutex<v1::settle_payment_response::Outcome>>,
-    /// Answers every signed payment with this, when it is set.
+    /// The error of every signed payment, if set.
     pub(super) refuse_x402: Arc<Mutex<Option<ApiError>>>,
-    /// Every signed payment that was verified or settled.
-    pub(super) shown: Arc<Mutex<Vec<v1::X402Payment>>>,
+    /// Signed payments that were verified or settled.
+    pub(super) x402_payments: Arc<Mutex<Vec<v1::X402Payment>>>,
 }
 
-impl Fake {
+impl FakeEngine {
     pub(super) fn new() -> Self {
         Self {
             payment: Arc::new(Mutex::new(payment())),
@@ -48,7 +48,7 @@ impl Fake {
             last_list: Arc::default(),
             outcome: Arc::new(Mutex::new(settled())),
             refuse_x402: Arc::default(),
-            shown: Arc::default(),
+            x402_payments: Arc::default(),
         }
     }
 
@@ -71,35 +71,35 @@ impl Fake {
         self.stays_open.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
-    fn keyed<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        self.open()?;
+    fn check_key<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        self.check_error()?;
         match proto::caller::api_key(request) {
             Some(KEY) => Ok(()),
             _ => Err(ApiError::new(Reason::InvalidApiKey).into()),
         }
     }
 
-    fn open(&self) -> Result<(), Status> {
+    fn check_error(&self) -> Result<(), Status> {
         match &*self.refuse.lock().expect("one test") {
             Some(error) => Err(error.clone().into()),
             None => Ok(()),
         }
     }
 
-    fn known(&self, id: &str) -> Result<v1::Payment, Status> {
+    fn find(&self, id: &str) -> Result<v1::Payment, Status> {
         let payment = self.payment.lock().expect("one test").clone();
         if payment.id == id { Ok(payment) } else { Err(ApiError::new(Reason::NotFound).into()) }
     }
 
-    fn of_session(&self, session: Option<&v1::CheckoutSession>) -> Result<v1::Payment, Status> {
+    fn find_session(&self, session: Option<&v1::CheckoutSession>) -> Result<v1::Payment, Status> {
         match session.and_then(|session| session.session.as_ref()) {
-            Some(Session::PaymentId(id)) => self.known(id),
-            Some(Session::Slug(slug)) if slug == SLUG => self.known(PAYMENT),
+            Some(Session::PaymentId(id)) => self.find(id),
+            Some(Session::Slug(slug)) if slug == SLUG => self.find(PAYMENT),
             _ => Err(ApiError::new(Reason::NotFound).into()),
         }
     }
 
-    fn cancelled<R>(&self, mut payment: v1::Payment) -> Result<Response<R>, Status>
+    fn cancel<R>(&self, mut payment: v1::Payment) -> Result<Response<R>, Status>
     where
         R: RecordResponse<Record = v1::Payment>,
     {
@@ -159,31 +159,31 @@ fn merchant() -> v1::Merchant {
 type Snapshots<R> = BoxStream<'static, Result<R, Status>>;
 
 #[tonic::async_trait]
-impl payment_service_server::PaymentService for Fake {
+impl payment_service_server::PaymentService for FakeEngine {
     async fn create_payment(
         &self,
         request: Request<v1::CreatePaymentRequest>,
     ) -> Result<Response<v1::CreatePaymentResponse>, Status> {
-        self.keyed(&request)?;
-        let asked = request.into_inner();
-        let made = v1::Payment {
-            amount_units: asked.amount_units,
-            currency: asked.currency,
-            description: asked.description,
-            metadata: asked.metadata,
-            redirect_url: asked.redirect_url,
+        self.check_key(&request)?;
+        let request = request.into_inner();
+        let created = v1::Payment {
+            amount_units: request.amount_units,
+            currency: request.currency,
+            description: request.description,
+            metadata: request.metadata,
+            redirect_url: request.redirect_url,
             ..payment()
         };
-        *self.payment.lock().expect("one test") = made.clone();
-        Ok(record_response(made))
+        *self.payment.lock().expect("one test") = created.clone();
+        Ok(record_response(created))
     }
 
     async fn get_payment(
         &self,
         request: Request<v1::GetPaymentRequest>,
     ) -> Result<Response<v1::GetPaymentResponse>, Status> {
-        self.keyed(&request)?;
-        self.known(&request.get_ref().payment_id).map(record_response)
+        self.check_key(&request)?;
+        self.find(&request.get_ref().payment_id).map(record_response)
     }
 
     async fn inspect_payment(
@@ -197,8 +197,8 @@ impl payment_service_server::PaymentService for Fake {
         &self,
         request: Request<v1::GetPaymentStatusRequest>,
     ) -> Result<Response<v1::GetPaymentStatusResponse>, Status> {
-        self.keyed(&request)?;
-        let payment = self.known(&request.get_ref().payment_id)?;
+        self.check_key(&request)?;
+        let payment = self.find(&request.get_ref().payment_id)?;
         let completed_at = payment.completed_at;
         Ok(Response::new(v1::GetPaymentStatusResponse { id: payment.id, status: payment.status, completed_at }))
     }
@@ -207,24 +207,23 @@ impl payment_service_server::PaymentService for Fake {
         &self,
         request: Request<v1::ListPaymentsRequest>,
     ) -> Result<Response<v1::ListPaymentsResponse>, Status> {
-        self.keyed(&request)?;
-        let asked = request.into_inner();
-        let answer = v1::ListPaymentsResponse {
-            payments: vec![self.known(PAYMENT)?],
+        self.check_key(&request)?;
+        let response = v1::ListPaymentsResponse {
+            payments: vec![self.find(PAYMENT)?],
             next_page_token: "next".to_owned(),
             total_size: Some(41),
             total_is_lower_bound: false,
         };
-        *self.last_list.lock().expect("one test") = Some(asked);
-        Ok(Response::new(answer))
+        *self.last_list.lock().expect("one test") = Some(request.into_inner());
+        Ok(Response::new(response))
     }
 
     async fn list_transfers(
         &self,
         request: Request<v1::ListTransfersRequest>,
     ) -> Result<Response<v1::ListTransfersResponse>, Status> {
-        self.keyed(&request)?;
-        let transfers = self.known(&request.get_ref().payment_id)?.transfers;
+        self.check_key(&request)?;
+        let transfers = self.find(&request.get_ref().payment_id)?.transfers;
         Ok(Response::new(v1::ListTransfersResponse { transfers, next_page_token: String::new() }))
     }
 
@@ -232,7 +231,7 @@ impl payment_service_server::PaymentService for Fake {
         &self,
         request: Request<v1::GetVolumeRequest>,
     ) -> Result<Response<v1::GetVolumeResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         Ok(Response::new(v1::GetVolumeResponse::default()))
     }
 
@@ -240,16 +239,16 @@ impl payment_service_server::PaymentService for Fake {
         &self,
         request: Request<v1::CancelPaymentRequest>,
     ) -> Result<Response<v1::CancelPaymentResponse>, Status> {
-        self.keyed(&request)?;
-        self.cancelled(self.known(&request.get_ref().payment_id)?)
+        self.check_key(&request)?;
+        self.cancel(self.find(&request.get_ref().payment_id)?)
     }
 
     async fn delete_payment_metadata(
         &self,
         request: Request<v1::DeletePaymentMetadataRequest>,
     ) -> Result<Response<v1::DeletePaymentMetadataResponse>, Status> {
-        self.keyed(&request)?;
-        let payment = self.known(&request.get_ref().payment_id)?;
+        self.check_key(&request)?;
+        let payment = self.find(&request.get_ref().payment_id)?;
         Ok(Response::new(v1::DeletePaymentMetadataResponse { payment: Some(payment) }))
     }
 
@@ -257,8 +256,8 @@ impl payment_service_server::PaymentService for Fake {
         &self,
         request: Request<v1::DeletePaymentNoteRequest>,
     ) -> Result<Response<v1::DeletePaymentNoteResponse>, Status> {
-        self.keyed(&request)?;
-        let payment = self.known(&request.get_ref().payment_id)?;
+        self.check_key(&request)?;
+        let payment = self.find(&request.get_ref().payment_id)?;
         Ok(Response::new(v1::DeletePaymentNoteResponse { payment: Some(payment) }))
     }
 
@@ -268,36 +267,36 @@ impl payment_service_server::PaymentService for Fake {
         &self,
         request: Request<v1::WatchPaymentRequest>,
     ) -> Result<Response<Self::WatchPaymentStream>, Status> {
-        self.keyed(&request)?;
-        let payment = self.known(&request.get_ref().payment_id)?;
+        self.check_key(&request)?;
+        let payment = self.find(&request.get_ref().payment_id)?;
         Ok(Response::new(Box::pin(stream::iter([Ok(RecordResponse::from_record(payment))]))))
     }
 }
 
 #[tonic::async_trait]
-impl checkout_service_server::CheckoutService for Fake {
+impl checkout_service_server::CheckoutService for FakeEngine {
     async fn get_checkout(
         &self,
         request: Request<v1::GetCheckoutRequest>,
     ) -> Result<Response<v1::GetCheckoutResponse>, Status> {
-        self.open()?;
-        self.of_session(request.get_ref().session.as_ref()).map(record_response)
+        self.check_error()?;
+        self.find_session(request.get_ref().session.as_ref()).map(record_response)
     }
 
     async fn cancel_checkout(
         &self,
         request: Request<v1::CancelCheckoutRequest>,
     ) -> Result<Response<v1::CancelCheckoutResponse>, Status> {
-        self.open()?;
-        self.cancelled(self.of_session(request.get_ref().session.as_ref())?)
+        self.check_error()?;
+        self.cancel(self.find_session(request.get_ref().session.as_ref())?)
     }
 
     async fn report_wallet(
         &self,
         request: Request<v1::ReportWalletRequest>,
     ) -> Result<Response<v1::ReportWalletResponse>, Status> {
-        self.open()?;
-        self.of_session(request.get_ref().session.as_ref()).map(record_response)
+        self.check_error()?;
+        self.find_session(request.get_ref().session.as_ref()).map(record_response)
     }
 
     type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
@@ -306,7 +305,7 @@ impl checkout_service_server::CheckoutService for Fake {
         &self,
         request: Request<v1::WatchCheckoutRequest>,
     ) -> Result<Response<Self::WatchCheckoutStream>, Status> {
-        let payment = self.of_session(request.get_ref().session.as_ref())?;
+        let payment = self.find_session(request.get_ref().session.as_ref())?;
         let first = stream::iter([Ok(RecordResponse::from_record(payment))]);
         if self.stays_open.load(std::sync::atomic::Ordering::Relaxed) {
             return Ok(Response::new(Box::pin(first.chain(stream::pending()))));
@@ -316,15 +315,19 @@ impl checkout_service_server::CheckoutService for Fake {
 }
 
 #[tonic::async_trait]
-impl merchant_service_server::MerchantService for Fake {
+impl merchant_service_server::MerchantService for FakeEngine {
     async fn register_merchant(
         &self,
         request: Request<v1::RegisterMerchantRequest>,
     ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        self.open()?;
-        let asked = request.into_inner();
-        let merchant =
-            v1::Merchant { name: asked.name, hive_account: asked.hive_account, icon_url: asked.icon_url, ..merchant() };
+        self.check_error()?;
+        let request = request.into_inner();
+        let merchant = v1::Merchant {
+            name: request.name,
+            hive_account: request.hive_account,
+            icon_url: request.icon_url,
+            ..merchant()
+        };
         let (api_key, webhook_secret) = (KEY.to_owned(), "whsec_x".to_owned());
         Ok(Response::new(v1::RegisterMerchantResponse { merchant: Some(merchant), api_key, webhook_secret }))
     }
@@ -340,7 +343,7 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::GetCurrentMerchantRequest>,
     ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         Ok(record_response(merchant()))
     }
 
@@ -348,7 +351,7 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::GetMerchantRequest>,
     ) -> Result<Response<v1::GetMerchantResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         match request.get_ref().merchant_id.as_str() {
             MERCHANT => Ok(record_response(merchant())),
             _ => Err(ApiError::new(Reason::ForbiddenMerchant).into()),
@@ -359,7 +362,7 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::UpdateMerchantRequest>,
     ) -> Result<Response<v1::UpdateMerchantResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         *self.last_update.lock().expect("one test") = Some(request.into_inner());
         Ok(record_response(merchant()))
     }
@@ -368,7 +371,7 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         let previous_valid_until = request
             .get_ref()
             .grace_hours
@@ -382,7 +385,7 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::ListMerchantsRequest>,
     ) -> Result<Response<v1::ListMerchantsResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         let merchants = vec![merchant()];
         Ok(Response::new(v1::ListMerchantsResponse { merchants, next_page_token: String::new(), total_size: 1 }))
     }
@@ -391,7 +394,7 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::SetMerchantActiveRequest>,
     ) -> Result<Response<v1::SetMerchantActiveResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         Ok(record_response(v1::Merchant { active: request.get_ref().active.unwrap_or_default(), ..merchant() }))
     }
 
@@ -399,31 +402,31 @@ impl merchant_service_server::MerchantService for Fake {
         &self,
         request: Request<v1::ReissueApiKeyRequest>,
     ) -> Result<Response<v1::ReissueApiKeyResponse>, Status> {
-        self.keyed(&request)?;
+        self.check_key(&request)?;
         let api_key = "sk_live_new".to_owned();
         Ok(Response::new(v1::ReissueApiKeyResponse { merchant: Some(merchant()), api_key }))
     }
 }
 
 #[tonic::async_trait]
-impl fee_service_server::FeeService for Fake {
+impl fee_service_server::FeeService for FakeEngine {
     async fn get_fee_rate(
         &self,
         _: Request<v1::GetFeeRateRequest>,
     ) -> Result<Response<v1::GetFeeRateResponse>, Status> {
-        self.open()?;
+        self.check_error()?;
         Ok(Response::new(v1::GetFeeRateResponse { fee_percent_ten_thousandths: 15_000 }))
     }
 }
 
 #[tonic::async_trait]
-impl system_service_server::SystemService for Fake {
+impl system_service_server::SystemService for FakeEngine {
     async fn list_nodes(&self, _: Request<v1::ListNodesRequest>) -> Result<Response<v1::ListNodesResponse>, Status> {
         Ok(Response::new(v1::ListNodesResponse::default()))
     }
 
     async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
-        self.open()?;
+        self.check_error()?;
         let health = *self.health.lock().expect("one test");
         let ledger_reachable = health == v1::Health::Ok;
         let report = v1::GetHealthResponse {
@@ -448,15 +451,15 @@ pub(super) fn settled() -> v1::settle_payment_response::Outcome {
 }
 
 #[tonic::async_trait]
-impl x402_service_server::X402Service for Fake {
+impl x402_service_server::X402Service for FakeEngine {
     async fn verify_payment(
         &self,
         request: Request<v1::VerifyPaymentRequest>,
     ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
         use v1::{settle_payment_response::Outcome, verify_payment_response::Verdict};
         let request = Request::new(v1::SettlePaymentRequest { payment: request.into_inner().payment });
-        let answer = self.settle_payment(request).await?.into_inner();
-        let verdict = answer.outcome.map(|outcome| match outcome {
+        let response = self.settle_payment(request).await?.into_inner();
+        let verdict = response.outcome.map(|outcome| match outcome {
             Outcome::Settled(settled) => Verdict::Valid(v1::X402Valid { payer: settled.payer }),
             Outcome::Refused(refused) => Verdict::Refused(refused),
         });
@@ -467,7 +470,7 @@ impl x402_service_server::X402Service for Fake {
         &self,
         request: Request<v1::SettlePaymentRequest>,
     ) -> Result<Response<v1::SettlePaymentResponse>, Status> {
-        self.shown.lock().expect("one test").push(request.into_inner().payment.expect("a payment"));
+        self.x402_payments.lock().expect("one test").push(request.into_inner().payment.expect("a payment"));
         if let Some(error) = &*self.refuse_x402.lock().expect("one test") {
             return Err(error.clone().into());
         }
