@@ -544,7 +544,7 @@ fn guessing_keys_at_the_login_locks_the_address_out() {
     let locked =
         (0..30).map(|_| post_form(&dev.api, "/dashboard/login", None, &wrong)).find(|answer| answer.status == 429);
     let page = locked.expect("an end to guessing").text();
-    assert!(page.contains("too many wrong API keys"), "{page}");
+    assert!(page.contains("too many invalid API keys"), "{page}");
     // The correct key is rejected, too, during the lockout.
     let right = form(&[("key", dev.said["merchant"]["apiKey"].as_str().expect("a key"))]);
     assert_eq!(post_form(&dev.api, "/dashboard/login", None, &right).status, 429);

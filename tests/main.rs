@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     arguments.test_threads.get_or_insert(cores * 3);
     let all = [
-        tidy::tests(),
+        tidy::all(),
         spec::all(),
         merchants::tests(),
         modes::tests(),

@@ -213,8 +213,8 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
     let bare = || shop.api.get("/api/public/payments");
     for (ask, told) in [
         (bare(), "no API key was sent"),
-        (bare().header("authorization", &shop.key), "lacks the word `Bearer`"),
-        (bare().header("authorization", "Basic eDp5"), "other schemes are not taken"),
+        (bare().header("authorization", &shop.key), "needs `Bearer` and a space"),
+        (bare().header("authorization", "Basic eDp5"), "other schemes are not supported"),
         (bare().bearer(&shop.secret), "webhook secret"),
         (bare().x_api_key(&shop.id), "API keys start with `sk_live_`"),
         (bare().bearer(&shop.key.to_uppercase()), "API keys start with `sk_live_`"),
