@@ -1,4 +1,4 @@
-//! A request to cancel a payment: whether it stands, and what its customer learns of it.
+//! Requests to cancel a payment: whether one is in force, and the status that the customer sees.
 
 use proto::v1::{self, PaymentStatus};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! A merchant's record, and what is known of its Hive account.
+//! The record of a merchant, with the verification status of its Hive account.
 
 use engine::time::Timestamp;
 use proto::v1;
@@ -30,7 +30,7 @@ pub(crate) struct Merchant<'a> {
     api_key_created_at: Text<Timestamp>,
     api_key_last_used_at: Option<Text<Timestamp>>,
 
-    // Other names of the above, for published clients.
+    // Aliases of the fields above, for published clients.
     hive_account_name: &'a str,
     active: bool,
     privileges: &'static [&'static str],
@@ -44,7 +44,7 @@ pub(crate) struct Merchant<'a> {
     livemode: bool,
     network: &'static str,
 
-    /// On hold for compliance; told to admins alone.
+    /// Whether a compliance hold is active; for admins only.
     #[serde(skip_serializing_if = "Option::is_none")]
     flagged: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What admins do: list merchants, switch them on and off, issue a new key.
+//! Administration of merchants: list, activate, deactivate, replace API keys.
 
 use http::StatusCode;
 use proto::{IntoRecord, v1};
@@ -11,7 +11,7 @@ use crate::facade::{
     record::{self, Page, timeline},
 };
 
-/// Answers with a page of merchants, newest first.
+/// Returns a page of merchants, newest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -39,7 +39,7 @@ pub(crate) async fn set_active(facade: &Facade, mut call: Call, id: &str) -> Res
     switch(facade, &call, id, active).await
 }
 
-/// Does the same in its other form: `?merchantId=` and `{"role":"user"|"nonActive"}`.
+/// Activates or deactivates a merchant in the alternative form: `?merchantId=` and `{"role":"user"|"nonActive"}`.
 pub(crate) async fn change_status(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -87,7 +87,7 @@ struct Reissued<'a> {
     merchant: record::Merchant<'a>,
 }
 
-/// Issues a new API key and shows it for the only time; the old one stops at once.
+/// Issues a new API key, which is returned only once; all others are revoked.
 pub(crate) async fn reissue_key(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     call.no_body().await?;

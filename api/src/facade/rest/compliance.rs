@@ -1,4 +1,4 @@
-//! Compliance for admins: where a merchant stands, its limits, and the end of a hold.
+//! Compliance for admins: the status of a merchant, its limits, and clearing a hold.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -96,13 +96,13 @@ fn shown(standing: &v1::ComplianceStatus) -> Response {
     response::json(StatusCode::OK, &body)
 }
 
-/// Answers with where a merchant stands.
+/// Returns the compliance status of a merchant.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
     Ok(shown(&facade.engine.compliance().get_compliance_status(request).await?.into_record()?))
 }
 
-/// Ends a hold: `{"reason", "limits"?}`.
+/// Clears a hold: `{"reason", "limits"?}`.
 pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -117,7 +117,7 @@ pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
     Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.into_record()?))
 }
 
-/// Gives a merchant hard limits of its own, or with `{"limits": null}` takes them away.
+/// Sets the limits of a merchant; `{"limits": null}` restores the default limits.
 pub(crate) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -127,7 +127,7 @@ pub(crate) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Res
     Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.into_record()?))
 }
 
-/// Reads three limits; each must be said, 0 for none.
+/// Reads three required limits; 0 means no limit.
 fn thresholds(body: &mut Body) -> v1::Thresholds {
     let mut cents = |field: &str| body.cents(field, engine::compliance::Thresholds::MAX_CENTS);
     v1::Thresholds {

@@ -1,4 +1,4 @@
-//! A merchant's events: a list to be read from where one stopped, and a stream of what happens.
+//! The events of a merchant: a list that is read from a cursor, and a live stream.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -14,23 +14,23 @@ use warp::{
 
 use crate::facade::http::{call::Call, refusal::Refusal, response, state::Facade, stream::Shared};
 
-/// A quiet stream says this often that it is there.
+/// Interval of comments that keep an idle stream open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a client waits before it comes back.
+/// Time that clients wait before they reconnect.
 const RETRY: Duration = Duration::from_secs(3);
-/// Where a client says what it saw last when it comes back.
+/// The header with the last event id, which clients send when they reconnect.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a> {
-    /// The bodies of the webhooks, as they were sent.
+    /// The bodies of the webhooks, as sent.
     events: Vec<&'a RawValue>,
     next_cursor: &'a str,
     has_more: bool,
 }
 
-/// Answers with the events after `after`, oldest first.
+/// Returns the events after `after`, oldest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -46,15 +46,15 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     Ok(response::json(StatusCode::OK, &body))
 }
 
-/// Answers with one event: the body of its webhook.
+/// Returns an event: the body of its webhook.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetEventRequest { event_id: id.to_owned() });
     let found = facade.engine.events().get_event(request).await?.into_inner();
     Ok(response::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
 }
 
-/// Streams events as they happen: after `Last-Event-ID`, or after `after`, or from now on. It ends when the facade or
-/// the engine does; who comes back with the last id misses nothing.
+/// Streams events as they happen: after `Last-Event-ID`, after `after`, or from now on. The stream ends when the
+/// facade or the engine stops; a client that reconnects with the last id misses no event.
 pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());

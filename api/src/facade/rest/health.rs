@@ -1,4 +1,4 @@
-//! How we are: for people and load balancers.
+//! Health checks, for people and load balancers.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -17,7 +17,7 @@ struct Status {
     status: &'static str,
 }
 
-/// The program that answers: in a split setup the facade's.
+/// Version of the program that responds: in a split deployment, of the facade.
 #[derive(Serialize)]
 struct Healthy {
     status: &'static str,
@@ -27,7 +27,7 @@ struct Healthy {
     network: &'static str,
 }
 
-/// Answers 200 while payments can be stored, and 503 when they cannot.
+/// Returns 200 while payments can be stored, otherwise 503.
 pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let report = ask(facade, &call).await?;
     let (code, status) = match Health::try_from(report.health) {
@@ -45,7 +45,7 @@ pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
     Ok(response::json(code, &body))
 }
 
-/// Answers 200: the process runs.
+/// Liveness probe: returns 200.
 pub(crate) async fn live() -> Result<Response, Refusal> {
     Ok(response::json(StatusCode::OK, &Status { status: "ok" }))
 }
@@ -73,7 +73,7 @@ struct NodeCondition<'a> {
     head_block: Option<u32>,
 }
 
-/// Answers 200 when everything works, 503 when a load balancer should look elsewhere.
+/// Readiness probe: returns 200 when everything works, 503 when load balancers should stop routing.
 pub(crate) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let report = ask(facade, &call).await?;
     let (code, status) = match Health::try_from(report.health) {
@@ -136,7 +136,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Answers with how the ledger's nodes are, to admins.
+/// Returns the Hive nodes with their health, for admins.
 pub(crate) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListNodesRequest {});
     call.no_parameters()?;

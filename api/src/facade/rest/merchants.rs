@@ -1,4 +1,4 @@
-//! Merchants: registration and their own record.
+//! Merchants: registration, and their own record.
 
 use http::StatusCode;
 use proto::{IntoRecord, v1};
@@ -10,7 +10,7 @@ use crate::facade::{
     record::{self, Text},
 };
 
-/// Hours an old webhook secret may still sign.
+/// Maximum hours that the previous webhook secret also signs.
 const GRACE_MAX_HOURS: u32 = 168;
 
 #[derive(Serialize)]
@@ -21,7 +21,7 @@ struct Registered<'a> {
     merchant: record::Merchant<'a>,
 }
 
-/// Registers a merchant. Its key and secret are shown here and never again.
+/// Registers a merchant. Its API key and webhook secret are returned only once.
 pub(crate) async fn register(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let mut body = call.json().await?;
     let name = body.text("name");
@@ -45,21 +45,21 @@ pub(crate) async fn register(facade: &Facade, mut call: Call) -> Result<Response
     Ok(response::json(StatusCode::CREATED, &body))
 }
 
-/// Answers with the merchant that owns the key.
+/// Returns the merchant of the API key.
 pub(crate) async fn me(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetCurrentMerchantRequest {});
     let merchant = facade.engine.merchants().get_current_merchant(request).await?.into_record()?;
     Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
-/// Answers with a merchant: oneself, or any for an admin.
+/// Returns a merchant: the caller's own, or any for an admin.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
     let merchant = facade.engine.merchants().get_merchant(request).await?.into_record()?;
     Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
-/// Changes what the body names and answers with the merchant after it.
+/// Updates the fields of the body and returns the merchant.
 pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -89,7 +89,7 @@ struct Secret<'a> {
     previous_valid_until: Option<Text<engine::time::Timestamp>>,
 }
 
-/// Makes a new webhook secret and shows it for the only time.
+/// Rotates the webhook secret; the new one is returned only once.
 pub(crate) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;

@@ -1,4 +1,4 @@
-//! Proof of a merchant's ledger account: the challenge, signatures that answer it, and the end of a pending change.
+//! Proof of a merchant's Hive account: challenge, signatures, and cancelling a pending change.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -26,7 +26,7 @@ struct Challenge<'a> {
     transfer: Transfer<'a>,
 }
 
-/// The transfer that answers instead of signatures.
+/// The transfer that proves the account instead of signatures.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Transfer<'a> {
@@ -44,7 +44,7 @@ fn action(issued: &v1::IssueAccountChallengeResponse) -> String {
     }
 }
 
-/// Issues a challenge, or answers with the present one.
+/// Issues a challenge, or returns the current one.
 pub(crate) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -81,7 +81,7 @@ struct Answered<'a> {
     merchant: record::Merchant<'a>,
 }
 
-/// Answers a challenge with signatures.
+/// Proves the account with signatures of a challenge.
 pub(crate) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;

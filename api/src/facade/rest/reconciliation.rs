@@ -1,4 +1,4 @@
-//! The daily check of the books, for admins.
+//! Daily reconciliation, for admins.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -90,7 +90,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Answers with what the checks of days said, newest first.
+/// Returns reconciliations, newest day first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();

@@ -1,4 +1,4 @@
-//! Unmatched transfers, decisions about payments, refunds to sign.
+//! Unmatched transfers, resolutions of payments, and refunds to sign.
 
 use engine::{money::Currency, time::Timestamp};
 use http::StatusCode;
@@ -15,7 +15,7 @@ use crate::facade::{
     record::{self, Payment, Sum, Text, instant},
 };
 
-/// A transfer that paid no session.
+/// A transfer that matches no payment.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Unmatched<'a> {
@@ -65,7 +65,7 @@ struct List<'a> {
     next_cursor: Option<&'a str>,
 }
 
-/// Answers with the transfers that paid no session, newest first.
+/// Returns unmatched transfers, newest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -84,7 +84,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     Ok(response::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
-/// Answers with one of them.
+/// Returns an unmatched transfer.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
     let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.into_record()?;
@@ -99,11 +99,11 @@ struct Candidates<'a> {
 #[derive(Serialize)]
 struct Candidate<'a> {
     payment: Payment<'a>,
-    /// What speaks for it: `amount`, `time`, `payer`.
+    /// The fields that match: `amount`, `time`, `payer`.
     matches: Vec<&'static str>,
 }
 
-/// Answers with the payments a transfer may have been meant for, the likeliest first.
+/// Returns payments that a transfer may belong to, best match first.
 pub(crate) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListCandidatesRequest { id: id.to_owned() });
     call.no_parameters()?;
@@ -118,7 +118,7 @@ pub(crate) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Res
     Ok(response::json(StatusCode::OK, &Candidates { data }))
 }
 
-/// Puts a transfer to a payment: `{"paymentId"}`. Answers with the payment.
+/// Assigns a transfer to a payment, `{"paymentId"}`, and returns the payment.
 pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -130,7 +130,7 @@ pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<
     Ok(response::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
-/// Notes that nothing is to be done about a transfer: `{"note"?}`.
+/// Marks a transfer as ignored: `{"note"?}`.
 pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -142,7 +142,7 @@ pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<
     Ok(response::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
-/// Notes what the merchant decided about a payment's exceptions: `{"kind", "note"?, "txId"?}`.
+/// Records the merchant's resolution of a payment's exceptions: `{"kind", "note"?, "txId"?}`.
 pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -192,8 +192,8 @@ struct RefundPlan<'a> {
     owed: Vec<Owed<'a>>,
 }
 
-/// Answers with a refund filled in for the merchant to sign: `?amount=&currency=&to=`, each with what is owed as its
-/// default. Nothing changes until the chain holds the transfer.
+/// Returns a refund for the merchant to sign: `?amount=&currency=&to=`, by default the refundable amount to the payer.
+/// Nothing changes until the ledger contains the transfer.
 pub(crate) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();

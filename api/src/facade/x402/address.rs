@@ -1,7 +1,7 @@
-//! A checkout address as programs see it: what is asked for, and what becomes of the payment that is shown.
+//! Checkout URLs for programs: payment requirements, and settlement of the payment in the request.
 //!
-//! The order of answers, with or without a payment: 404; completed (the receipt for the same transaction, else 409);
-//! 410 cancelled, expired, failed; 403 inactive merchant; 403 x402 off; then 402 or settle.
+//! The order of checks, with or without a payment: 404; completed (the receipt for the same transaction, otherwise
+//! 409); 410 cancelled, expired, failed; 403 inactive merchant; 403 x402 disabled; then 402 or settlement.
 
 use engine::x402::{NETWORK, PaymentPayload, Reason};
 use http::{Method, StatusCode};
@@ -21,11 +21,11 @@ use crate::facade::{
     },
 };
 
-/// Where a session stands for a program.
+/// The state of a payment for a program.
 enum Stand {
     Completed,
     Gone(Reason),
-    /// A signed transaction, or a whole payment in a block, is on its way: nothing else may pay it.
+    /// A signed transaction or a full transfer in a block is pending; a second payment is refused.
     Busy,
     Inactive,
     Off,
@@ -52,7 +52,7 @@ impl Stand {
     }
 }
 
-/// One visit of a program.
+/// A request of a program.
 struct Visit<'a> {
     facade: &'a Facade,
     call: &'a Call,
@@ -60,13 +60,13 @@ struct Visit<'a> {
     request_id: &'a str,
 }
 
-/// Answers a program at the checkout address of a session.
+/// Handles a program's request of a checkout URL.
 pub(crate) async fn visit(
     facade: &Facade,
     call: &Call,
     session: Option<v1::CheckoutSession>,
 ) -> Result<Response, Refusal> {
-    // Only a GET that somebody meant pays; anything else sees the session as if it had shown nothing.
+    // Only a deliberate GET pays; any other request is handled as one without a payment.
     let pays = call.sent_method() == Method::GET && !header::is_prefetch(call.headers());
     let shown = if pays { Shown::of(call.headers()) } else { Shown::Nothing };
     let visit = Visit { facade, call, session, request_id: call.request_id() };
@@ -117,14 +117,14 @@ impl Visit<'_> {
         }
     }
 
-    /// Answers a refused payment by where the session stands now: only an open one asks for another payment.
+    /// Returns the response to a refused payment in the current state: only an open one offers requirements.
     async fn denied(&self, denial: &Denial) -> Result<Response, Refusal> {
         let payment = match self.find().await {
             Ok(payment) => payment,
             Err(error) => return Ok(self.unknown(&error)),
         };
         match Stand::of(&payment) {
-            // Used before, or on its way without us: who saw fresh requirements now would pay twice.
+            // Already used or pending elsewhere: fresh requirements would make the client pay twice.
             Stand::Open | Stand::Busy if denial.reason == Reason::DuplicateSettlement => {
                 Ok(self.conflict(&payment, denial))
             }
@@ -147,14 +147,14 @@ impl Visit<'_> {
     fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
         let path = match self.session.as_ref().and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(_)) => format!("/for/{}", payment.slug),
-            // Who came by the public id does not learn the secret link.
+            // A client that knows only the public id must not learn the secret slug.
             _ => format!("/checkout/{}", payment.id),
         };
         let offer = responses::offer(payment, &self.facade.base_url, path)?;
         Ok(responses::required(&offer, payment.read_at, denied, self.request_id))
     }
 
-    /// Answers for a session that asks for no payment. Names the caller's own transaction, never another's.
+    /// Returns the response of a closed payment. Contains only the caller's own transaction id.
     fn closed(&self, stand: &Stand, payment: &v1::Payment, own_tx_id: Option<&str>) -> Response {
         let (status, word, message) = match stand {
             Stand::Completed => {
@@ -182,7 +182,7 @@ impl Visit<'_> {
         responses::refusal(status, word, message, self.request_id, to_json(&own))
     }
 
-    /// Answers while something else pays: no requirements, so that nobody pays twice.
+    /// Returns the response while another payment is pending: without requirements, so that nobody pays twice.
     fn busy(&self, payment: &v1::Payment, word: &str, message: &str, own_tx_id: Option<&str>) -> Response {
         let own = closed(payment, word, own_tx_id);
         let mut response = responses::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
@@ -210,7 +210,8 @@ impl Visit<'_> {
         )
     }
 
-    /// Answers when nothing is known: the fault is ours or a node's, and the same payment may be shown again.
+    /// Returns the response when the outcome is unknown because of the gateway or a node; the client may retry with
+    /// the same payment.
     fn unknown(&self, error: &ApiError) -> Response {
         let reason = Reason::UnexpectedSettleError;
         let mut response = self.failed(error, reason.as_str());
@@ -233,7 +234,7 @@ fn closed<'a>(payment: &'a v1::Payment, word: &'a str, tx_id: Option<&'a str>) -
     Closed { success: false, error: word, session_id: Some(&payment.id), status, tx_id }
 }
 
-/// A word of the vocabulary that says nothing about the payment.
+/// Whether a reason is a failure of the gateway, not of the payment.
 const fn is_our_fault(denial: &Denial) -> bool {
     matches!(denial.reason, Reason::UnexpectedSettleError | Reason::UnexpectedVerifyError)
 }

@@ -1,4 +1,4 @@
-//! Payments that are judged by the engine, and what counts as an attempt.
+//! Verification and settlement by the engine, and the count of attempts.
 
 use engine::{
     hive::Pack,
@@ -11,22 +11,22 @@ use proto::{
 
 use crate::facade::http::{call::Call, state::Facade};
 
-/// Bytes of a refusal's sentence: it repeats what was sent, and travels in headers.
+/// Maximum bytes of a refusal's message, which may quote the request and is sent in headers.
 const MAX_MESSAGE_BYTES: usize = 200;
 
-/// A verdict against a payment.
+/// The refusal of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Denial {
     pub(crate) reason: Reason,
     pub(crate) message: String,
-    /// The payer, once its signatures are verified.
+    /// The payer, if the signatures are valid.
     pub(crate) payer: Option<String>,
-    /// The caller's own transaction, where it is in flight or paid for the same thing before.
+    /// The caller's own transaction, if it is pending or already paid for the same resource.
     pub(crate) tx_id: Option<String>,
 }
 
 impl Denial {
-    /// Reads the engine's refusal; a word from the future is its `unknown`.
+    /// Converts the engine's refusal; a reason that this version does not know becomes `unknown`.
     pub(crate) fn of(refused: v1::X402Refusal, unknown: Reason) -> Self {
         let name = v1::X402Reason::try_from(refused.reason).unwrap_or_default().as_str_name();
         let word = name.strip_prefix("X402_REASON_").unwrap_or(name).to_lowercase();
@@ -51,7 +51,7 @@ fn shorten(mut message: String) -> String {
     message
 }
 
-/// Writes a payment as the engine reads it.
+/// Converts a payment for the engine.
 pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Payment {
     let accepted = |accepted: AcceptedRequirements| v1::X402Accepted {
         amount: accepted.amount,
@@ -68,7 +68,7 @@ pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Paymen
     }
 }
 
-/// A payment, and what decides whether it is an attempt.
+/// A payment of a request, with what decides whether it counts as an attempt.
 pub(crate) struct Attempt {
     payment: v1::X402Payment,
     is_signed: bool,
@@ -80,7 +80,7 @@ impl Attempt {
         Self { payment: request(target, payload), is_signed }
     }
 
-    /// Returns the session of ours that it is for.
+    /// Returns the payment id of this gateway that it is for.
     fn session(&self) -> Option<String> {
         match &self.payment.target {
             Some(Target::SessionId(id)) => Some(id.clone()),
@@ -89,9 +89,9 @@ impl Attempt {
     }
 }
 
-/// Judges a payment. Refuses where the address has no attempt left for its session, and counts an attempt unless the
-/// payment was refused for what everybody can see of it: those who share an address with a payer do not use up its
-/// attempts by nonsense.
+/// Runs a verification or settlement. Refuses if the IP address has no attempt left for the payment id. Counts an
+/// attempt unless the payment was refused for a reason that anybody could cause, so that clients that share an IP
+/// address with a payer cannot use up its attempts.
 async fn judge<T>(
     facade: &Facade,
     call: &Call,
@@ -104,7 +104,7 @@ async fn judge<T>(
     let is_attempt = match &verdict {
         Ok(Err(denial)) => shown.is_signed && is_about_signatures(denial.reason),
         Ok(Ok(_)) => true,
-        // Without a verdict the same payment may be shown again.
+        // Without a verdict the client may retry with the same payment.
         Err(_) => false,
     };
     if is_attempt {
@@ -113,7 +113,7 @@ async fn judge<T>(
     verdict
 }
 
-/// Says whether a payment was refused after its signatures were looked at, or for what was claimed before.
+/// Whether a payment was refused after its signatures were verified, or because it was used before.
 const fn is_about_signatures(reason: Reason) -> bool {
     match reason {
         Reason::InvalidNetwork
@@ -152,7 +152,7 @@ const fn is_about_signatures(reason: Reason) -> bool {
     }
 }
 
-/// Asks the engine for a verdict; returns who would pay.
+/// Verifies a payment by the engine; returns the payer.
 pub(crate) async fn ask_verify(
     facade: &Facade,
     call: &Call,
@@ -175,7 +175,7 @@ async fn verify_payment(
     }
 }
 
-/// Asks the engine to settle, and waits as long as it does.
+/// Settles a payment by the engine and waits for the outcome.
 pub(crate) async fn ask_settle(
     facade: &Facade,
     call: &Call,

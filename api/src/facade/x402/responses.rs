@@ -1,4 +1,4 @@
-//! How a program is answered: x402's own members beside those of the error body, and the headers of both versions.
+//! Responses to programs: the fields of x402 beside those of the error body, and the headers of both versions.
 
 use engine::{
     account::AccountName,
@@ -15,11 +15,11 @@ use crate::facade::{
     x402::judge::Denial,
 };
 
-/// Seconds after which an open outcome is worth asking for again.
+/// Seconds after which a client should retry while the outcome is open.
 const ASK_AGAIN_SECONDS: u16 = 3;
-/// What browsers of any origin may read of an answer.
+/// Response headers that browsers of any origin may read.
 const EXPOSED: &str = "x-payment, x-payment-response, PAYMENT-REQUIRED, PAYMENT-RESPONSE, retry-after, x-request-id";
-/// What browsers of any origin may send.
+/// Request headers that browsers of any origin may send.
 const ALLOWED: &str = "PAYMENT-SIGNATURE, X-PAYMENT, accept, content-type, x-request-id";
 
 const REQUIREMENTS_V1: HeaderName = HeaderName::from_static("x-payment");
@@ -27,19 +27,19 @@ const REQUIREMENTS_V2: HeaderName = HeaderName::from_static("payment-required");
 const RECEIPTS: [HeaderName; 2] =
     [HeaderName::from_static("x-payment-response"), HeaderName::from_static("payment-response")];
 
-/// Lets browsers of any origin read an answer: agents live in pages, too.
+/// Lets browsers of any origin read the response, because agents also run in web pages.
 pub(crate) fn cors(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
-/// Lets browsers of any origin send a payment to a checkout address.
+/// Lets browsers of any origin send a payment to a checkout URL.
 pub(crate) fn preflight(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(ALLOWED));
 }
 
-/// The members of the error body.
+/// The fields of the error body.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Standard<'a> {
@@ -50,7 +50,7 @@ struct Standard<'a> {
     request_id: &'a str,
 }
 
-/// Answers a refusal: x402's own members, then those of the error body.
+/// Returns a refusal: the fields of x402, then those of the error body.
 pub(crate) fn refusal(status: StatusCode, reason: &str, message: &str, request_id: &str, own: Vec<u8>) -> Response {
     let standard = Standard {
         status_code: status.as_u16(),
@@ -64,19 +64,19 @@ pub(crate) fn refusal(status: StatusCode, reason: &str, message: &str, request_i
     response
 }
 
-/// Answers an error as everywhere, with x402's own members before.
+/// Returns the response of an error, with the fields of x402 first.
 pub(crate) fn failure(failed: &ApiError, request_id: &str, own: &impl Serialize) -> Response {
     failure_with(failed, request_id, response::to_json(own))
 }
 
-/// The same with members that are written already.
+/// The same with serialized fields.
 pub(crate) fn failure_with(failed: &ApiError, request_id: &str, own: Vec<u8>) -> Response {
     let mut response = error::response(failed, request_id);
     *response.body_mut() = join(own, &error::body(failed, request_id)).into();
     response
 }
 
-/// Makes one JSON object of two that share no member.
+/// Joins two JSON objects without common fields.
 fn join(mut first: Vec<u8>, second: &[u8]) -> Vec<u8> {
     if first == b"{}" {
         return second.to_vec();
@@ -87,7 +87,7 @@ fn join(mut first: Vec<u8>, second: &[u8]) -> Vec<u8> {
     first
 }
 
-/// What a payment header leads to, as both versions of the response header tell it.
+/// The outcome of a payment header in the response header of both versions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Receipt<'a> {
@@ -113,7 +113,7 @@ fn insert_receipt(headers: &mut HeaderMap, receipt: &Receipt<'_>) {
     }
 }
 
-/// Tells in the headers why a payment was refused.
+/// Adds the reason of a refusal to the headers.
 pub(crate) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
     insert_receipt(
         headers,
@@ -138,12 +138,12 @@ struct Paid<'a> {
     payer: &'a str,
     session_id: &'a str,
     status: &'static str,
-    /// Whether an earlier request showed this payment.
+    /// Whether an earlier request contained this payment.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
 }
 
-/// Answers a payment that was made.
+/// Returns the response of a settled payment.
 pub(crate) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response {
     let (tx_id, payer) = (settled.tx_id.as_str(), settled.payer.as_str());
     let replayed = settled.is_replay;
@@ -167,7 +167,7 @@ pub(crate) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response
     response
 }
 
-/// The members of a 402 beside its requirements, when a payment was refused.
+/// The fields of a 402 beside its requirements after a refusal.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Refused<'a> {
@@ -179,7 +179,7 @@ struct Refused<'a> {
     session_id: &'a str,
 }
 
-/// Asks for payment: the requirements in both versions, and why the payment that was shown did not do.
+/// Returns 402 with the requirements in both versions, and the reason of a refusal.
 pub(crate) fn required(
     offer: &Offer,
     read_at: Option<proto::time::Timestamp>,
@@ -218,7 +218,7 @@ pub(crate) fn required(
     response
 }
 
-/// The members of an answer that offers nothing: the session takes no payment, or not now.
+/// The fields of a response without requirements, because the payment cannot be paid now.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Closed<'a> {
@@ -232,7 +232,8 @@ pub(crate) struct Closed<'a> {
     pub(crate) tx_id: Option<&'a str>,
 }
 
-/// Answers a payment whose outcome is open. No requirements: who sees fresh ones signs again and pays twice.
+/// Returns the response while the outcome is open. It has no requirements: with fresh ones a client would sign again
+/// and pay twice.
 pub(crate) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) -> Response {
     let word = Reason::SettlementPending.as_str();
     let own = Closed {
@@ -249,15 +250,15 @@ pub(crate) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) 
     response
 }
 
-/// Says that asking again in a moment may give another answer.
+/// Adds `Retry-After` to a response that may change soon.
 pub(crate) fn retry_later(response: &mut Response) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ASK_AGAIN_SECONDS));
 }
 
-/// Returns a session as it is offered at `path`.
+/// Returns the offer of a payment at `path`.
 ///
 /// # Errors
-/// `internal` where the engine's record holds no id, no account or no currency that is known.
+/// `internal` if the engine's record has no id, no account or no known currency.
 pub(crate) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Result<Offer, ApiError> {
     let broken = || ApiError::new(proto::Reason::Internal);
     let account = |name: &String| AccountName::parse(name).map_err(|_| broken());
