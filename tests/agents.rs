@@ -198,7 +198,8 @@ fn who_cannot_be_reached_gets_nothing() {
     assert_eq!((nowhere.code, &nowhere.json["status"]), (13, &json!("unreachable")), "{}", nowhere.json);
     let url = address(&shop, &shop.open_payment().slug);
     let mut no_node = Command::new(env!("CARGO_BIN_EXE_hivetill"));
-    no_node.env_clear().args(["pay", &url, "--account", &agent.name, "--max", "9.000 HBD", "--key", &agent.key]);
+    no_node.env_clear().env("HIVETILL_KEY", &agent.key);
+    no_node.args(["pay", &url, "--account", &agent.name, "--max", "9.000 HBD"]);
     let no_node = {
         no_node.args(["--node", "http://127.0.0.1:1"]);
         run(no_node)

@@ -4,6 +4,7 @@
 
 mod clients;
 mod grpc;
+mod mcp;
 mod sellers;
 mod shops;
 
@@ -41,6 +42,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         .chain(grpc::tests())
         .chain(shops::tests())
         .chain(sellers::tests())
+        .chain(mcp::tests())
         .collect()
 }
 

@@ -14,6 +14,7 @@ mod dashboard;
 mod deliveries;
 mod documentation;
 mod events;
+mod gate;
 mod golden;
 mod grpc;
 mod grpc_access;
@@ -41,6 +42,7 @@ mod simulate;
 mod spec;
 mod split;
 mod tidy;
+mod wallet;
 mod webhooks;
 mod x402;
 
@@ -131,6 +133,8 @@ fn main() -> ExitCode {
         agents::tests(),
         interop::tests(),
         x402::all(),
+        wallet::all(),
+        gate::all(),
         browser::all(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());

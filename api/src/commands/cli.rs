@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use super::{
     admin, dev, doctor, facade,
     failure::{self, Failure},
-    ledger, load, master_key, pay, serve, show_config, simulate, store, transfer, tx,
+    gate, ledger, load, master_key, mcp, pay, serve, show_config, simulate, store, transfer, tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.
@@ -36,6 +36,12 @@ enum Command {
     Transfer(transfer::Args),
     /// Pay a URL that responds with 402, and print the receipt
     Pay(pay::Args),
+    /// Keep an agent's budget: limits, approvals, and a ledger of what was paid
+    Wallet(wallet::Args),
+    /// Serve the Model Context Protocol: an agent pays with a wallet, a merchant takes payments
+    Mcp(mcp::Args),
+    /// Require x402 payments in front of any HTTP API: a reverse proxy with prices
+    Gate(Box<gate::Args>),
     /// Load a running gateway, and report throughput, latency and errors
     Load(load::Args),
     /// Inspect transactions
@@ -99,6 +105,9 @@ fn run(command: Command) -> Result<(), Failure> {
             }),
             Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Pay(args) => Ok(Box::pin(pay::run(args)).await?),
+            Command::Wallet(args) => Box::pin(wallet::run(args)).await,
+            Command::Mcp(args) => Box::pin(mcp::run(args)).await,
+            Command::Gate(args) => Box::pin(gate::run(*args)).await,
             Command::Load(args) => Box::pin(load::run(args)).await,
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,

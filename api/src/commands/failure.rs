@@ -103,6 +103,9 @@ pub enum Failure {
         /// The error.
         reason: String,
     },
+    /// The policy of an agent's wallet, or the routes of a gate, cannot be used.
+    #[error("{0}")]
+    Policy(String),
     /// A payment failed, or its outcome is unknown.
     #[error(transparent)]
     Pay(#[from] super::pay::Failure),
@@ -123,7 +126,10 @@ impl Failure {
             Self::PermissionDenied { .. } => 9,
             Self::Clock { .. } => 12,
             Self::ChecksFailed(_) => 13,
-            Self::Config(_) | Self::Setting { .. } | Self::Store { source: OpenError::MasterKey { .. }, .. } => 3,
+            Self::Config(_)
+            | Self::Policy(_)
+            | Self::Setting { .. }
+            | Self::Store { source: OpenError::MasterKey { .. }, .. } => 3,
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,

@@ -57,8 +57,18 @@ impl Anchor {
         pack: Pack,
         key: &PrivateKey,
     ) -> Result<Transaction, Unsignable> {
+        let mut transaction = self.unsigned(transfers, expires_in)?;
+        transaction.sign(self.chain, pack, key);
+        Ok(transaction)
+    }
+
+    /// Builds a transaction of transfers without a signature; it expires `expires_in` after the head's time.
+    ///
+    /// # Errors
+    /// [`Unsignable`].
+    pub(super) fn unsigned(&self, transfers: Vec<Transfer>, expires_in: Duration) -> Result<Transaction, Unsignable> {
         let (ref_block_num, ref_block_prefix) = tapos_of(self.block);
-        let mut transaction = Transaction {
+        let transaction = Transaction {
             ref_block_num,
             ref_block_prefix,
             // Times on the ledger are whole seconds.
@@ -70,7 +80,6 @@ impl Anchor {
         if !transaction.survives_json() {
             return Err(Unsignable::Memo);
         }
-        transaction.sign(self.chain, pack, key);
         Ok(transaction)
     }
 }

@@ -139,10 +139,13 @@ pub struct Layers {
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// Environment variables `HIVETILL_…` that are not settings. Commands read the first two; the examples in the documentation
+/// Environment variables `HIVETILL_…` that are not settings. Commands read the first five; the examples in the documentation
 /// read the others, which may be set in the same shell.
-const OTHER_VARIABLES: [&str; 7] = [
+const OTHER_VARIABLES: [&str; 10] = [
     "HIVETILL_KEY",
+    "HIVETILL_WALLET",
+    "HIVETILL_MCP_TOKEN",
+    "HIVETILL_FAILPOINT",
     "HIVETILL_API_KEY",
     "HIVETILL_API",
     "HIVETILL_WEBHOOK_SECRET",

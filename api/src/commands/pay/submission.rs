@@ -1,4 +1,4 @@
-//! Hands in one payment, the same bytes each time, until it is known what became of it.
+//! Submits one payment, the same bytes on each attempt, until its outcome is known.
 
 use std::{error::Error as _, time::Duration};
 
@@ -12,44 +12,46 @@ use engine::{
     x402::{Reason, decode_header},
 };
 use reqwest::{
-    Client, Response, Url,
-    header::{ACCEPT, HeaderMap, RETRY_AFTER},
+    Client, Response,
+    header::{HeaderMap, RETRY_AFTER},
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-/// The most of an answer that is read.
-const MAX_ANSWER: usize = 1 << 20;
-/// The wait before asking again, where the server names none, and the longest it may name.
+use super::request::Request;
+
+/// Maximum bytes of a response that are read.
+const MAX_RESPONSE: usize = 1 << 20;
+/// Time until the next attempt where the server names none, and the longest that it may name.
 const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
-/// How long the ledger is asked after the transaction has expired: a block that holds it may still become final.
+/// How long the ledger is queried after the expiration: a block with the transaction may still become irreversible.
 const AFTERMATH: Duration = Duration::from_secs(90);
 
-/// A payment to hand in.
-pub(super) struct Hands<'a> {
-    pub(super) client: &'a Client,
-    pub(super) url: &'a Url,
-    /// Name and value of the header that is the payment.
-    pub(super) header: &'static str,
-    pub(super) value: String,
-    pub(super) tx_id: TxId,
+/// A payment to submit.
+pub(in crate::commands) struct Submission<'a> {
+    pub(in crate::commands) client: &'a Client,
+    pub(in crate::commands) request: &'a Request,
+    /// Name and value of the payment header.
+    pub(in crate::commands) header: &'a str,
+    pub(in crate::commands) value: String,
+    pub(in crate::commands) tx_id: TxId,
 }
 
-/// What came of it.
+/// The result of a submission.
 #[derive(Debug)]
-pub(super) struct Handed {
-    pub(super) outcome: Outcome,
+pub(in crate::commands) struct Submitted {
+    pub(in crate::commands) outcome: Outcome,
     /// The server's own receipt, the last it gave.
-    pub(super) receipt: Option<Value>,
-    pub(super) http_status: Option<u16>,
+    pub(in crate::commands) receipt: Option<Value>,
+    pub(in crate::commands) http_status: Option<u16>,
     /// How often the bytes were sent.
-    pub(super) attempts: u32,
+    pub(in crate::commands) attempts: u32,
 }
 
 /// Whether money moved.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
+pub(in crate::commands) enum Outcome {
     /// The server confirmed it; its response.
     Paid { response: Value },
     /// The server refused it, and it is not on the ledger.
@@ -62,9 +64,9 @@ pub(super) enum Outcome {
     NeverSent { why: String },
 }
 
-/// What one answer means.
+/// The meaning of one response.
 #[derive(Debug, Clone, PartialEq)]
-enum Heard {
+enum Verdict {
     Paid {
         response: Value,
     },
@@ -78,34 +80,34 @@ enum Heard {
         reason: String,
         wait: Duration,
     },
-    /// It speaks of another transaction.
+    /// It names another transaction.
     Foreign,
 }
 
 struct Round {
-    heard: Heard,
+    verdict: Verdict,
     receipt: Option<Value>,
     http_status: u16,
 }
 
-/// A try that got no answer.
+/// An attempt without a response.
 struct Lost {
     was_sent: bool,
     why: String,
 }
 
-impl Hands<'_> {
+impl Submission<'_> {
     /// Submits it until it is decided, or until the transaction has expired; then the ledger decides.
-    /// Calls `tell` with the reason of each retry.
-    pub(super) async fn hand_in(
+    /// Calls `on_retry` with the reason of each retry.
+    pub(in crate::commands) async fn run(
         &self,
         node: &HiveRpc,
         expiration: Timestamp,
-        patience: Duration,
-        tell: impl Fn(&str),
-    ) -> Handed {
-        let deadline = Instant::now() + patience;
-        let mut handed = Handed {
+        timeout: Duration,
+        on_retry: &(dyn Fn(&str) + Sync),
+    ) -> Submitted {
+        let deadline = Instant::now() + timeout;
+        let mut submitted = Submitted {
             outcome: Outcome::NeverSent { why: String::new() },
             receipt: None,
             http_status: None,
@@ -113,30 +115,30 @@ impl Hands<'_> {
         };
         let mut was_sent = false;
         loop {
-            handed.attempts += 1;
-            let (reason, wait) = match self.once().await {
+            submitted.attempts += 1;
+            let (reason, wait) = match self.attempt().await {
                 Ok(round) => {
                     was_sent = true;
-                    handed.http_status = Some(round.http_status);
-                    handed.receipt = round.receipt.or(handed.receipt);
-                    match round.heard {
-                        Heard::Paid { response } => {
-                            handed.outcome = Outcome::Paid { response };
-                            return handed;
+                    submitted.http_status = Some(round.http_status);
+                    submitted.receipt = round.receipt.or(submitted.receipt);
+                    match round.verdict {
+                        Verdict::Paid { response } => {
+                            submitted.outcome = Outcome::Paid { response };
+                            return submitted;
                         }
-                        Heard::Refused { reason, message, is_ours } => {
+                        Verdict::Refused { reason, message, is_ours } => {
                             let was_settled = is_ours && reason == Reason::DuplicateSettlement.as_str();
-                            handed.outcome = match node.find_transaction(self.tx_id, expiration).await {
+                            submitted.outcome = match node.find_transaction(self.tx_id, expiration).await {
                                 Ok(status) => after_refusal(status, was_settled, reason, message),
                                 Err(_) => Outcome::Unknown { reason },
                             };
-                            return handed;
+                            return submitted;
                         }
-                        Heard::Foreign => {
-                            handed.outcome = Outcome::Unknown { reason: "foreign_receipt".to_owned() };
-                            return handed;
+                        Verdict::Foreign => {
+                            submitted.outcome = Outcome::Unknown { reason: "foreign_receipt".to_owned() };
+                            return submitted;
                         }
-                        Heard::NotYet { reason, wait } => (reason, wait),
+                        Verdict::NotYet { reason, wait } => (reason, wait),
                     }
                 }
                 Err(lost) => {
@@ -145,30 +147,29 @@ impl Hands<'_> {
                 }
             };
             if Instant::now() + wait >= deadline {
-                handed.outcome = if was_sent {
+                submitted.outcome = if was_sent {
                     self.aftermath(node, expiration, reason).await
                 } else {
                     Outcome::NeverSent { why: reason }
                 };
-                return handed;
+                return submitted;
             }
-            tell(&format!("not yet: {reason}; submitting the same payment again"));
+            on_retry(&format!("not yet: {reason}; submitting the same payment again"));
             sleep(wait).await;
         }
     }
 
-    async fn once(&self) -> Result<Round, Lost> {
+    async fn attempt(&self) -> Result<Round, Lost> {
         let lost = |error: reqwest::Error| {
             let was_sent = !error.is_connect();
             Lost { was_sent, why: causes(&error.without_url()) }
         };
-        let request = self.client.get(self.url.clone()).header(ACCEPT, "application/json");
-        let answer = request.header(self.header, &self.value).send().await.map_err(lost)?;
-        let (http_status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let body = read(answer).await.map_err(lost)?;
+        let response = self.request.begin(self.client).header(self.header, &self.value).send().await.map_err(lost)?;
+        let (http_status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = read(response).await.map_err(lost)?;
         let receipt = receipt_of(&headers);
-        let heard = judge(http_status, &headers, receipt.as_ref(), &body, self.tx_id);
-        Ok(Round { heard, receipt, http_status })
+        let verdict = judge(http_status, &headers, receipt.as_ref(), &body, self.tx_id);
+        Ok(Round { verdict, receipt, http_status })
     }
 
     /// The transaction has expired: it is in a block, or will never be.
@@ -177,8 +178,8 @@ impl Hands<'_> {
         while Instant::now() < end {
             match node.find_transaction(self.tx_id, expiration).await {
                 Ok(TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_)) => {
-                    // Paid, says the ledger; the server's word is what counts here.
-                    if let Ok(Round { heard: Heard::Paid { response }, .. }) = self.once().await {
+                    // The ledger has it; the server's confirmation is what counts here.
+                    if let Ok(Round { verdict: Verdict::Paid { response }, .. }) = self.attempt().await {
                         return Outcome::Paid { response };
                     }
                 }
@@ -210,31 +211,31 @@ fn after_refusal(status: TxStatus, was_settled: bool, reason: String, message: O
     }
 }
 
-fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8], tx_id: TxId) -> Heard {
+fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8], tx_id: TxId) -> Verdict {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
-    let said = |json: &Value, key: &str| json[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let in_receipt = |key: &str| receipt.and_then(|receipt| said(receipt, key));
+    let text_of = |json: &Value, key: &str| json[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let in_receipt = |key: &str| receipt.and_then(|receipt| text_of(receipt, key));
     let reason = in_receipt("errorReason").or_else(|| word_of(body)).unwrap_or_else(|| format!("http_{status}"));
-    let message = in_receipt("errorMessage").or_else(|| said(&json, "statusMessage"));
-    let names = [in_receipt("transaction"), in_receipt("txId"), said(&json, "txId")];
+    let message = in_receipt("errorMessage").or_else(|| text_of(&json, "statusMessage"));
+    let names = [in_receipt("transaction"), in_receipt("txId"), text_of(&json, "txId")];
     let names: Vec<_> = names.into_iter().flatten().map(|named| TxId::parse(&named)).collect();
     let is_foreign = names.iter().any(|named| *named != Some(tx_id));
-    let refused = |reason, message| Heard::Refused { reason, message, is_ours: !names.is_empty() && !is_foreign };
+    let refused = |reason, message| Verdict::Refused { reason, message, is_ours: !names.is_empty() && !is_foreign };
     let wait = wait_of(headers);
     match status {
         200..=299 if receipt.is_some_and(|receipt| receipt["success"] == false) => refused(reason, message),
-        200..=299 if is_foreign => Heard::Foreign,
-        200..=299 => Heard::Paid { response: shown(body) },
-        402 if reason == Reason::SettlementPending.as_str() => Heard::NotYet { reason, wait },
-        // Somebody pays this session at this moment; only the end tells whether it was us.
-        409 if is_under_way(body) => Heard::NotYet { reason, wait },
-        408 | 425 | 429 | 500..=599 => Heard::NotYet { reason, wait },
+        200..=299 if is_foreign => Verdict::Foreign,
+        200..=299 => Verdict::Paid { response: shown(body) },
+        402 if reason == Reason::SettlementPending.as_str() => Verdict::NotYet { reason, wait },
+        // Some payment of this session is in flight, perhaps this one.
+        409 if is_under_way(body) => Verdict::NotYet { reason, wait },
+        408 | 425 | 429 | 500..=599 => Verdict::NotYet { reason, wait },
         _ => refused(reason, message),
     }
 }
 
-/// Says whether a 409 means that the session is being paid at this moment.
-pub(super) fn is_under_way(body: &[u8]) -> bool {
+/// Returns whether a 409 means that the session is being paid at this moment.
+pub(in crate::commands) fn is_under_way(body: &[u8]) -> bool {
     let json = shown(body);
     matches!(json["status"].as_str(), Some("pending" | "processing"))
 }
@@ -249,32 +250,32 @@ fn wait_of(headers: &HeaderMap) -> Duration {
     seconds.map_or(RETRY, Duration::from_secs).clamp(RETRY, LONGEST_RETRY)
 }
 
-/// Returns the word an answer says, where it says one.
-pub(super) fn word_of(body: &[u8]) -> Option<String> {
+/// Returns the reason that a response names.
+pub(in crate::commands) fn word_of(body: &[u8]) -> Option<String> {
     let json: Value = serde_json::from_slice(body).ok()?;
     let word = |key: &str| json[key].as_str().filter(|text| !text.is_empty());
     word("reason").or_else(|| word("error")).or_else(|| word("status")).map(str::to_owned)
 }
 
-/// Returns an answer as JSON, or as text where it is none.
-pub(super) fn shown(body: &[u8]) -> Value {
+/// Returns a response as JSON, or as text where it is none.
+pub(in crate::commands) fn shown(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into())
 }
 
 /// Reads a body, up to a limit.
-pub(super) async fn read(mut answer: Response) -> Result<Vec<u8>, reqwest::Error> {
+pub(in crate::commands) async fn read(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
-    while body.len() < MAX_ANSWER
-        && let Some(chunk) = answer.chunk().await?
+    while body.len() < MAX_RESPONSE
+        && let Some(chunk) = response.chunk().await?
     {
         body.extend_from_slice(&chunk);
     }
-    body.truncate(MAX_ANSWER);
+    body.truncate(MAX_RESPONSE);
     Ok(body)
 }
 
 /// Returns an error with what caused it.
-pub(super) fn causes(error: &reqwest::Error) -> String {
+pub(in crate::commands) fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -301,7 +302,7 @@ mod tests {
         headers
     }
 
-    fn hear(status: u16, receipt: &Value, body: &Value) -> Heard {
+    fn verdict_of(status: u16, receipt: &Value, body: &Value) -> Verdict {
         let headers = headers(receipt);
         judge(status, &headers, receipt_of(&headers).as_ref(), body.to_string().as_bytes(), OURS)
     }
@@ -309,42 +310,49 @@ mod tests {
     #[test]
     fn only_the_answer_to_our_own_transaction_is_a_receipt() {
         let (ours, other) = (OURS.to_string(), TxId([2; 20]).to_string());
-        let paid = |receipt: Value, body: Value| matches!(hear(200, &receipt, &body), Heard::Paid { .. });
+        let paid = |receipt: Value, body: Value| matches!(verdict_of(200, &receipt, &body), Verdict::Paid { .. });
         assert!(paid(json!({"success": true, "transaction": ours}), json!({"txId": ours})));
         assert!(paid(Value::Null, json!({"data": "what was paid for"})));
-        assert_eq!(hear(200, &json!({"success": true, "transaction": other}), &json!({})), Heard::Foreign);
-        assert_eq!(hear(200, &Value::Null, &json!({"txId": other})), Heard::Foreign);
-        assert_eq!(hear(200, &Value::Null, &json!({"txId": "nonsense"})), Heard::Foreign);
+        assert_eq!(verdict_of(200, &json!({"success": true, "transaction": other}), &json!({})), Verdict::Foreign);
+        assert_eq!(verdict_of(200, &Value::Null, &json!({"txId": other})), Verdict::Foreign);
+        assert_eq!(verdict_of(200, &Value::Null, &json!({"txId": "nonsense"})), Verdict::Foreign);
     }
 
     #[test]
-    fn what_is_not_decided_is_handed_in_again_and_what_is_refused_is_not() {
+    fn an_undecided_payment_is_submitted_again_and_a_refused_one_is_not() {
         let failed = |reason: &str| json!({"success": false, "errorReason": reason, "transaction": ""});
-        let is_not_yet = |heard: Heard| matches!(heard, Heard::NotYet { .. });
-        assert!(is_not_yet(hear(402, &failed("settlement_pending"), &json!({}))));
-        assert!(is_not_yet(hear(402, &Value::Null, &json!({"error": "settlement_pending"}))));
-        assert!(is_not_yet(hear(409, &Value::Null, &json!({"status": "processing"}))));
-        assert!(is_not_yet(hear(409, &failed("duplicate_settlement"), &json!({"status": "pending"}))), "another's");
+        let is_not_yet = |verdict: Verdict| matches!(verdict, Verdict::NotYet { .. });
+        assert!(is_not_yet(verdict_of(402, &failed("settlement_pending"), &json!({}))));
+        assert!(is_not_yet(verdict_of(402, &Value::Null, &json!({"error": "settlement_pending"}))));
+        assert!(is_not_yet(verdict_of(409, &Value::Null, &json!({"status": "processing"}))));
+        assert!(
+            is_not_yet(verdict_of(409, &failed("duplicate_settlement"), &json!({"status": "pending"}))),
+            "another's"
+        );
         for status in [408, 425, 429, 500, 502, 503, 504] {
-            assert!(is_not_yet(hear(status, &Value::Null, &json!({"reason": "x"}))), "{status}");
+            assert!(is_not_yet(verdict_of(status, &Value::Null, &json!({"reason": "x"}))), "{status}");
         }
         for (status, reason) in [(402, "insufficient_funds"), (409, "session_completed"), (410, "gone"), (302, "moved")]
         {
             let body = json!({"reason": reason, "status": "completed", "statusMessage": "why"});
-            let heard = hear(status, &Value::Null, &body);
-            let refused = Heard::Refused { reason: reason.into(), message: Some("why".into()), is_ours: false };
-            assert_eq!(heard, refused, "{status}");
+            let verdict = verdict_of(status, &Value::Null, &body);
+            let refused = Verdict::Refused { reason: reason.into(), message: Some("why".into()), is_ours: false };
+            assert_eq!(verdict, refused, "{status}");
         }
-        let heard = hear(402, &failed("insufficient_funds"), &json!({"error": "other"}));
-        assert_eq!(heard, Heard::Refused { reason: "insufficient_funds".into(), message: None, is_ours: false });
+        let verdict = verdict_of(402, &failed("insufficient_funds"), &json!({"error": "other"}));
+        assert_eq!(verdict, Verdict::Refused { reason: "insufficient_funds".into(), message: None, is_ours: false });
     }
 
     #[test]
     fn a_refusal_says_whether_it_is_about_our_transaction() {
         let duplicate = |tx: &str| {
-            hear(402, &json!({"success": false, "errorReason": "duplicate_settlement", "transaction": tx}), &json!({}))
+            verdict_of(
+                402,
+                &json!({"success": false, "errorReason": "duplicate_settlement", "transaction": tx}),
+                &json!({}),
+            )
         };
-        let is_ours = |heard: Heard| matches!(heard, Heard::Refused { is_ours: true, .. });
+        let is_ours = |verdict: Verdict| matches!(verdict, Verdict::Refused { is_ours: true, .. });
         assert!(is_ours(duplicate(&OURS.to_string())));
         assert!(!is_ours(duplicate(&TxId([2; 20]).to_string())));
         assert!(!is_ours(duplicate("")));

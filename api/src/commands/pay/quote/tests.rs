@@ -49,17 +49,17 @@ fn v2(offer: &Offer) -> Value {
     json(&requirements_v2(offer, "", NOW))
 }
 
-fn read(second: Option<&Value>, first: Option<&Value>, body: &Value) -> Result<Asked, Unacceptable> {
+fn read(second: Option<&Value>, first: Option<&Value>, body: &Value) -> Result<Quote, Unacceptable> {
     let mut headers = HeaderMap::new();
     for (name, json) in [("payment-required", second), ("x-payment", first)] {
         if let Some(json) = json {
             headers.insert(name, encode_header(&json.to_string()).parse().unwrap());
         }
     }
-    Asked::read(&headers, body.to_string().as_bytes(), Currency::Hbd)
+    Quote::read(&headers, body.to_string().as_bytes(), Currency::Hbd)
 }
 
-fn only(second: &Value) -> Result<Asked, Unacceptable> {
+fn only(second: &Value) -> Result<Quote, Unacceptable> {
     read(Some(second), None, &Value::Null)
 }
 
@@ -76,10 +76,10 @@ fn what_a_gateway_offers_is_read_from_either_header_or_the_body() {
         let all = read(Some(&second), Some(&first), &first).unwrap();
         assert_eq!((all.version, all.total), (2, text("10.500 HBD")));
         assert_eq!(all.valid_before, Some(NOW + Duration::from_secs(600)), "version 1 tells when it ends");
-        for asked in [read(None, Some(&first), &Value::Null), read(None, None, &first)] {
-            let asked = asked.unwrap();
-            assert_eq!(asked.version, 1);
-            assert!(asked.is_same(&all));
+        for quote in [read(None, Some(&first), &Value::Null), read(None, None, &first)] {
+            let quote = quote.unwrap();
+            assert_eq!(quote.version, 1);
+            assert!(quote.is_same(&all));
         }
         assert!(only(&second).unwrap().is_same(&all));
     }
@@ -102,10 +102,10 @@ fn one_transfer_pays_the_whole_and_two_pay_a_split_one() {
 
 #[test]
 fn without_a_session_the_nonce_is_the_memo() {
-    let asked = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({}))).unwrap();
-    assert_eq!(asked.transfers(&name("alice"), NONCE)[0].memo, format!("x402:{NONCE}"));
-    let asked = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({ "sessionId": "5" }))).unwrap();
-    assert_eq!(asked.transfers(&name("alice"), NONCE)[0].memo, "pos-5", "as the interface without `memo` says");
+    let quote = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({}))).unwrap();
+    assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, format!("x402:{NONCE}"));
+    let quote = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({ "sessionId": "5" }))).unwrap();
+    assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, "pos-5", "as the interface without `memo` says");
 }
 
 #[test]
@@ -116,18 +116,18 @@ fn the_header_is_what_a_gateway_reads() {
         head_time: NOW,
         block: engine::ledger::BlockId::default(),
     };
-    for (asked, header_name) in
+    for (quote, header_name) in
         [(only(&v2(&split())), "payment-signature"), (read(None, Some(&v1(&split())), &Value::Null), "x-payment")]
     {
-        let asked = asked.unwrap();
-        let transfers = asked.transfers(&name("alice"), NONCE);
+        let quote = quote.unwrap();
+        let transfers = quote.transfers(&name("alice"), NONCE);
         let transaction = anchor.sign(transfers, Duration::from_secs(60), Pack::Legacy, &key).unwrap();
-        let (named, value) = asked.header(&transaction, NONCE).unwrap();
+        let (named, value) = quote.header(&transaction, NONCE).unwrap();
         assert_eq!(named, header_name);
         let payload = PaymentPayload::decode_header(&value).unwrap().unwrap();
-        assert_eq!((payload.version.number(), payload.nonce.as_str()), (asked.version, NONCE));
+        assert_eq!((payload.version.number(), payload.nonce.as_str()), (quote.version, NONCE));
         assert_eq!(payload.transaction, transaction);
-        if asked.version == 2 {
+        if quote.version == 2 {
             let sent = json(&String::from_utf8(decode_header(&value).unwrap()).unwrap());
             assert_eq!(sent["accepted"], v2(&split())["accepts"][0]);
             assert_eq!(sent["extensions"][IDENTIFIER]["info"]["id"], format!("pay_{NONCE}"));
@@ -189,7 +189,7 @@ fn of_several_offers_on_hive_the_one_in_the_currency_that_may_be_paid_is_taken()
             let mut headers = HeaderMap::new();
             let header = if version == 2 { "payment-required" } else { "x-payment" };
             headers.insert(header, encode_header(&both.to_string()).parse().unwrap());
-            Asked::read(&headers, b"", currency).unwrap().total
+            Quote::read(&headers, b"", currency).unwrap().total
         };
         both["accepts"].as_array_mut().unwrap().insert(0, hive);
         assert_eq!(asked(&both, Currency::Hbd), text("10.500 HBD"));
@@ -219,16 +219,16 @@ fn only_one_payment_on_hive_may_be_offered() {
     let mut headers = HeaderMap::new();
     headers.append("payment-required", encode_header(&v2(&offer(None)).to_string()).parse().unwrap());
     headers.append("payment-required", encode_header(&elsewhere.to_string()).parse().unwrap());
-    assert_eq!(Asked::read(&headers, b"", Currency::Hbd), Err(Unacceptable::Malformed("payment-required")));
+    assert_eq!(Quote::read(&headers, b"", Currency::Hbd), Err(Unacceptable::Malformed("payment-required")));
     headers.clear();
     headers.append("payment-required", "nonsense!".parse().unwrap());
-    assert_eq!(Asked::read(&headers, b"", Currency::Hbd), Err(Unacceptable::Malformed("payment-required")));
+    assert_eq!(Quote::read(&headers, b"", Currency::Hbd), Err(Unacceptable::Malformed("payment-required")));
 }
 
 #[test]
 fn the_payers_own_limits_decide() {
-    let asked = read(Some(&v2(&split())), Some(&v1(&split())), &Value::Null).unwrap();
-    let check = |account: &str, max: &str, now| asked.check(&name(account), text(max), now);
+    let quote = read(Some(&v2(&split())), Some(&v1(&split())), &Value::Null).unwrap();
+    let check = |account: &str, max: &str, now| quote.check(&name(account), text(max), now);
     assert_eq!(check("alice", "10.500 HBD", NOW), Ok(()));
     let above = Unacceptable::AboveMaximum { asked: text("10.500 HBD"), max: text("10.499 HBD") };
     assert_eq!(check("alice", "10.499 HBD", NOW), Err(above));
@@ -248,6 +248,6 @@ fn the_payers_own_limits_decide() {
 
 #[test]
 fn what_a_server_wrote_cannot_write_on_the_terminal() {
-    let asked = only(&with(v2(&offer(None)), "/resource/description", json!("a\u{1b}[2Jb\nc"))).unwrap();
-    assert!(!asked.sentence().contains(['\u{1b}', '\n']), "{}", asked.sentence());
+    let quote = only(&with(v2(&offer(None)), "/resource/description", json!("a\u{1b}[2Jb\nc"))).unwrap();
+    assert!(!quote.sentence().contains(['\u{1b}', '\n']), "{}", quote.sentence());
 }

@@ -1,10 +1,11 @@
-//! What a 402 asks for, read with distrust: nothing is signed for an offer that contradicts itself.
+//! The price that a 402 response quotes, validated strictly: nothing is signed for an offer that contradicts itself.
 
 use engine::{
     account::AccountName,
     hive::{Asset, Transaction, Transfer},
     money::{Currency, Money},
     time::Timestamp,
+    wallet::Spending,
     x402::{MAX_HEADER_BYTES, NETWORK, SCHEME, decode_header, encode_header, is_supported_network},
 };
 use reqwest::header::HeaderMap;
@@ -13,24 +14,24 @@ use serde_json::{Value, json};
 /// The extension by which a payer names its payment.
 const IDENTIFIER: &str = "payment-identifier";
 
-/// An offer to pay on Hive.
+/// A quoted price on Hive.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Asked {
+pub(in crate::commands) struct Quote {
     /// 1 or 2.
     version: u8,
-    /// Who is paid.
-    pay_to: AccountName,
+    /// The payee.
+    pub(in crate::commands) pay_to: AccountName,
     /// All that leaves the account.
-    pub(super) total: Money,
+    pub(in crate::commands) total: Money,
     /// The part of it that goes to somebody else.
     fee: Option<Fee>,
     /// What the memo must say; without it, `x402:<nonce>`.
     memo: Option<String>,
-    session: Option<String>,
-    description: Option<String>,
+    pub(in crate::commands) session: Option<String>,
+    pub(in crate::commands) description: Option<String>,
     valid_before: Option<Timestamp>,
     timeout_seconds: Option<u64>,
-    /// What version 2 wants to be told again.
+    /// Members that a version 2 payment repeats.
     accept: Value,
     resource: Value,
     identifier: Value,
@@ -89,7 +90,7 @@ pub enum Unacceptable {
 }
 
 impl Unacceptable {
-    pub(super) const fn word(&self) -> &'static str {
+    pub(in crate::commands) const fn word(&self) -> &'static str {
         match self {
             Self::NoOffer => "no_offer",
             Self::NoHiveOffer { .. } => "no_hive_offer",
@@ -104,11 +105,15 @@ impl Unacceptable {
     }
 }
 
-impl Asked {
+impl Quote {
     /// Reads the headers of both versions, and the body where version 1 has no header. Version 2 is preferred; where
     /// both offer a payment on Hive, it must be the same. Of several offers on Hive it is the first in the currency
     /// that may be paid, or else the first.
-    pub(super) fn read(headers: &HeaderMap, body: &[u8], currency: Currency) -> Result<Self, Unacceptable> {
+    pub(in crate::commands) fn read(
+        headers: &HeaderMap,
+        body: &[u8],
+        currency: Currency,
+    ) -> Result<Self, Unacceptable> {
         let header = |name: &'static str| -> Result<Option<Value>, Unacceptable> {
             let mut values = headers.get_all(name).iter();
             match (values.next(), values.next()) {
@@ -165,13 +170,13 @@ impl Asked {
             );
             return Ok(None);
         };
-        let mut asked = Self::of_accept(accept, version)?;
-        asked.resource = json["resource"].clone();
-        asked.identifier = json["extensions"][IDENTIFIER].clone();
+        let mut quote = Self::of_accept(accept, version)?;
+        quote.resource = json["resource"].clone();
+        quote.identifier = json["extensions"][IDENTIFIER].clone();
         if version == 2 {
-            asked.description = json["resource"]["description"].as_str().map(str::to_owned);
+            quote.description = json["resource"]["description"].as_str().map(str::to_owned);
         }
-        Ok(Some(asked))
+        Ok(Some(quote))
     }
 
     fn of_accept(accept: &Value, version: u8) -> Result<Self, Unacceptable> {
@@ -237,12 +242,17 @@ impl Asked {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let what = |asked: &Self| (asked.pay_to, asked.total, asked.fee.clone(), asked.memo.clone());
+        let what = |quote: &Self| (quote.pay_to, quote.total, quote.fee.clone(), quote.memo.clone());
         what(self) == what(other)
     }
 
     /// Says whether `account` pays this, at most `max`, now.
-    pub(super) fn check(&self, account: &AccountName, max: Money, now: Timestamp) -> Result<(), Unacceptable> {
+    pub(in crate::commands) fn check(
+        &self,
+        account: &AccountName,
+        max: Money,
+        now: Timestamp,
+    ) -> Result<(), Unacceptable> {
         let asked = self.total;
         if asked.currency != max.currency {
             return Err(Unacceptable::OtherCurrency { asked, max });
@@ -265,7 +275,7 @@ impl Asked {
     }
 
     /// Says whether the offer still stands at a time: ours, or the ledger's.
-    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), Unacceptable> {
+    pub(in crate::commands) fn check_time(&self, now: Timestamp) -> Result<(), Unacceptable> {
         match self.valid_before {
             Some(until) if until <= now => Err(Unacceptable::Expired(until)),
             _ => Ok(()),
@@ -273,7 +283,7 @@ impl Asked {
     }
 
     /// Returns the transfers that pay it, as one transaction.
-    pub(super) fn transfers(&self, payer: &AccountName, nonce: &str) -> Vec<Transfer> {
+    pub(in crate::commands) fn transfers(&self, payer: &AccountName, nonce: &str) -> Vec<Transfer> {
         let transfer = |to: &AccountName, money: Money, memo: String| Transfer {
             from: payer.to_string(),
             to: to.to_string(),
@@ -288,39 +298,46 @@ impl Asked {
         [net].into_iter().chain(fee).collect()
     }
 
-    /// Returns the name and value of the header that hands the payment in.
-    pub(super) fn header(
+    /// Returns what a wallet spends for it: the payee's part first, then the fee account's.
+    pub(in crate::commands) fn spending(&self) -> Spending {
+        let fee = self.fee.as_ref();
+        let net = self.total.units - fee.map_or(0, |fee| fee.money.units);
+        let parts = [(self.pay_to, net)].into_iter().chain(fee.map(|fee| (fee.account, fee.money.units)));
+        Spending { currency: self.total.currency, parts: parts.collect() }
+    }
+
+    /// Returns the name of the payment header and its payload as JSON; the transaction may be unsigned.
+    pub(in crate::commands) fn payload(&self, transaction: &Transaction, nonce: &str) -> (&'static str, Value) {
+        let payload = json!({ "signedTransaction": transaction_json(transaction), "nonce": nonce });
+        if self.version == 1 {
+            let network = &self.accept["network"];
+            let json = json!({ "x402Version": 1, "scheme": SCHEME, "network": network, "payload": payload });
+            return ("x-payment", json);
+        }
+        let mut json = json!({ "x402Version": 2, "accepted": self.accept, "payload": payload });
+        if !self.resource.is_null() {
+            json["resource"] = self.resource.clone();
+        }
+        if self.identifier["info"].is_object() {
+            let mut identifier = self.identifier.clone();
+            identifier["info"]["id"] = format!("pay_{nonce}").into();
+            json["extensions"][IDENTIFIER] = identifier;
+        }
+        ("payment-signature", json)
+    }
+
+    /// Returns the name and value of the payment header.
+    pub(in crate::commands) fn header(
         &self,
         transaction: &Transaction,
         nonce: &str,
     ) -> Result<(&'static str, String), Unacceptable> {
-        let signed: Value =
-            serde_json::from_str(&transaction.to_condenser_json()).expect("a transaction is written as JSON");
-        let payload = json!({ "signedTransaction": signed, "nonce": nonce });
-        let (name, json) = match self.version {
-            1 => {
-                let network = &self.accept["network"];
-                ("x-payment", json!({ "x402Version": 1, "scheme": SCHEME, "network": network, "payload": payload }))
-            }
-            _ => {
-                let mut json = json!({ "x402Version": 2, "accepted": self.accept, "payload": payload });
-                if !self.resource.is_null() {
-                    json["resource"] = self.resource.clone();
-                }
-                if self.identifier["info"].is_object() {
-                    let mut identifier = self.identifier.clone();
-                    identifier["info"]["id"] = format!("pay_{nonce}").into();
-                    json["extensions"][IDENTIFIER] = identifier;
-                }
-                ("payment-signature", json)
-            }
-        };
-        let value = encode_header(&json.to_string());
-        if value.len() > MAX_HEADER_BYTES { Err(Unacceptable::TooLarge) } else { Ok((name, value)) }
+        let (name, payload) = self.payload(transaction, nonce);
+        Ok((name, header_value(&payload)?))
     }
 
     /// Returns what will be paid, for scripts.
-    pub(super) fn describe(&self) -> Value {
+    pub(in crate::commands) fn describe(&self) -> Value {
         let mut json = json!({
             "x402Version": self.version, "network": NETWORK, "payTo": self.pay_to.as_str(),
             "amount": self.total.to_string(), "sessionId": self.session, "description": self.description,
@@ -336,7 +353,7 @@ impl Asked {
     }
 
     /// Returns what will be paid, for people. What a server wrote is shown with its control characters escaped.
-    pub(super) fn sentence(&self) -> String {
+    pub(in crate::commands) fn sentence(&self) -> String {
         let mut text = format!("{} to {}", self.total, self.pay_to);
         if let Some(fee) = &self.fee {
             text.push_str(&format!(" (of which {} to {})", fee.money, fee.account));
@@ -346,6 +363,20 @@ impl Asked {
         }
         text
     }
+}
+
+/// Returns a payload as the value of its header.
+///
+/// # Errors
+/// [`Unacceptable::TooLarge`] above the limit of a payment header.
+pub(in crate::commands) fn header_value(payload: &Value) -> Result<String, Unacceptable> {
+    let value = encode_header(&payload.to_string());
+    if value.len() > MAX_HEADER_BYTES { Err(Unacceptable::TooLarge) } else { Ok(value) }
+}
+
+/// Returns a transaction in the condenser's JSON.
+pub(in crate::commands) fn transaction_json(transaction: &Transaction) -> Value {
+    serde_json::from_str(&transaction.to_condenser_json()).expect("a transaction is written as JSON")
 }
 
 fn money(json: &Value) -> Option<Money> {
