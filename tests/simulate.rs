@@ -68,7 +68,7 @@ fn a_report_that_cannot_be_written_is_refused_before_the_run() {
 }
 
 fn a_development_build_notices_its_mutants_and_a_release_build_has_none() {
-    let output = simulate(&["mutants", "any-money-completes", "--payments", "10"]);
+    let output = simulate(&["mutants", "partial-amount-completes", "--payments", "10"]);
     if cfg!(debug_assertions) {
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         assert!(said(&output).contains("1 killed, 0 survive, median"), "{}", said(&output));
@@ -117,14 +117,14 @@ fn a_development_build_notices_the_mutants_of_the_facade() {
     let mutants = [
         "facade-form-token-not-checked",
         "facade-dashboard-token-not-checked",
-        "facade-logout-leaves-the-session",
-        "facade-another-shop-reads",
-        "facade-state-is-the-last-one",
-        "facade-mistake-is-our-fault",
+        "facade-logout-keeps-the-session",
+        "facade-other-merchant-reads",
+        "facade-status-is-the-previous-one",
+        "facade-bad-json-is-500",
         "facade-no-retry-after",
         "facade-checkout-is-unlimited",
-        "facade-unknown-fields-pass",
-        "facade-other-order-gets-the-first",
+        "facade-unknown-fields-are-ignored",
+        "facade-key-reuse-returns-the-first",
     ];
     let arguments = ["mutants", "--seeds", "8", "--payments", "25", "--jobs", "2"];
     let output = simulate(&[&arguments[..], &mutants[..]].concat());

@@ -76,7 +76,7 @@ impl Context {
     pub(crate) fn sound<T>(&self, read: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
         match read {
             Ok(row) => Ok(Some(row)),
-            Err(ReadError::Damaged { .. }) if !mutant!("damaged-row-holds-up") => Ok(None),
+            Err(ReadError::Damaged { .. }) if !mutant!("damaged-row-blocks") => Ok(None),
             Err(error) => Err(error),
         }
     }

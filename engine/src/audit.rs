@@ -102,7 +102,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
 fn pending_of(pending: &PendingChange) -> String {
     let proofs = [("current", pending.current), ("new", pending.new)];
     let proven: Vec<_> = proofs.iter().filter(|(_, proof)| proof.is_some()).map(|(whose, _)| *whose).collect();
-    let proven = if proven.is_empty() { "nobody".to_owned() } else { proven.join(" and ") };
+    let proven = if proven.is_empty() { "no account".to_owned() } else { proven.join(" and ") };
     format!("{} from {}, proven by {proven}", pending.account, pending.effective_at)
 }
 

@@ -14,12 +14,12 @@ use simulations::{
 const NEW: &[&str] = &[
     "fee-amount-not-checked",
     "currency-of-fee-not-checked",
-    "far-expirations-are-taken",
-    "further-transfers-are-taken",
+    "far-expirations-are-accepted",
+    "extra-transfers-are-accepted",
     "scheme-not-checked",
     "network-not-checked",
-    "long-nonces-are-read",
-    "long-headers-are-read",
+    "long-nonces-are-accepted",
+    "long-headers-are-accepted",
     "hidden-characters-in-resources",
 ];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).

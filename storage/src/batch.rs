@@ -385,14 +385,14 @@ pub enum Handling {
         payment: PaymentId,
         /// The actor: the id of an API key, or `memo` if the transfer's memo named the session.
         by: String,
-        /// When.
+        /// When it was assigned.
         at: Timestamp,
     },
     /// Ignored. It can still be assigned.
     Ignored {
         /// The actor: the id of an API key.
         by: String,
-        /// When.
+        /// When it was ignored.
         at: Timestamp,
         /// The reason that the actor gave.
         note: String,

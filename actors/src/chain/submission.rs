@@ -81,7 +81,7 @@ pub(crate) async fn submit(
         }
         BroadcastOutcome::NotSent => return SubmitOutcome::Unknown,
     };
-    if mutant!("lost-answer-is-refusal") || mutant!("one-refusal-is-enough") {
+    if mutant!("lost-response-is-refusal") || mutant!("one-refusal-is-enough") {
         return SubmitOutcome::Refused(refusal);
     }
     if *possibly_sent {

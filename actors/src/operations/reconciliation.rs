@@ -150,7 +150,7 @@ impl Reconciler {
         };
         state.from = Some(from);
         let to = end_of_day(from);
-        let settles = if mutant!("books-closed-early") { Duration::ZERO } else { SETTLES };
+        let settles = if mutant!("reconciled-too-early") { Duration::ZERO } else { SETTLES };
         if self.ledger.view.irreversible_time() < to + settles || self.context.now() < state.not_before {
             return Ok(false);
         }
@@ -192,7 +192,7 @@ impl Reconciler {
     async fn next_account(&self, check: &mut Check, again: Option<&Again>) -> Result<bool, ReadError> {
         let mut page = self.context.env.store.accounts_since(check.after, 1).await?;
         let Some((account, since)) = page.pop() else { return Ok(false) };
-        if mutant!("books-skip-accounts") && check.day.accounts > 0 {
+        if mutant!("reconciliation-skips-accounts") && check.day.accounts > 0 {
             return Ok(false);
         }
         check.after = Some(account);
@@ -221,7 +221,7 @@ impl Reconciler {
                     check.differing.push((account, difference));
                 }
             }
-            Err(Unchecked::Nodes(_)) if mutant!("silence-is-agreement") => check.day.accounts += 1,
+            Err(Unchecked::Nodes(_)) if mutant!("missing-history-is-agreement") => check.day.accounts += 1,
             Err(Unchecked::Nodes(error)) => {
                 check.silence += 1;
                 check.day.unchecked += 1;

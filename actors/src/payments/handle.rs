@@ -115,12 +115,12 @@ impl Payments {
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| EngineError::NoRate)?;
         let payment = Arc::new(payment);
         let mut batch = Batch::of(Write::Payment { payment: Arc::clone(&payment), expected: None });
-        if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
+        if let Some(remembered) = remembered.filter(|_| !mutant!("idempotency-key-not-stored")) {
             batch = batch.and(Write::Remember { remembered, most: settings.idempotency_keys });
         }
         // After the key: who repeats a request gets its answer, whatever the merchant has by now.
         batch.writes.extend(self.merchants.limits(&payment));
-        if mutant!("create-told-before-stored") {
+        if mutant!("create-acknowledged-before-commit") {
             let store = Arc::clone(&env.store);
             tokio::spawn(async move { store.commit(batch).await });
             return Ok(Opened { payment, is_replay: false });
@@ -130,7 +130,7 @@ impl Payments {
             Err(CommitError::Remembered(earlier)) => {
                 let same = remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint);
                 let Resource::Payment(id) = earlier.resource else { return Err(EngineError::KeyReused) };
-                if !same && !mutant!("facade-other-order-gets-the-first") {
+                if !same && !mutant!("facade-key-reuse-returns-the-first") {
                     return Err(EngineError::KeyReused);
                 }
                 let payment = self.get(merchant.id, id).await?;
@@ -152,7 +152,7 @@ impl Payments {
     /// [`EngineError::PaymentNotFound`], for another merchant's payment too.
     pub async fn get(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         let payment = self.any(id).await?;
-        let is_own = payment.merchant == merchant || mutant!("another-shop-is-let-in");
+        let is_own = payment.merchant == merchant || mutant!("other-merchant-is-authorized");
         if is_own { Ok(payment) } else { Err(EngineError::PaymentNotFound) }
     }
 

@@ -151,7 +151,7 @@ impl PaymentActor {
         // Irreversible blocks decide the expiry; until then the record reads `expired`.
         self.tell(&session.payment);
         let mut irreversible_time = self.ledger.view.irreversible_time();
-        let is_by_our_clock = mutant!("expiry-by-our-clock");
+        let is_by_our_clock = mutant!("expiry-by-wall-clock");
         if is_by_our_clock {
             irreversible_time = self.context.now() + Duration::from_secs(1);
         }
@@ -194,8 +194,9 @@ impl PaymentActor {
                 batch = batch.and(Write::Audit(told.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            let is_told_early = mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel { .. })
-                || mutant!("decision-told-before-stored") && matches!(command, Command::Resolve(_));
+            let is_told_early = mutant!("cancel-acknowledged-before-commit")
+                && matches!(command, Command::Cancel { .. })
+                || mutant!("resolution-acknowledged-before-commit") && matches!(command, Command::Resolve(_));
             if is_told_early {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
@@ -236,7 +237,7 @@ impl PaymentActor {
         let now = self.context.now();
         let Some(known) = with_rows(&self.context, &session.payment, command).await? else { return Ok(None) };
         match known.apply(command, now) {
-            Ok(step) if known.needs_unlisted_rows(&step.payment) && !mutant!("unlisted-not-judged") => {
+            Ok(step) if known.needs_unlisted_rows(&step.payment) && !mutant!("unlisted-not-reclassified") => {
                 let late = with_late_rows(&self.context, &known).await?;
                 Ok(late.map(|known| known.apply(command, now)))
             }

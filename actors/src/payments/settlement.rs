@@ -58,7 +58,7 @@ pub(crate) async fn settle(
     let mut next_try = context.now();
     loop {
         let irreversible_time =
-            if mutant!("buried-by-our-clock") { context.now() } else { ledger.view.irreversible_time() };
+            if mutant!("claim-expires-by-wall-clock") { context.now() } else { ledger.view.irreversible_time() };
         if irreversible_time > claim.expiration {
             order(Command::MarkExpired { tx_id, irreversible_time });
         } else if let Some(Refused { reason, message, .. }) = refusal.clone() {
@@ -79,7 +79,7 @@ pub(crate) async fn settle(
                 }
                 SubmitOutcome::Refused(refused) => {
                     let Refused { reason, message, .. } = refused.clone();
-                    refusal = Some(refused).filter(|_| !is_lost && !mutant!("hands-in-what-is-refused"));
+                    refusal = Some(refused).filter(|_| !is_lost && !mutant!("refused-transaction-is-broadcast-again"));
                     if refuse(&registry, id, Command::Refuse { tx_id, reason, message }).await {
                         (refusal, possibly_sent) = (None, true);
                     }

@@ -185,7 +185,7 @@ impl Payments {
         }
         let transfer = unmatched.transfer;
         let account = transfer.to;
-        let route = if mutant!("assigned-is-a-wallets") { Route::Wallet } else { Route::Manual };
+        let route = if mutant!("assigned-has-wallet-route") { Route::Wallet } else { Route::Manual };
         let attachment = Assignment { transfer, route, memo_normalized: false, by };
         let told = self.access.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
         match self.order(payment.id, Command::Assign(attachment), Some(told)).await.map_err(EngineError::from) {

@@ -30,7 +30,7 @@ pub(crate) async fn awaited(
     let store = &context.env.store;
     let mut awaited = BTreeSet::new();
     // Hardly ever does anything wait for anybody.
-    if mutant!("expiry-before-its-money") || store.waiting_for_sessions(None, 1).await?.is_empty() {
+    if mutant!("expiry-before-credits") || store.waiting_for_sessions(None, 1).await?.is_empty() {
         return Ok(awaited);
     }
     let not_before = context.now().minus(WAITS);

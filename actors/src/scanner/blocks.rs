@@ -351,7 +351,7 @@ impl Scanner {
             // The others learn from the store how far the ledger is read.
             || !self.context.duties.is_alone()
         {
-            let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
+            let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-not-stored"));
             let unmatched: Vec<_> = unmatched.collect();
             let batch = unmatched.iter().cloned().map(Write::Unmatched).collect();
             self.context.env.probe.reach("scanner: credited, cursor not moved");
@@ -544,7 +544,7 @@ impl Scanner {
         for &ClassifiedTransfer { transfer, classification, refunds } in classified {
             if let Some(id) = refunds
                 && finality == Finality::Irreversible
-                && !mutant!("refund-forgotten")
+                && !mutant!("refund-not-recorded")
             {
                 let command = Command::Refund(transfer.clone());
                 match self.send_order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {

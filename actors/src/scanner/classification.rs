@@ -89,7 +89,7 @@ impl Scanner {
         let reason = match read {
             MemoMatch::Exact(id) => return Classification::Session(id, false),
             MemoMatch::Normalized(id) => {
-                return Classification::Session(id, !is_fee && !mutant!("free-memos-are-exact"));
+                return Classification::Session(id, !is_fee && !mutant!("normalized-memos-are-exact"));
             }
             MemoMatch::None => UnmatchedReason::NoSession,
             MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,

@@ -123,7 +123,7 @@ fn request(
 /// The headers as the log keeps them: whoever sees it must not be able to repeat the request.
 fn shown(headers: &[(String, String)]) -> Vec<(String, String)> {
     let shown = headers.iter().map(|(name, value)| {
-        let is_secret = name.to_ascii_lowercase().contains("signature") && !mutant!("log-shows-signatures");
+        let is_secret = name.to_ascii_lowercase().contains("signature") && !mutant!("delivery-log-has-signatures");
         (name.clone(), if is_secret { "[redacted]".to_owned() } else { value.clone() })
     });
     shown.collect()

@@ -84,7 +84,7 @@ impl Wakeup {
 
     /// From now on whoever asks is not sure to be seen by the look that begins; it sees what those before had done.
     fn take(&self) {
-        if !mutant!("webhooks-wait-for-the-alarm") {
+        if !mutant!("webhooks-wait-for-the-timer") {
             self.is_requested.swap(false, Ordering::AcqRel);
         }
     }
@@ -134,9 +134,9 @@ impl TokenBucket {
 impl Queue {
     /// Returns how many attempts may be under way at once.
     fn width(&self) -> usize {
-        match self.endpoint.is_breaker_open() && !mutant!("breaker-never-known") {
+        match self.endpoint.is_breaker_open() && !mutant!("no-breaker") {
             true => 1,
-            false if mutant!("endpoint-gets-twice-as-many") => 2 * MAX_PER_ENDPOINT,
+            false if mutant!("double-endpoint-concurrency") => 2 * MAX_PER_ENDPOINT,
             false => MAX_PER_ENDPOINT,
         }
     }
@@ -163,17 +163,17 @@ impl Queue {
         let mut wait: Option<Duration> = None;
         for (key, due) in &self.ready {
             let delivery = &due.delivery;
-            if mutant!("retries-forgotten") && delivery.attempts > 0 {
+            if mutant!("no-retries") && delivery.attempts > 0 {
                 continue;
             }
             // One payment's events go out one at a time, and the first word of each after the one before it.
             let is_busy = self.in_flight.values().any(|payment| *payment == delivery.payment);
-            if is_busy && !mutant!("events-race") {
+            if is_busy && !mutant!("events-of-a-session-overlap") {
                 continue;
             }
             let may_start_at = delivery.due_at + MAX_WAIT_FOR_EARLIER;
             let waits = due.follows && delivery.attempts == delivery.schedule_from && now < may_start_at;
-            if waits && !mutant!("events-race") {
+            if waits && !mutant!("events-of-a-session-overlap") {
                 let left = may_start_at.since(now);
                 wait = Some(wait.map_or(left, |wait| wait.min(left)));
                 continue;
@@ -306,7 +306,7 @@ impl Dispatcher {
             false => HoldReason::NoEndpoint { merchant_version: Some(record.version) },
         };
         let queue = outbox.queues.entry(merchant).or_default();
-        let is_planted = mutant!("breaker-holds") && work.endpoint.is_breaker_open();
+        let is_planted = mutant!("breaker-holds-deliveries") && work.endpoint.is_breaker_open();
         let is_enabled = work.endpoint.is_enabled() && !is_planted;
         let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
         queue.endpoint = work.endpoint;

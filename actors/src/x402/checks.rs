@@ -57,7 +57,7 @@ impl X402 {
     /// Compares a presented payment with an earlier claim.
     pub(crate) fn match_claim(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> PriorClaim {
         let is_shown = claimed.proof.matches(&claimed.nonce, payload, self.access.context.settings.chain_id);
-        if is_shown || mutant!("anybody-shows-a-payment") {
+        if is_shown || mutant!("payer-proof-not-checked") {
             return PriorClaim::SamePayment(Box::new(claimed));
         }
         let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
@@ -191,7 +191,7 @@ pub(crate) fn is_for(claimed: &ClaimRecord, requirements: &Requirements) -> bool
     match &claimed.purpose {
         Purpose::Facilitated(facilitation) => {
             claimed.pay_to == requirements.pay_to
-                && (facilitation.resource == requirements.resource || mutant!("sold-to-any-resource"))
+                && (facilitation.resource == requirements.resource || mutant!("settlement-not-bound-to-resource"))
         }
         Purpose::Session(_) => false,
     }

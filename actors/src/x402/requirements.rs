@@ -179,15 +179,16 @@ impl X402 {
     ) -> Result<Reporting, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Reporting::Never) };
         let key = caller.request_key().map(|(_, key)| key);
-        let is_sellers =
-            facilitation.seller.is_none() || facilitation.seller == caller.seller || mutant!("sold-to-any-seller");
+        let is_sellers = facilitation.seller.is_none()
+            || facilitation.seller == caller.seller
+            || mutant!("settlement-not-bound-to-seller");
         let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
         if !is_sellers || !is_requests {
             return Ok(Reporting::Never);
         }
         Ok(match self.settled_under(caller, requirements, payload).await? {
             Some(earlier) if earlier.tx_id == claimed.tx_id => Reporting::Repeatable,
-            None if mutant!("key-of-any-request") => Reporting::Repeatable,
+            None if mutant!("repeat-without-idempotency-key") => Reporting::Repeatable,
             _ => Reporting::Once,
         })
     }
@@ -267,7 +268,7 @@ impl X402 {
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
             ClaimOutcome::Settled { is_reported: true, block_num }
-                if reporting == Reporting::Repeatable || mutant!("told-twice") =>
+                if reporting == Reporting::Repeatable || mutant!("settlement-succeeds-twice") =>
             {
                 settled(block_num, true)
             }

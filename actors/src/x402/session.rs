@@ -148,7 +148,7 @@ impl X402 {
         if payment.state != State::Pending {
             return Err(Refused::new(Reason::SessionNotPending, format_args!("the session is {}", payment.state)));
         }
-        if payment.is_expired(self.access.now()) && !mutant!("verifies-what-is-over") {
+        if payment.is_expired(self.access.now()) && !mutant!("expired-session-is-verified") {
             return Err(Refused::new(Reason::SessionExpired, "the session has expired"));
         }
         if payment.pending_cancellation().is_some() {
@@ -196,7 +196,7 @@ impl X402 {
             },
             other => other,
         })?;
-        Ok(Settled { is_replay: is_replay && !mutant!("replay-not-told"), ..settled })
+        Ok(Settled { is_replay: is_replay && !mutant!("replay-not-marked"), ..settled })
     }
 
     /// Waits, for as long as a payer should, until the outcome of the claimed transaction is known.
@@ -207,7 +207,7 @@ impl X402 {
             while let Some(payment) = watch.next().await {
                 // A session that left `pending`, or let go of the claim, has its answer; `processing` is one, too.
                 let is_decided = payment.state != State::Pending || !holds(&payment, claimed.tx_id);
-                if is_decided && !mutant!("agents-wait-the-hold") {
+                if is_decided && !mutant!("agents-wait-the-full-hold") {
                     return;
                 }
             }

@@ -66,7 +66,7 @@ impl Service {
     async fn own_payment<T>(&self, request: &Request<T>, id: &str) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let merchant = self.caller(request, Scope::PaymentsRead).await?;
         let id = convert::payment_id(id)?;
-        if mutant!("facade-another-shop-reads") {
+        if mutant!("facade-other-merchant-reads") {
             return Ok((self.engine.payments.any(id).await.map_err(error)?, merchant));
         }
         let payment = self.engine.payments.get(merchant.id, id).await.map_err(error)?;
@@ -199,7 +199,7 @@ impl PaymentService for Service {
         request: Request<v1::GetPaymentStatusRequest>,
     ) -> Result<Response<v1::GetPaymentStatusResponse>, Status> {
         let (payment, _) = self.own_payment(&request, &request.get_ref().payment_id).await?;
-        let previous = payment.previous_state.filter(|_| mutant!("facade-state-is-the-last-one"));
+        let previous = payment.previous_state.filter(|_| mutant!("facade-status-is-the-previous-one"));
         Ok(Response::new(v1::GetPaymentStatusResponse {
             id: request.into_inner().payment_id,
             status: convert::state(previous.unwrap_or(payment.state)).into(),

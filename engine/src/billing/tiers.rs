@@ -29,7 +29,7 @@ pub struct Schedule {
     pub version: u64,
     /// The tiers.
     pub tiers: Tiers,
-    /// When.
+    /// When it was last updated.
     pub updated_at: Timestamp,
 }
 

@@ -348,10 +348,10 @@ impl Payment {
         if mutant!("reversible-completes") {
             return self.seen_units() >= self.amount.units;
         }
-        if mutant!("any-money-completes") {
+        if mutant!("partial-amount-completes") {
             return self.paid_units() > 0;
         }
-        if mutant!("exact-is-too-little") {
+        if mutant!("exact-amount-is-too-little") {
             return self.paid_units() > self.amount.units;
         }
         self.paid_units() >= self.amount.units
@@ -381,7 +381,7 @@ impl Payment {
             State::SystemCancelled => Disposition::Late,
             // A claim was made in time; the block time of its transaction does not matter.
             _ if transfer.block_time > self.deadline()
-                && !mutant!("late-money-counts")
+                && !mutant!("late-transfer-counts")
                 && !completed_it
                 && !self.is_claimed(transfer.tx_id) =>
             {
@@ -389,7 +389,7 @@ impl Payment {
             }
             // Evaluated again when the block is irreversible and when the request is decided.
             _ if self.pending_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
-                && !mutant!("money-after-cutoff-counts") =>
+                && !mutant!("transfer-after-cutoff-counts") =>
             {
                 Disposition::AfterCancel
             }
@@ -547,7 +547,7 @@ impl Payment {
                 self.transfers.iter().any(|credit| {
                     credit.tx_id == claim.tx_id
                         && credit.op_in_tx == transfer.op_in_tx
-                        && (credit.finality == Finality::Irreversible || mutant!("claim-let-go-in-a-block"))
+                        && (credit.finality == Finality::Irreversible || mutant!("claim-dropped-while-reversible"))
                 })
             })
         });
@@ -577,7 +577,7 @@ impl Payment {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;
         self.previous_state = Some(before.state);
-        self.sequence += u32::from(!mutant!("sequence-stands-still"));
+        self.sequence += u32::from(!mutant!("sequence-not-incremented"));
         let event = Event::of(self.id, (before.state, to), self.sequence, now);
         let effects = vec![Effect::Notify(event.id)];
         Transition { payment: self, event: Some(event), exception: None, effects, rows: Vec::new() }

@@ -116,7 +116,7 @@ impl Payment {
     pub fn overpaid_units(&self) -> u64 {
         let above =
             if self.state == State::Completed { self.seen_units().saturating_sub(self.amount.units) } else { 0 };
-        if mutant!("surplus-is-not-too-much") {
+        if mutant!("surplus-is-not-excess") {
             return above;
         }
         above.saturating_add(self.units_with(&[Disposition::Surplus]))

@@ -105,7 +105,7 @@ impl Seed {
     /// Returns the value without its checksum; none if the row does not match its checksum.
     pub(crate) fn open<'b>(self, key: &[u8], sealed: &'b [u8]) -> Option<&'b [u8]> {
         let (value, sum) = sealed.split_last_chunk::<SUM_LEN>()?;
-        (self.sum(key, value) == *sum || mutant!("damaged-row-is-served")).then_some(value)
+        (self.sum(key, value) == *sum || mutant!("damaged-row-is-returned")).then_some(value)
     }
 }
 

@@ -141,7 +141,7 @@ impl Vault {
 
     pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> StoredSecret {
         match &self.current {
-            Some(_) if mutant!("secrets-in-clear") => StoredSecret::Plain(text.to_owned()),
+            Some(_) if mutant!("secrets-not-encrypted") => StoredSecret::Plain(text.to_owned()),
             Some(key) => StoredSecret::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
             None => StoredSecret::Plain(text.to_owned()),
         }

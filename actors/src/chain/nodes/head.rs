@@ -32,7 +32,7 @@ impl Nodes {
         let mut round = Round::new(nodes, nodes, self.shared.needed);
         let mut last = None;
         for (place, slot) in self.shared.slots.iter().enumerate() {
-            if slot.is_backing_off() || (mutant!("spares-are-not-asked") && place >= self.shared.needed) {
+            if slot.is_backing_off() || (mutant!("head-from-quorum-only") && place >= self.shared.needed) {
                 round.answered(place, None);
             } else if slot.begin_head_request() {
                 let (shared, sender) = (Arc::clone(&self.shared), heads.sender.clone());

@@ -44,7 +44,7 @@ pub(crate) fn agreed<T: PartialEq>(answers: &[T], needed: usize) -> Option<&T> {
 pub(crate) fn reached<T: Ord + Copy>(values: impl IntoIterator<Item = T>, needed: usize) -> Option<T> {
     let mut values: Vec<T> = values.into_iter().collect();
     values.sort_unstable_by(|a, b| b.cmp(a));
-    let at = if mutant!("loudest-finality") { 0 } else { needed.checked_sub(1)? };
+    let at = if mutant!("highest-finality-wins") { 0 } else { needed.checked_sub(1)? };
     (values.len() >= needed).then(|| values[at])
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
             _ => None,
         })
         .collect();
-    if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Unknown) {
+    if mutant!("lost-response-is-refusal") && replies.contains(&Reply::Unknown) {
         return BroadcastOutcome::Refused(NodeError::Rpc {
             code: -32_003,
             data_code: None,
@@ -235,7 +235,7 @@ pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Opti
 /// nodes have no price.
 pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
     let without = answers.iter().filter(|price| price.is_none()).count();
-    if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-a-price")) {
+    if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-price-decides")) {
         return Some(None);
     }
     let micro_usd = |price: &HbdPrice, _: &HbdPrice| u128::from(price.micro_usd());

@@ -72,7 +72,7 @@ pub(crate) fn with_retry(error: &ApiError, mut response: Response) -> Response {
 
 /// Returns the HTTP status of an error.
 pub(crate) fn status(error: &ApiError) -> StatusCode {
-    if mutant!("facade-mistake-is-our-fault") && error.reason == Reason::MalformedJson {
+    if mutant!("facade-bad-json-is-500") && error.reason == Reason::MalformedJson {
         return StatusCode::INTERNAL_SERVER_ERROR;
     }
     StatusCode::from_u16(error.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

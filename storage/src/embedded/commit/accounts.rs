@@ -23,7 +23,11 @@ pub(crate) fn index(
     let left = before.filter(|before| before.account != after.account);
     if let Some(left) = left {
         group.tables.account_merchants().remove((left.account.as_str(), id))?;
-        let watched = if mutant!("left-for-a-day") { Duration::from_secs(86_400) } else { FORMER_ACCOUNT_WATCH_PERIOD };
+        let watched = if mutant!("former-account-watched-for-a-day") {
+            Duration::from_secs(86_400)
+        } else {
+            FORMER_ACCOUNT_WATCH_PERIOD
+        };
         let unwatch_at = at + watched;
         group.tables.retired_accounts().insert(left.account.as_str(), unwatch_at.millis());
     }

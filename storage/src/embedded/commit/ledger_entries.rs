@@ -73,7 +73,7 @@ pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<LedgerE
 /// Returns the ledger entry of an unmatched transfer.
 pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<LedgerEntryRow> {
     let transfer = &unmatched.transfer;
-    (is_in_block(transfer.position) && !mutant!("unmatched-not-booked")).then(|| {
+    (is_in_block(transfer.position) && !mutant!("unmatched-without-ledger-entry")).then(|| {
         let (tx_id, op, at) = (transfer.tx_id, transfer.position.op_in_tx, transfer.block_time);
         LedgerEntryRow::new(&transfer.to, tx_id, op, at, transfer.money, EntryKind::Unmatched)
     })

@@ -160,7 +160,7 @@ pub(crate) fn apply_delivery(group: &mut Group<'_>, step: &DeliveryStep) -> Resu
     }
     let state_before = before.as_ref().map(|before| before.state);
     let mut after = after_step(step, before);
-    if mutant!("delivered-stays") && after.state == DeliveryState::Delivered {
+    if mutant!("delivered-stays-in-outbox") && after.state == DeliveryState::Delivered {
         after.state = DeliveryState::Pending;
         after.delivery.due_at = after.delivery.due_at + std::time::Duration::from_secs(60);
     }

@@ -110,7 +110,7 @@ impl Vault {
                     }
                 }
             }
-            let forgotten = usize::from(mutant!("rotation-forgets-one"));
+            let forgotten = usize::from(mutant!("rotation-skips-a-merchant"));
             for (key, record) in records.into_iter().skip(forgotten) {
                 set_row(&mut merchants, seed, &key, Some(&record))?;
             }

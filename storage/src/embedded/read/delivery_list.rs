@@ -17,7 +17,7 @@ const READ_MAX: usize = 2_000;
 
 /// Returns whether deliveries in a state have an index.
 pub(crate) fn is_listed(state: DeliveryState) -> bool {
-    state != DeliveryState::Delivered || mutant!("replay-takes-the-taken")
+    state != DeliveryState::Delivered || mutant!("replay-includes-delivered")
 }
 
 /// A page under construction, to which deliveries are offered newest first.

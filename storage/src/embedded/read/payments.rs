@@ -286,7 +286,7 @@ fn searched(
         return walk(snapshot, &mut check, slice, ids.clone());
     }
     let unread = common(ids, &(cursor.saturating_add(1)..=u128::MAX));
-    let is_all_read = cursor == u128::MAX || mutant!("unread-not-searched");
+    let is_all_read = cursor == u128::MAX || mutant!("unindexed-not-searched");
     let mut slice = if is_all_read { slice } else { walk(snapshot, &mut check, slice, unread)? };
     if slice.is_over {
         return Ok(slice);

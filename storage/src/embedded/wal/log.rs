@@ -68,7 +68,8 @@ impl Log {
         if begin.entry_in(&contents[1]).is_some() {
             contents.swap(0, 1);
         }
-        let read = if mutant!("log-not-replayed") { 0 } else { 2 - usize::from(mutant!("turned-log-not-read")) };
+        let read =
+            if mutant!("log-not-replayed") { 0 } else { 2 - usize::from(mutant!("second-segment-not-replayed")) };
         let mut replay = Replay::default();
         for segment in &contents[..read] {
             let mut rest = segment.as_slice();
@@ -78,7 +79,7 @@ impl Log {
                 rest = entry.rest;
             }
         }
-        if contents[..read].iter().any(|segment| next.is_passed_in(segment)) && !mutant!("damaged-log-is-cut") {
+        if contents[..read].iter().any(|segment| next.is_passed_in(segment)) && !mutant!("damaged-log-is-truncated") {
             return Err(Fault::inconsistent("log", next.number(), "it is unreadable, and later entries exist"));
         }
         if stored != Some(next) {
@@ -171,7 +172,7 @@ impl Log {
 /// # Errors
 /// Those of the disk. The log still has every entry, and no more writes are allowed.
 pub(crate) fn begin_at(mut transaction: WriteTransaction, begin: Lsn) -> Result<(), Fault> {
-    if !mutant!("log-place-not-stored") {
+    if !mutant!("log-start-not-stored") {
         single::store(&mut transaction.open_table(META)?, meta::LOG, &begin.to_bytes())?;
     }
     transaction.set_durability(Durability::Immediate)?;

@@ -75,7 +75,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
 
     /// Returns the memtables, latest first.
     fn memory(&self) -> impl DoubleEndedIterator<Item = &MemTable<K>> {
-        let immutable = self.immutable.as_ref().filter(|_| !mutant!("frozen-rows-unseen"));
+        let immutable = self.immutable.as_ref().filter(|_| !mutant!("sealed-memtable-not-read"));
         std::iter::once(&self.recent).chain(immutable).map(|table| &**table)
     }
 

@@ -74,7 +74,7 @@ pub(super) async fn log_out(facade: &Facade, mut call: Call) -> Result<Response,
     let form = admit(facade, dashboard, &mut call, (&token, &session), Rates::Calls).await?;
     match form.get("everywhere") {
         Some(_) => dashboard.sessions.close_all(&session.merchant_id),
-        None if mutant!("facade-logout-leaves-the-session") => {}
+        None if mutant!("facade-logout-keeps-the-session") => {}
         None => dashboard.sessions.close(&token),
     }
     Ok(with_cookie(html::see_other(LOGIN), "", 0))
