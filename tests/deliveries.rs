@@ -194,7 +194,7 @@ fn a_test_event_is_of_the_type_and_status_that_is_asked() {
         (json!({ "status": "complete" }), "status", "did you mean completed?"),
         (json!({ "status": "paid" }), "status", "must be one of pending, "),
         (json!({ "status": "pending" }), "status", "cannot be pending"),
-        (json!({ "type": "x402.settled", "status": "completed" }), "status", "must be left out"),
+        (json!({ "type": "x402.settled", "status": "completed" }), "status", "is not allowed"),
         (json!({ "type": 1 }), "type", "must be a string"),
         (json!({ "kind": "x402.settled" }), "kind", ""),
     ] {

@@ -22,7 +22,7 @@ pub(super) struct Facilitator {
     caller: Caller,
 }
 
-/// What the engine says of a payment; `Err` if it says nothing.
+/// The verdict of the engine on a payment; `Err` if there is none.
 pub(super) type Judged<T> = Result<Result<T, Denial>, ApiError>;
 
 impl Facilitator {

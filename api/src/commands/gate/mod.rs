@@ -235,7 +235,7 @@ async fn serve_owed(path: PathBuf, gate: Arc<Gate>, stop: impl Future<Output = (
     let _ = std::fs::remove_file(&path);
 }
 
-/// Prints what a gate owes: asks the running one, or reads its record.
+/// Prints what a gate owes, from the running gate or from its record.
 fn owed(directory: &Path) -> Result<(), Failure> {
     use std::io::Read as _;
     if let Ok(mut stream) = UnixStream::connect(directory.join(SOCKET)) {

@@ -1,4 +1,4 @@
-//! What the gate says of payments: requirements of both versions, refusals, receipts, and the document of what it sells.
+//! The responses of the gate about payments: requirements of both versions, refusals, receipts, and the document of its routes.
 
 use engine::x402::{NETWORK, Reason, SCHEME, encode_header};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -84,7 +84,7 @@ pub(super) fn refusal(status: StatusCode, reason: &str, message: &str) -> Respon
     json_response(status, &json!({ "error": reason, "reason": reason, "statusMessage": message }))
 }
 
-/// Asks for a payment; with a denial says why the submitted one was refused.
+/// Returns a 402 response with the requirements; with a denial, it names the reason why the submitted payment was refused.
 pub(super) fn payment_required(price: &Price, url: &str, denial: Option<&Denial>) -> Response<Body> {
     let reason = denial.map_or("payment_required", |denial| denial.reason.as_str());
     let first = required_v1(price, url, reason);

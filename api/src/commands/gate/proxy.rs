@@ -113,7 +113,7 @@ impl Gate {
         price: &Price,
         url: &str,
     ) -> Response<Body> {
-        // Only a request that somebody means pays.
+        // Only an intended request pays.
         let is_meant = request.method() != Method::HEAD && request.method() != Method::OPTIONS;
         let payload = match if is_meant { shown(request.headers(), price, url) } else { Shown::Nothing } {
             Shown::Nothing => return offer::payment_required(price, url, None),

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use crate::commands::section::{Reading, Section};
 
-/// Seconds that a payer has, and that the upstream may take, unless the file says otherwise.
+/// Default time limit of a payer, and of the upstream, seconds.
 const TIMEOUT_SECONDS: i64 = 60;
 const UPSTREAM_SECONDS: i64 = 30;
 
@@ -118,7 +118,7 @@ impl Routes {
         let Ok(found) = self.router.at(&path) else {
             return if self.is_open { Matched::Free } else { Matched::Nothing };
         };
-        // HEAD costs what GET costs: it tells of the same content.
+        // HEAD costs what GET costs: it describes the same content.
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         let is_of = |route: &&Route| route.method.as_ref().is_none_or(|of| of == method);
         match found.value.iter().map(|at| &self.routes[*at]).find(is_of) {

@@ -98,7 +98,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     output::print(&format!("{}\n", json!({ "mcp": url })))?;
     shutdown::signal().await;
     stop.request();
-    // A task that panicked has said so.
+    // The panic of a task has been logged.
     let _ = served.await;
     Ok(())
 }

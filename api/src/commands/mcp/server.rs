@@ -85,11 +85,11 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let (told, progress) = mpsc::unbounded_channel::<String>();
+        let (sender, progress) = mpsc::unbounded_channel::<String>();
         let notify = notify_progress(&context, progress);
         let report = move |text: &str| {
-            // Without a token nobody listens.
-            let _ = told.send(text.to_owned());
+            // Without a progress token nothing receives it.
+            let _ = sender.send(text.to_owned());
         };
         let call = async {
             let result = Box::pin(self.call(&request.name, arguments, &report)).await;

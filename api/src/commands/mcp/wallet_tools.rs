@@ -46,7 +46,7 @@ struct GetReceipt {
     id: u64,
 }
 
-/// A failed call: what the result says.
+/// The content of a failed call.
 pub(super) type Refused = Value;
 
 impl WalletTools {

@@ -68,7 +68,7 @@ impl Purchase<'_> {
     /// Pays, or repeats what an earlier run of the same request did.
     ///
     /// # Errors
-    /// [`Failure`]; its exit code says whether money can have moved.
+    /// [`Failure`]; its exit code shows whether money can have moved.
     pub(in crate::commands) async fn run(&self, report: &mut Value) -> Result<(), Failure> {
         report["payer"] = self.wallet.account().as_str().into();
         self.wallet.policy().check_host(self.request.host())?;
@@ -173,7 +173,7 @@ impl Purchase<'_> {
         }
     }
 
-    /// Returns what the policy says of a price now, without reserving it.
+    /// Returns the verdict of the policy on a price now, without reserving it.
     async fn verdict(&self, quote: &Quote) -> Result<Value, Failure> {
         let (past, now) = self.wallet.store.counted(SystemClock.now()).await?;
         Ok(match self.wallet.policy().check(&quote.spending(), None, &past, now) {
