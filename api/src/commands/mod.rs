@@ -11,6 +11,7 @@ mod facade;
 mod failure;
 mod files;
 mod gate;
+mod http_server;
 mod inspect;
 pub mod ledger;
 mod load;

@@ -86,7 +86,7 @@ impl<'a> Section<'a> {
     pub(super) fn end(self) -> Reading<()> {
         let Some(unknown) = self.table.keys().find(|key| !self.known.contains(&key.as_str())) else { return Ok(()) };
         let path = self.path(unknown);
-        // `daily` is no slip of the finger, and `day` is meant.
+        // `daily` is far from `day` by edit distance; its beginning shows what is meant.
         let begins_alike = |known: &&str| unknown.len() > 1 && known.get(..2) == unknown.get(..2);
         let near = nearest(unknown, self.known.iter().copied());
         match near.or_else(|| self.known.iter().copied().find(begins_alike)) {

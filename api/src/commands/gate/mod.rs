@@ -12,19 +12,15 @@ mod state;
 mod upstream;
 
 use std::{
+    convert::Infallible,
     io::Write as _,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use engine::{account::AccountName, merchant::Registration};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
-};
 use proto::Engine;
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -36,7 +32,7 @@ use tracing::info;
 
 use super::{
     failure::Failure,
-    files, logs, output,
+    files, http_server, logs, output,
     running::{RunningEngine, address_of, listen},
     settings::{EngineFlags, SettingsArgs, push},
     shutdown::{self, Shutdown},
@@ -53,10 +49,6 @@ use upstream::Upstream;
 const SOCKET: &str = "gate.sock";
 /// The file with the API key of the gate's own merchant.
 const KEY_FILE: &str = "gate-api-key";
-/// Time for a client to send the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for open requests at the end.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Arguments of `hivetill gate`.
 #[derive(Debug, clap::Args)]
@@ -175,34 +167,14 @@ async fn own_key(running: &RunningEngine, directory: &Path, routes: &Routes) -> 
 }
 
 async fn serve(listener: TcpListener, gate: Arc<Gate>, stop: impl Future<Output = ()>) {
-    let connections = GracefulShutdown::new();
-    tokio::pin!(stop);
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = &mut stop => break,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, client)) = accepted else { continue };
-        // Small responses are not held back.
-        let _ = stream.set_nodelay(true);
+    let service = |client: IpAddr| {
         let gate = Arc::clone(&gate);
-        let handler = hyper::service::service_fn(move |request| {
+        hyper::service::service_fn(move |request| {
             let gate = Arc::clone(&gate);
-            async move { Ok::<_, std::convert::Infallible>(Box::pin(gate.serve(request, client.ip())).await) }
-        });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-        let connection = builder.serve_connection(TokioIo::new(stream), handler).into_owned();
-        let connection = connections.watch(connection);
-        tokio::spawn(async move {
-            // A connection that breaks is the client's affair.
-            let _ = connection.await;
-        });
-    }
-    if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
-        tracing::warn!("requests were still open after {DRAIN_TIMEOUT:?}");
-    }
+            async move { Ok::<_, Infallible>(Box::pin(gate.serve(request, client)).await) }
+        })
+    };
+    http_server::serve(listener, service, stop, || ()).await;
 }
 
 fn list(payments: &[Payment]) -> Value {

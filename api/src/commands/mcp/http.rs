@@ -6,18 +6,13 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::Incoming;
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::{conn::auto, graceful::GracefulShutdown},
-    service::TowerToHyperService,
-};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use subtle::ConstantTimeEq as _;
 use tokio::net::TcpListener;
 
-use super::server::Server;
+use super::{super::http_server, server::Server};
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
@@ -34,32 +29,16 @@ pub(super) async fn serve(
 ) {
     let this_host = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let hosts = this_host.into_iter().chain(allowed_hosts);
-    // A browser has no business here.
+    // Pages in a browser must not call it.
     let config = StreamableHttpServerConfig::default().with_allowed_hosts(hosts).enforce_origin_validation();
     let cancel = config.cancellation_token.clone();
     let service = Service::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config);
     let token: Arc<str> = token.into();
-    let connections = GracefulShutdown::new();
-    tokio::pin!(stop);
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = &mut stop => break,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, _)) = accepted else { continue };
+    let handler = |_| {
         let (service, token) = (service.clone(), Arc::clone(&token));
-        let handler = tower::service_fn(move |request| respond(service.clone(), Arc::clone(&token), request));
-        let builder = auto::Builder::new(TokioExecutor::new());
-        let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(handler)).into_owned();
-        let connection = connections.watch(connection);
-        tokio::spawn(async move {
-            // A connection that breaks is the client's affair.
-            let _ = connection.await;
-        });
-    }
-    cancel.cancel();
-    connections.shutdown().await;
+        hyper::service::service_fn(move |request| respond(service.clone(), Arc::clone(&token), request))
+    };
+    http_server::serve(listener, handler, stop, || cancel.cancel()).await;
 }
 
 async fn respond(
@@ -68,13 +47,13 @@ async fn respond(
     request: Request<Incoming>,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     if request.uri().path() != PATH {
-        return Ok(refusal(StatusCode::NOT_FOUND, "there is nothing here: the endpoint is /mcp"));
+        return Ok(refusal(StatusCode::NOT_FOUND, "not found: the endpoint is /mcp"));
     }
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
     if !bool::from(given.as_bytes().ct_eq(token.as_bytes())) {
         let mut response =
-            refusal(StatusCode::UNAUTHORIZED, "a bearer token is needed: HIVETILL_MCP_TOKEN of the server");
+            refusal(StatusCode::UNAUTHORIZED, "a bearer token is required: HIVETILL_MCP_TOKEN of the server");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return Ok(response);
     }

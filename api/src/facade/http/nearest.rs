@@ -10,28 +10,14 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         return None;
     }
     let name = plain(name);
-    let most = (name.len() / 3).clamp(1, 3);
-    let near = known.into_iter().map(|known| (distance(&name, &plain(known)), known));
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    // Two swapped letters are one edit.
+    let near = known.into_iter().map(|known| (strsim::osa_distance(&name, &plain(known)), known));
     near.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-fn plain(name: &str) -> Vec<char> {
+fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_' | '[' | ']')).flat_map(char::to_lowercase).collect()
-}
-
-/// Returns the Levenshtein distance.
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, c) in one.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, d) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != d);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -46,6 +32,7 @@ mod tests {
             ("RedirectURL", Some("redirectUrl")),
             ("currancy", Some("currency")),
             ("amout", Some("amount")),
+            ("amuont", Some("amount")),
             ("desc", None),
             ("expires_in", None),
             ("expiresInSecond", Some("expiresInSeconds")),
