@@ -69,7 +69,7 @@ pub(crate) use self::{
 };
 
 /// Calls of the simulation by the engine while virtual time stands still, above which it spins.
-const MAX_SPINS: u64 = 3_000_000;
+const MAX_SPINS: u64 = 300_000;
 /// How long the engine may go on after a read of its store failed with an I/O error, milliseconds.
 const STOPS_WITHIN_MS: u64 = 5_000;
 

@@ -66,7 +66,9 @@ fn sampled_mutants_are_noticed_and_half_of_them_within_ten_seeds() {
     while wanted.len() < NEW.len() + sampled && !others.is_empty() {
         wanted.push(others.swap_remove(random.index(others.len())));
     }
-    println!("{} of {} mutants, drawn by HIVETILL_MUTANT_SEED={seed}", wanted.len(), all.len());
+    let names: Vec<_> = wanted.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    println!("{} of {} mutants, drawn by HIVETILL_MUTANT_SEED={seed}: {names}", wanted.len(), all.len());
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

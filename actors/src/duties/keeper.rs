@@ -44,6 +44,9 @@ struct State {
     renew_at: Option<Instant>,
     /// The leases of other engines, and since when each has not changed.
     seen: BTreeMap<EngineId, (Timestamp, Instant)>,
+    /// The engines, and when their leases began, at the last read of the duties. While they stay the same and each holds its
+    /// share, no duty changes its holder, so the duties are read only at each renewal.
+    members: Option<BTreeMap<EngineId, Timestamp>>,
 }
 
 impl Keeper {
@@ -102,13 +105,20 @@ impl Keeper {
         let lease = self.context.settings.lease();
         if state.renew_at.is_none_or(|at| self.monotonic() >= at) {
             self.renew(state, lease).await;
+            state.members = None;
         }
-        let mut membership = self.context.env.store.membership().await?;
-        self.forget_lost(&membership);
-        let left = self.end_expired(state, &mut membership, lease).await;
-        let others = membership.engines.iter().filter(|lease| lease.engine != self.engine).count();
+        let mut leases = self.context.env.store.leases().await?;
+        let left = self.end_expired(state, &mut leases, lease).await;
+        let others = leases.iter().filter(|lease| lease.engine != self.engine).count();
         self.context.duties.met(others);
-        let is_conflict = state.has_lease && !self.take_free(&membership, others + 1).await;
+        let members = leases.iter().map(|lease| (lease.engine, lease.since)).collect();
+        let mut is_conflict = false;
+        if state.members.as_ref() != Some(&members) {
+            let membership = self.context.env.store.membership().await?;
+            self.forget_lost(&membership);
+            is_conflict = state.has_lease && !self.take_free(&membership, others + 1).await;
+            state.members = Some(members).filter(|_| !is_conflict);
+        }
         if state.has_lease {
             self.release_surplus(others + 1).await;
         }
@@ -158,20 +168,20 @@ impl Keeper {
 
     /// Drops duties that others have taken.
     fn forget_lost(&self, membership: &Membership) {
+        let own = membership.duties.iter().filter(|record| record.holder == Some(self.engine));
+        let own: BTreeMap<Duty, u64> = own.map(|record| (record.duty, record.term)).collect();
         for (duty, term) in self.context.duties.terms() {
-            let is_own = |record: &&DutyRecord| record.duty == duty && record.term == term;
-            let record = membership.duties.iter().find(is_own);
-            if record.is_none_or(|record| record.holder != Some(self.engine)) {
+            if own.get(&duty) != Some(&term) {
                 self.context.duties.lost(duty);
             }
         }
     }
 
     /// Ends the leases of other engines that have expired; returns whether one has gone since the last look.
-    async fn end_expired(&self, state: &mut State, membership: &mut Membership, lease: Duration) -> bool {
+    async fn end_expired(&self, state: &mut State, leases: &mut Vec<EngineLease>, lease: Duration) -> bool {
         let now = self.context.now();
         let mut gone = BTreeSet::new();
-        for other in membership.engines.iter().filter(|other| other.engine != self.engine) {
+        for other in leases.iter().filter(|other| other.engine != self.engine) {
             let seen = state.seen.entry(other.engine).or_insert((other.until, self.monotonic()));
             if seen.0 != other.until {
                 *seen = (other.until, self.monotonic());
@@ -183,9 +193,9 @@ impl Keeper {
                 gone.insert(other.engine);
             }
         }
-        membership.engines.retain(|lease| !gone.contains(&lease.engine));
+        leases.retain(|lease| !gone.contains(&lease.engine));
         let before = state.seen.len();
-        state.seen.retain(|engine, _| membership.lease(*engine).is_some());
+        state.seen.retain(|engine, _| leases.iter().any(|lease| lease.engine == *engine));
         state.seen.len() < before
     }
 

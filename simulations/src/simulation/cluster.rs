@@ -92,11 +92,13 @@ impl Simulation {
             match due {
                 Ok(Event::Finish) => match self.running(None) {
                     None => self.schedule_in(1_000, Event::Finish),
-                    Some(engine) => {
-                        if self.finish(&engine, rows).await {
+                    Some(engine) => tokio::select! {
+                        biased;
+                        () = engine.process.until_exit() => self.schedule_in(1_000, Event::Finish),
+                        is_over = self.finish(&engine, rows) => if is_over {
                             return;
-                        }
-                    }
+                        },
+                    },
                 },
                 Ok(event) => {
                     let wanted = match &event {

@@ -42,7 +42,7 @@ impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         let Seam { sim, process, .. } = &self.0;
         let now_ms = sim.now_ms();
-        sim.count_spin(now_ms);
+        sim.count_spin(process, now_ms);
         sim.wall_at(process, now_ms)
     }
 }
@@ -63,7 +63,7 @@ pub(super) struct SimProbe(pub(super) Seam);
 impl Probe for SimProbe {
     fn reach(&self, point: &'static str) {
         let Seam { sim, process, .. } = &self.0;
-        sim.count_spin(sim.now_ms());
+        sim.count_spin(process, sim.now_ms());
         if self.0.is_closed() {
             return;
         }

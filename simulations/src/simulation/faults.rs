@@ -247,7 +247,8 @@ impl Simulation {
         process.exits(exit);
     }
 
-    pub(super) fn count_spin(&self, now_ms: u64) {
+    /// Counts a call of a process, and ends the run if calls go on and on while virtual time stands still.
+    pub(super) fn count_spin(&self, process: &Process, now_ms: u64) {
         if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
             self.time.spins.store(0, Ordering::Relaxed);
         } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
@@ -255,6 +256,7 @@ impl Simulation {
                 let text = format!("{MAX_SPINS} calls and virtual time stands still");
                 observer.violate("time-moves", text, None);
             });
+            process.exits(ProcessExit::Over);
         }
     }
 }

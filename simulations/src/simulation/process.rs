@@ -243,7 +243,7 @@ impl Seam {
     /// who spins.
     pub(crate) async fn alive(&self) {
         let now_ms = self.sim.now_ms();
-        self.sim.count_spin(now_ms);
+        self.sim.count_spin(&self.process, now_ms);
         while let Some(left_ms) = self.gate.frozen_for(self.sim.now_ms()) {
             self.sim.sleep(left_ms).await;
         }

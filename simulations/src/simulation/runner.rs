@@ -171,11 +171,14 @@ impl Simulation {
                 event.map(|(_, event)| event).ok_or(first)
             };
             match due {
-                Ok(Event::Finish) => {
-                    if self.finish(engine, store).await {
+                Ok(Event::Finish) => tokio::select! {
+                    biased;
+                    // An invariant that does not hold ends the process, which then answers nobody.
+                    () = process.until_exit() => self.schedule_in(1_000, Event::Finish),
+                    is_over = self.finish(engine, store) => if is_over {
                         return ProcessExit::Over;
-                    }
-                }
+                    },
+                },
                 Ok(event) => {
                     let is_step = matches!(event, Event::Act(..));
                     self.handle_event(event, Some(engine));

@@ -40,7 +40,7 @@ use crate::{
         chain::Chain,
         claims::Claims,
         compliance::Compliance,
-        duties::{Duties, Membership},
+        duties::{Duties, EngineLease, Membership},
         error::Read,
         events::Events,
         idempotency::IdempotencyKeys,
@@ -386,6 +386,10 @@ impl AuditLog for EmbeddedStore {
 impl Duties for EmbeddedStore {
     fn membership(&self) -> Read<'_, Membership> {
         self.read(duties::membership)
+    }
+
+    fn leases(&self) -> Read<'_, Vec<EngineLease>> {
+        self.read(duties::leases)
     }
 }
 

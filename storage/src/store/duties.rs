@@ -92,8 +92,8 @@ impl Duty {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let Some(bucket) = name.strip_prefix("webhooks/") {
-            let bucket = u8::from_str_radix(bucket, 16).ok()?;
-            return Some(Self::Webhooks(bucket)).filter(|duty| duty.to_string() == name);
+            let is_canonical = bucket.len() == 2 && bucket.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+            return u8::from_str_radix(bucket, 16).ok().filter(|_| is_canonical).map(Self::Webhooks);
         }
         Self::SINGLE.into_iter().find(|duty| duty.kind() == name)
     }
@@ -200,6 +200,8 @@ impl Membership {
 topic! {
     /// Duties and the leases of the engines that hold them.
     Duties {
+        /// Returns the engines that have a lease: a few rows.
+        leases() -> Vec<EngineLease>;
         /// Returns the engines that have a lease, and who holds which duty.
         membership() -> Membership;
     }

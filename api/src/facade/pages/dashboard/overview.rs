@@ -125,6 +125,7 @@ pub(super) fn ledger(health: &v1::GetHealthResponse) -> Wellness {
     };
     let read = match behind {
         0 => format!("Up to date (block {})", health.scanned_block),
+        1 => format!("1 block behind (at block {})", health.scanned_block),
         behind => format!("{behind} blocks behind (at block {})", health.scanned_block),
     };
     Wellness { word, is_well: word == "ok", notes: vec![read, format!("Head block {}", health.head_block)] }
