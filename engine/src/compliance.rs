@@ -10,6 +10,7 @@ use crate::{
     audit,
     fields::Violation,
     ids::{MerchantId, PaymentId},
+    mutant,
     time::Timestamp,
 };
 
@@ -220,7 +221,7 @@ impl ComplianceStatus {
     /// # Errors
     /// [`Refusal`] if the payment must not be opened.
     pub fn check(&self, check: &PaymentCheck, others: &[Self]) -> Result<Option<Assessment>, Refusal> {
-        if self.hold.is_some() || others.iter().any(|other| other.hold.is_some()) {
+        if (self.hold.is_some() && !mutant!("hold-not-applied")) || others.iter().any(|other| other.hold.is_some()) {
             return Err(Refusal::OnHold);
         }
         let (at, cents) = (check.at, check.usd_cents);
@@ -235,7 +236,10 @@ impl ComplianceStatus {
             Window::Monthly => completed(30 * 24).saturating_add(cents),
         };
         for window in Window::ALL {
-            if let Some(limit_cents) = hard.of(window).filter(|limit| reached(window) > *limit) {
+            if let Some(limit_cents) = hard
+                .of(window)
+                .filter(|limit| reached(window) > if mutant!("limits-halved") { *limit / 2 } else { *limit })
+            {
                 return Err(Refusal::LimitExceeded(LimitBreach {
                     window,
                     usd_cents: reached(window),
@@ -276,6 +280,7 @@ impl ComplianceStatus {
     /// Returns the volume completed in the last `hours`, US cents; rounded up to whole hours.
     #[must_use]
     pub fn completed_cents(&self, now: Timestamp, hours: u64) -> u64 {
+        let hours = if mutant!("volume-window-halved") { 0 } else { hours };
         let since = (now.millis() / HOUR_MS).saturating_sub(hours);
         self.hours.range(since..).fold(0, |sum, (_, cents)| sum.saturating_add(*cents))
     }
@@ -305,7 +310,9 @@ impl ComplianceStatus {
             ComplianceChange::Hold(breach) => self.hold = Some(breach),
             ComplianceChange::Clear(clearance) => {
                 self.hold = None;
-                self.hours.clear();
+                if !mutant!("clearing-keeps-the-volume") {
+                    self.hours.clear();
+                }
                 self.near_single.clear();
                 keep_newest(&mut self.clearances, clearance);
             }

@@ -1,11 +1,11 @@
 //! What the clients of a simulation know: their sessions, credentials, payments and pending calls; and their accounts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
     hive::Transaction,
-    ids::{MerchantId, PaymentId, SlugToken},
+    ids::{KeyId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     money::Money,
     payment::{FeeMode, Payment},
@@ -25,6 +25,8 @@ use crate::{
 pub(crate) const POOR: &str = "poor.agent";
 /// The account of agents that spend their money before they pay with it.
 pub(crate) const SPENDER: &str = "spender.agent";
+/// The account of agents whose keys are replaced while they pay.
+pub(crate) const KEYED: &str = "keyed.agent";
 /// The account that is paid through other servers.
 pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
 
@@ -46,6 +48,10 @@ pub(crate) struct ClientState {
     pub(crate) calls: BTreeMap<u64, Call>,
     pub(crate) next_call: u64,
     pub(crate) settled: u64,
+    /// Sessions whose creation a limit delayed: what was planned for them comes at the wrong time.
+    pub(crate) delayed: BTreeSet<u32>,
+    /// API keys that were given out, beside the first of each merchant.
+    pub(crate) keys: Vec<GivenKey>,
 }
 
 /// A call that waits for its response.
@@ -86,6 +92,16 @@ pub(crate) struct Shop {
     pub(crate) id: MerchantId,
     pub(crate) api_key: String,
     pub(crate) uses_other_account: bool,
+}
+
+/// An API key that a merchant was given.
+#[derive(Clone)]
+pub(crate) struct GivenKey {
+    pub(crate) merchant: MerchantId,
+    pub(crate) id: KeyId,
+    pub(crate) text: String,
+    /// The names of its scopes.
+    pub(crate) scopes: Vec<String>,
 }
 
 /// An agent's payment for one session.
@@ -195,6 +211,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (ELSEWHERE.to_owned(), 0),
         (POOR.to_owned(), 0),
         (SPENDER.to_owned(), 0),
+        (KEYED.to_owned(), RICH),
         ("mallory".to_owned(), RICH),
         (SOMEBODY.to_owned(), RICH),
     ];

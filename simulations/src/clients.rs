@@ -6,7 +6,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use actors::{EngineError, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
-    fields::MetadataValue,
     hive::Transaction,
     idempotency::IdempotencyKey,
     ids::{MerchantId, PaymentId},
@@ -20,6 +19,10 @@ use storage::Handling;
 
 use self::{
     agents::settle,
+    availability::{call_failed, request_failed, unless_left},
+    drafts::draft,
+    management::manage,
+    orders::create,
     other_engine::{create_elsewhere, hand_over},
     ownership::act_on_ownership,
     sellers::{Purchase, facilitate, purchase},
@@ -27,7 +30,9 @@ use self::{
     wallets::{Agreement, pay, pay_again},
 };
 use crate::{
-    client_state::{ELSEWHERE, POOR, Payload, Repeated, SOMEBODY, SPENDER, Session, Shop, account, agent, payer},
+    client_state::{
+        ELSEWHERE, KEYED, POOR, Payload, Repeated, SOMEBODY, SPENDER, Session, Shop, account, agent, payer,
+    },
     hive::Hive,
     observer::Response,
     receivers::{name_of, url_of},
@@ -37,14 +42,22 @@ use crate::{
 };
 
 mod agents;
+mod availability;
+mod drafts;
 mod facade;
+mod identifiers;
+mod limits_of_rules;
+mod management;
+mod orders;
 mod other_engine;
 mod ownership;
 mod payloads;
+mod reads;
 mod responses;
 mod sellers;
 mod session_actions;
 mod wallets;
+mod watches;
 
 /// How often a step is tried that somebody would try again.
 const MAX_TRIES: u32 = 25;
@@ -105,6 +118,7 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
             }
             Action::ChangeMerchant { merchant, change } => change_merchant(&sim, &engine, *merchant, *change).await,
             Action::Ownership { merchant, action } => act_on_ownership(&sim, &engine, *merchant, *action).await,
+            Action::Manage { merchant, action } => manage(&sim, &engine, *merchant, *action).await,
             Action::CreateElsewhere { session, merchant, units, lifetime_seconds } => {
                 let money = Money::new(*units, Currency::Hbd);
                 create_elsewhere(&sim, &engine, *session, *merchant, money, *lifetime_seconds).await
@@ -211,85 +225,13 @@ async fn change_merchant(sim: &Arc<Simulation>, engine: &Running, merchant: usiz
         // It has what it asked for three times already.
         Err(EngineError::TooManySecrets { .. }) => Again::No,
         Err(error) => {
+            call_failed(sim, "a change of a merchant", &error, None);
             sim.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
                 format!("shop {merchant}: {change:?} fails: {error}")
             });
             Again::In(2_000)
         }
     }
-}
-
-fn draft(session: u32, amount: Money, lifetime_seconds: Option<u64>) -> Draft {
-    let items = ["mug", "tea"].map(str::to_owned).to_vec();
-    let metadata = [("order", MetadataValue::Text(session.to_string())), ("items", MetadataValue::List(items))];
-    Draft {
-        amount,
-        description: "A blue mug".to_owned(),
-        metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(),
-        redirect_url: None,
-        cancel_url: None,
-        lifetime: lifetime_seconds.map(Duration::from_secs),
-    }
-}
-
-async fn create(
-    sim: &Arc<Simulation>,
-    engine: &Running,
-    session: u32,
-    merchant: usize,
-    amount: Money,
-    lifetime_seconds: Option<u64>,
-) -> Again {
-    let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
-    let record = match engine.merchants.authenticate(&shop.api_key).await {
-        // The answer with the new key was lost: the operator's console knows the merchant all the same.
-        Err(EngineError::Unauthenticated) => engine.merchants.get(shop.id).await,
-        found => found,
-    };
-    let Ok(record) = record else { return Again::In(1_000) };
-    let draft = draft(session, amount, lifetime_seconds);
-    // Every other shop program sends a key with its order, so that asking again opens nothing new.
-    let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
-    let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
-    let payment = match engine.payments.open(&record, draft, key.as_ref()).await {
-        Ok(opened) => {
-            if opened.is_replay {
-                sim.mark("an idempotency key is used again");
-            }
-            if key.is_some() {
-                sim.observe(|observer| observer.opens(session, opened.payment.id));
-            }
-            opened.payment
-        }
-        Err(EngineError::InactiveMerchant) => return Again::No,
-        Err(error) => {
-            if sim.is_sound() {
-                sim.refuse(format!("session {session} is not created: {error}"), None);
-            }
-            sim.event(Lane::Merchant, "create_fails", Some(session), 0, || {
-                format!("session {session} is not created: {error}")
-            });
-            return Again::In(1_500);
-        }
-    };
-    sim.observe(|observer| observer.responded(&Response::Created(&payment)));
-    if sim.loses_reply() {
-        sim.event(Lane::Merchant, "create_unheard", Some(session), 0, || {
-            format!("session {session} is created as {} and the answer is lost", payment.id)
-        });
-        return Again::In(1_000);
-    }
-    sim.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
-        format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
-    });
-    let known = Session::of(&payment);
-    sim.observe(|observer| {
-        if let Some(durable) = observer.payments.get_mut(&known.id) {
-            durable.session = Some(session);
-        }
-    });
-    sim.clients().sessions.insert(session, known);
-    Again::No
 }
 
 async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_merchant: bool) -> Again {
@@ -321,7 +263,10 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
             sim.mark("a cancel loses the race");
             Again::No
         }
-        Err(_) => Again::In(1_000),
+        Err(error) => {
+            call_failed(sim, "a cancellation", &error, Some(known.id));
+            Again::In(1_000)
+        }
     }
 }
 
@@ -360,7 +305,10 @@ async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again 
             verify_by_operator(sim, engine, &merchant).await;
             Again::In(1_000)
         }
-        Err(_) => Again::In(1_000),
+        Err(error) => {
+            call_failed(sim, "an assignment", &error, Some(known.id));
+            Again::In(1_000)
+        }
     }
 }
 

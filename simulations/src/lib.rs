@@ -28,6 +28,7 @@ pub mod trace;
 mod client_state;
 mod clients;
 mod hive;
+mod model;
 mod panics;
 mod receivers;
 mod shared_store;

@@ -1,6 +1,8 @@
 //! What may go wrong and how often, how the engine is set up, and how a seed decides both (swarm testing: leaving fault
 //! classes out at random finds more than having them all on).
 
+mod policies;
+
 use std::{fmt, time::Duration};
 
 use actors::Settings;
@@ -11,6 +13,7 @@ use engine::{
     payment::{ClaimFinality, FeeMode},
 };
 
+pub use self::policies::Policies;
 use crate::{random::Random, script::ChangeableSettings};
 
 macro_rules! faults {
@@ -52,7 +55,7 @@ faults! {
     NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
     NodeSlow = "node.slow", 2_000, "per block: the latency of a node rises by up to four seconds for up to two minutes";
     NodeFreeze = "node.freeze", 2_000, "per block: the head of a node does not advance for up to two minutes";
-    NodeLie = "node.lie", 4_000, "per block: one of three nodes returns wrong data for up to two minutes";
+    NodeLie = "node.lie", 4_000, "per block: one of three nodes, or any node whose data is evidently wrong, returns wrong data for up to two minutes";
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
     FinalityHeld = "ledger.finality_held", 1_000, "per block: nothing becomes irreversible for up to three minutes";
@@ -89,7 +92,8 @@ faults! {
     NodeForeign = "node.foreign", 1_500, "per block: a node serves another chain, for up to two minutes";
     NodeLacks = "node.lacks_apis", 1_500, "per block: a node lacks the account history and transaction status APIs, for up to two minutes";
     NodeLimits = "node.limits_rate", 1_500, "per block: a node limits the rate of requests and sends Retry-After, for up to two minutes";
-    NodeWithoutPrice = "node.without_price", 1_500, "per block: a node has no price of HBD, for up to two minutes";
+    ClientLeaves = "client.leaves", 20_000, "an agent or a seller disconnects while its request is pending, and perhaps never returns";
+    NodeWithoutPrice = "node.without_price", 1_500, "per block: a node has no price of HIVE and HBD, for up to two minutes";
     StoreCut = "engine.without_store", 2_000, "per block: one of several engines loses its connections to the store for up to two minutes";
     NodeCut = "engine.without_node", 3_000, "per block: one of several engines cannot reach a node for up to two minutes";
     StoreFailover = "store.failover", 600, "per block: the store of several engines fails over; it is away for up to half a minute, and unconfirmed commits are dropped or kept";
@@ -235,8 +239,9 @@ impl Faults {
     }
 }
 
-/// When every simulation begins, seconds since 1970: an hour before the end of a day (UTC), so that most simulations see one end.
-pub const EPOCH_SECONDS: u64 = 1_800_054_000;
+/// When every simulation begins, seconds since 1970: an hour before the end of a month (UTC), so that most simulations
+/// see the end of a day and of a month.
+pub const EPOCH_SECONDS: u64 = 1_801_436_400;
 
 /// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -292,6 +297,8 @@ pub struct Setup {
     pub seal_secrets: bool,
     /// Whether clients call through the interface that is installed ([`crate::front`]) and not the engine's handle.
     pub facade: bool,
+    /// Retention, limits and billing.
+    pub policies: Policies,
 }
 
 impl ChangeableSettings {
@@ -342,6 +349,7 @@ impl Default for Setup {
             days: 0,
             seal_secrets: false,
             facade: false,
+            policies: Policies::default(),
         }
     }
 }
@@ -381,6 +389,7 @@ impl Setup {
             days: 0,
             seal_secrets: false,
             facade: false,
+            policies: Policies::default(),
         }
     }
 
@@ -451,6 +460,7 @@ impl Setup {
             ..Settings::of(ChainId::MAINNET)
         };
         settings.x402.finality = self.x402_finality;
+        self.policies.apply(&mut settings);
         settings
     }
 }

@@ -8,6 +8,7 @@ mod writing;
 
 use std::collections::BTreeMap;
 
+use actors::Condition;
 use engine::payment::{Exception, State};
 
 use crate::{
@@ -63,8 +64,13 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         let step = read_step(raw.get_ref(), heal_at_ms, &mut names, &setup);
         steps.push(step.map_err(lines.error_at(raw.span().start))?);
     }
-    let mut expect = Vec::new();
+    let (mut expect, mut expect_nodes) = (Vec::new(), Vec::new());
     for (name, raw) in &file.expect {
+        if let Some(word) = &raw.condition {
+            let read = read_condition(name.get_ref(), word, &setup);
+            expect_nodes.push(read.map_err(lines.error_at(name.span().start))?);
+            continue;
+        }
         expect.push(read_expect(name.get_ref(), raw, &names).map_err(lines.error_at(name.span().start))?);
     }
     let mut script = Script {
@@ -76,6 +82,7 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         steps,
         heal_at_ms,
         expect,
+        expect_nodes,
         names: names.list(),
     };
     if let Some(payments) = &file.payments {
@@ -168,6 +175,15 @@ fn draw_steps(script: &mut Script, payments: u32, is_swarm: bool) {
     } else {
         script.steps = plan::steps(&script.setup, &Random::new(script.seed), payments);
     }
+}
+
+/// Reads what operators should see of a node.
+fn read_condition(name: &str, word: &str, setup: &Setup) -> Result<(usize, Condition), Problem> {
+    let node = name.strip_prefix("node ").and_then(|digits| digits.parse().ok()).filter(|node| *node < setup.nodes);
+    let node = node.ok_or_else(|| format!("`condition` is of `node 0` to `node {}`", setup.nodes - 1))?;
+    let condition = Condition::ALL.into_iter().find(|condition| condition.as_str() == word);
+    let known = Condition::ALL.map(Condition::as_str);
+    Ok((node, condition.ok_or_else(|| one_of("condition", word, known))?))
 }
 
 fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Problem> {

@@ -13,9 +13,12 @@ mod final_state;
 mod injection_text;
 mod injections;
 mod model;
+mod operator_view;
 mod process;
+mod records;
 pub mod runner;
 mod search;
+mod stale_writes;
 mod unknown_commits;
 
 use std::{
@@ -47,7 +50,7 @@ use crate::{
     coverage::Places,
     disk::{DiskFaults, Incident, SimDisk},
     front::{self, Endpoint},
-    hive::Hive,
+    hive::{Hive, health::NodeHealths},
     observer::{End, Observer, Violation},
     options::{EPOCH_SECONDS, FEE_ACCOUNT, Fault, Setup},
     random::Random,
@@ -70,7 +73,7 @@ pub(crate) use self::{
 
 /// Calls of the simulation by the engine while virtual time stands still, above which it spins.
 const MAX_SPINS: u64 = 300_000;
-/// How long the engine may go on after a read of its store failed with an I/O error, milliseconds.
+/// How long the engine may go on after its store failed, milliseconds.
 const STOPS_WITHIN_MS: u64 = 5_000;
 
 /// What came of a run.
@@ -130,10 +133,14 @@ pub struct Simulation {
     receivers: Mutex<Receivers>,
     /// The engines.
     processes: Vec<Arc<Process>>,
+    /// The settings of the running engine.
+    settings: Mutex<Option<actors::Settings>>,
     streams: Mutex<RandomStreams>,
     event_queue: Mutex<EventQueue>,
     armed_faults: Mutex<ArmedFaults>,
     time: Time,
+    /// Whether the process is being stopped in order.
+    is_stopping: AtomicBool,
     event_added: Notify,
     /// Whether the run is over, where there are several engines.
     is_over: AtomicBool,
@@ -151,6 +158,8 @@ pub struct Simulation {
     disk_failed: AtomicBool,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
     required: BTreeMap<u32, RequiredOutcome>,
+    /// Whether a majority of nodes, the disk and the process work throughout.
+    is_sound: bool,
 }
 
 struct RandomStreams {
@@ -170,6 +179,9 @@ struct RandomStreams {
     cluster: Random,
     /// The network to the shared store.
     network: Random,
+    leaving: Random,
+    stale: Random,
+    records: Random,
 }
 
 /// Where virtual time stands.
@@ -225,6 +237,8 @@ enum Event {
     Register(usize),
     /// A step, how often it was tried, and the engine that it names.
     Act(Action, u32, Option<usize>),
+    /// The engine is restarted once the operator's merchant is registered, so that merchants are billed.
+    BeginBilling,
     Heal,
     Finish,
 }
@@ -238,9 +252,10 @@ impl Simulation {
         let sim = Self {
             disk: SimDisk::new(root.fork("disk")),
             hive: Mutex::new(hive),
-            observer: Mutex::new(Observer::new(fee_account)),
+            observer: Mutex::new(Observer::new(fee_account, setup.engines > 1)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
+            settings: Mutex::default(),
             receivers: Mutex::new(Receivers::new(&root, setup)),
             processes: (0..setup.engines.max(1))
                 .map(|number| Process::new(number, &root_of(&root, number), setup))
@@ -259,10 +274,14 @@ impl Simulation {
                 engines: root.fork("choice of engines"),
                 cluster: root.fork("cluster"),
                 network: root.fork("network"),
+                leaving: root.fork("leaving"),
+                stale: root.fork("stale"),
+                records: root.fork("records"),
             }),
             event_queue: Mutex::default(),
             armed_faults: Mutex::default(),
             time: Time::default(),
+            is_stopping: AtomicBool::new(false),
             event_added: Notify::new(),
             is_over: AtomicBool::new(false),
             over: Notify::new(),
@@ -275,6 +294,7 @@ impl Simulation {
             backups: Mutex::default(),
             disk_failed: AtomicBool::new(false),
             required: model::required_outcomes(&script),
+            is_sound: model::is_sound(&script),
             script,
         };
         {
@@ -282,6 +302,8 @@ impl Simulation {
             observer.prompt_ms = Simulation::prompt_ms(&sim.script);
             observer.nodes = sim.script.setup.nodes;
             observer.has_one_chain = model::has_one_chain(&sim.script);
+            observer.is_calm = model::is_calm(&sim.script);
+            observer.has_one_engine = sim.script.setup.engines == 1;
             observer.block_interval = Duration::from_secs(sim.script.setup.block_seconds);
         }
         sim.fill_event_queue();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped, Write};
 
 use tokio::sync::oneshot;
 
@@ -86,6 +86,9 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
         sim.sleep(after_ms).await;
         // Power that went inside the commit: nobody is left to hear of its outcome.
         seam.alive().await;
+        if outcomes.iter().any(|outcome| matches!(outcome, Err(CommitError::Unknown(_)))) {
+            sim.commit_fails(&seam.process);
+        }
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let _ = waiting.answer.send(outcome);
         }
@@ -104,8 +107,13 @@ pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), Commit
             sim.observe(|observer| observer.unknown_commits.push(batch.clone()));
         }
         Err(refused) => {
+            let moves_cursor = batch.writes.iter().any(|write| matches!(write, Write::Cursor { .. }));
+            if moves_cursor && matches!(refused, CommitError::Conflict { .. }) {
+                sim.observe(|observer| observer.cursor_refused());
+            }
             sim.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
             sim.mark("a stale or doubled write is refused");
+            sim.observe(|observer| observer.refused_commit(batch, refused));
         }
     }
 }

@@ -11,33 +11,48 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &[
-    "fee-amount-not-checked",
-    "currency-of-fee-not-checked",
-    "far-expirations-are-accepted",
-    "extra-transfers-are-accepted",
-    "scheme-not-checked",
-    "network-not-checked",
-    "long-nonces-are-accepted",
-    "long-headers-are-accepted",
-    "hidden-characters-in-resources",
-];
-/// Mutants that a single engine cannot show: not drawn. `simulate mutants` hunts them, too.
+const NEW: &[&str] = &["written-as-it-was", "oldest-unlisted-first", "decision-covers-what-follows"];
+/// Mutants that a single engine cannot show, and mutants that have not been hunted: not drawn. `simulate mutants` hunts them, too.
 const NOT_DRAWN: &[&str] = &[
     "accounts-before-blocks",
+    "account-change-without-wait",
+    "billed-month-counts-on",
+    "cancelled-after-the-deadline",
+    "challenge-answered-twice",
     "changes-elsewhere-unseen",
+    "claims-sent-once",
+    "cursor-not-remembered",
     "cursor-without-expected",
     "deposed-holder-sends",
+    "disagreement-never-known",
     "double-duty",
+    "endpoint-not-paced",
     "held-though-enabled",
+    "identifier-not-claimed",
+    "late-transfer-proves",
     "lease-from-after-renewal",
+    "nearest-expiration-refused",
+    "notes-kept-for-ever",
+    "off-peg-not-refused",
+    "orders-to-passivated-forgotten",
     "orphans-not-adopted",
+    "quota-allows-one-more",
     "rate-moves-back",
+    "refund-deducted-twice",
+    "refused-claim-stays",
+    "refused-though-taken",
     "retry-without-forbidding",
+    "revocation-not-audited",
+    "revoked-key-stays",
+    "rolled-key-never-ends",
+    "second-warning-forgotten",
+    "sellers-refused-their-success",
+    "skipped-blocks-unseen",
     "stale-rejection",
     "unknown-is-refused",
     "unshared-refusal",
     "wall-clock-lease",
+    "wallet-reported-again",
 ];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;

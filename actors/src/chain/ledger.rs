@@ -76,6 +76,9 @@ impl Ledger {
     }
 
     pub(crate) fn set_rate(&self, rate: Rate) {
+        if mutant!("hive-price-never-renewed") && self.rate().is_some() {
+            return;
+        }
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
     }
 

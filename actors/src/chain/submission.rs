@@ -60,7 +60,7 @@ pub(crate) enum SubmitOutcome {
 }
 
 /// Submits a transaction to every node. `possibly_sent` says whether somebody may have it already; it becomes true when a
-/// node takes it, or an answer is lost, without a majority that decides.
+/// node takes it, or an answer is lost.
 pub(crate) async fn submit(
     context: &Context,
     ledger: &Ledger,
@@ -73,7 +73,10 @@ pub(crate) async fn submit(
     let outcome = ledger.nodes.broadcast(signed_json).await;
     context.env.probe.reach("settlement: broadcast, not recorded");
     let refusal = match outcome {
-        BroadcastOutcome::Accepted => return SubmitOutcome::Accepted,
+        BroadcastOutcome::Accepted => {
+            *possibly_sent = true;
+            return SubmitOutcome::Accepted;
+        }
         BroadcastOutcome::Refused(error) => refused(&error, tx_id),
         BroadcastOutcome::PossiblySent => {
             *possibly_sent = true;
@@ -84,7 +87,7 @@ pub(crate) async fn submit(
     if mutant!("lost-response-is-refusal") || mutant!("one-refusal-is-enough") {
         return SubmitOutcome::Refused(refusal);
     }
-    if *possibly_sent {
+    if *possibly_sent && !mutant!("refused-though-taken") {
         return SubmitOutcome::Unknown;
     }
     // The payer or another facilitator may have broadcast it.
@@ -92,7 +95,10 @@ pub(crate) async fn submit(
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
             SubmitOutcome::Refused(refusal)
         }
-        Ok(_) => SubmitOutcome::Accepted,
+        Ok(_) => {
+            *possibly_sent = true;
+            SubmitOutcome::Accepted
+        }
         Err(_) => SubmitOutcome::Unknown,
     }
 }

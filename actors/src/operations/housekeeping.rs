@@ -9,7 +9,7 @@ use std::{
 };
 
 use engine::{
-    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId, ledger::TxId,
+    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId, ledger::TxId, mutant,
     ownership::AuthorityDigest, time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -145,7 +145,8 @@ impl Housekeeper {
 
     /// As many dead keys go as came since the last time: those that stay count against their merchants.
     async fn forget_dead_keys(&self, now: Timestamp, term: Term) {
-        let (store, made_before) = (&self.context.env.store, now.minus(KEY_LIFETIME));
+        let kept = if mutant!("keys-deleted-early") { Duration::from_secs(3_600) } else { KEY_LIFETIME };
+        let (store, made_before) = (&self.context.env.store, now.minus(kept));
         for _ in 0..PRUNINGS {
             match store.oldest_key().await {
                 Ok(Some(oldest)) if oldest < made_before => {}
@@ -161,6 +162,7 @@ impl Housekeeper {
     /// A month is over when every block of it has been read and can no longer change: then its invoices are made.
     async fn bill(&self, round: &mut Round) {
         let (now, over) = (self.context.now(), Month::of(self.ledger.view.irreversible_time()));
+        let over = if mutant!("invoices-before-the-month-ends") { over.next() } else { over };
         let is_time = now >= round.bill_at || round.billed != Some(over);
         if !is_time || self.context.settings.billing.merchant.is_none() || !self.ledger.view.is_followed() {
             return;
@@ -215,7 +217,8 @@ impl Housekeeper {
 
     /// Events are kept for so long; what receivers answered goes with them.
     async fn forget_events(&self, now: Timestamp, term: Term) {
-        let (store, happened_before) = (&self.context.env.store, now.minus(self.context.settings.event_retention));
+        let kept = self.context.settings.event_retention / if mutant!("events-deleted-early") { 2 } else { 1 };
+        let (store, happened_before) = (&self.context.env.store, now.minus(kept));
         for _ in 0..PRUNINGS {
             match store.oldest_event().await {
                 Ok(Some(oldest)) if oldest < happened_before => {}

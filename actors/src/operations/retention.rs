@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::{
     audit::{Actor, Entry},
     ids::PaymentId,
+    mutant,
     payment::{Command, Payment},
     time::Timestamp,
 };
@@ -68,11 +69,15 @@ fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, 
     let is_over = |since: Timestamp, kept: Option<Duration>| kept.is_some_and(|kept| since + kept <= now);
     let metadata = !payment.metadata.is_empty()
         && payment.state.is_terminal()
-        && is_over(payment.updated_at, settings.metadata_retention);
-    let note = payment
-        .resolution
-        .as_ref()
-        .is_some_and(|resolution| !resolution.note.is_empty() && is_over(resolution.at, settings.note_retention));
+        && is_over(
+            if mutant!("metadata-deleted-early") { payment.created_at } else { payment.updated_at },
+            settings.metadata_retention,
+        );
+    let note = payment.resolution.as_ref().is_some_and(|resolution| {
+        !resolution.note.is_empty()
+            && is_over(resolution.at, settings.note_retention)
+            && !mutant!("notes-kept-for-ever")
+    });
     let metadata = metadata.then_some((Command::DeleteMetadata, "payment_metadata_deleted"));
     metadata.into_iter().chain(note.then_some((Command::DeleteNote, "payment_note_deleted")))
 }

@@ -244,7 +244,11 @@ impl Payments {
     async fn check_peg(&self, amount: Money, merchant: MerchantId, key: Option<[u8; 32]>) -> Result<(), EngineError> {
         let context = &self.access.context;
         let is_off_peg = self.ledger.quoting_rate().is_some_and(|rate| rate.hbd.is_some());
-        if amount.currency != Currency::Hbd || !is_off_peg || !context.settings.hbd_peg.refuses {
+        if amount.currency != Currency::Hbd
+            || !is_off_peg
+            || !context.settings.hbd_peg.refuses
+            || mutant!("off-peg-not-refused")
+        {
             return Ok(());
         }
         if let Some(key) = key

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use engine::{ids::PaymentId, payment::Payment, time::Timestamp};
+use engine::{ids::PaymentId, mutant, payment::Payment, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
 
@@ -29,9 +29,8 @@ use crate::{
     webhooks::notifier::Notifier,
 };
 
-/// A session may crash this often within [`CRASH_WINDOW`] before it stays passive until the next order to it.
-const MAX_CRASHES: u32 = 5;
-const CRASH_WINDOW: Duration = Duration::from_secs(60);
+/// Time after which a crashed session is activated again, unless an order to it comes before.
+const AFTER_CRASH: Duration = Duration::from_secs(1);
 
 pub(crate) struct Registry {
     context: Arc<Context>,
@@ -61,7 +60,6 @@ pub(crate) struct State {
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
     watchers: Watchers<Arc<Payment>>,
-    crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
     _expiry: Task,
     /// Finds what other engines change; none if there cannot be any.
     _changes: Option<Task>,
@@ -93,7 +91,6 @@ impl Actor for Registry {
             idle_order: BTreeMap::new(),
             clock: 0,
             watchers: Watchers::counted_in(Arc::clone(&self.subscriptions)),
-            crashes: BTreeMap::new(),
             _expiry: Task::persistent(move |_| {
                 expiry::sweep(Arc::clone(&context), myself.clone(), irreversible.clone())
             }),
@@ -168,17 +165,17 @@ impl Actor for Registry {
         let Some(id) = state.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
         let Some(session) = state.forget(id) else { return Ok(()) };
         self.context.metrics.active.dec();
-        let waiting = session.passivating.unwrap_or_default();
-        let is_reactivated = match crash {
-            None => !waiting.is_empty(),
-            Some(error) => {
-                let calm = state.crashed(id, self.context.now());
-                self.context.metrics.crashed("session");
-                tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
-                calm || !waiting.is_empty()
-            }
-        };
-        if is_reactivated {
+        if let Some(error) = crash {
+            self.context.metrics.crashed("session");
+            tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
+            // A claim must be pursued.
+            drop(myself.send_after(AFTER_CRASH, move || RegistryMsg::Activate(id)));
+        }
+        let mut waiting = session.passivating.unwrap_or_default();
+        if mutant!("orders-to-passivated-forgotten") {
+            waiting.clear();
+        }
+        if !waiting.is_empty() {
             self.ensure_active(&myself, state, id).await?;
             for message in waiting {
                 state.forward(id, message);
@@ -223,13 +220,12 @@ impl Registry {
         state.active.insert(id, Session { actor, last_order_at: state.clock, stay, passivating: None });
         self.context.metrics.active.inc();
         state.set_stay(id, stay);
-        self.passivate_idlest(state);
         Ok(())
     }
 
     /// Passivates the sessions whose last order is longest ago, until no more are active than the settings allow.
     fn passivate_idlest(&self, state: &mut State) {
-        while state.idle_order.len() > self.context.settings.max_awake {
+        while state.idle_order.len() > self.context.settings.max_awake && !mutant!("idle-sessions-stay") {
             let Some((_, idlest)) = state.idle_order.first_key_value() else { break };
             state.passivate(*idlest);
         }
@@ -281,13 +277,5 @@ impl State {
         let session = self.active.remove(&id)?;
         self.idle_order.remove(&session.last_order_at);
         Some(session)
-    }
-
-    /// Counts a crash; says whether the session may be brought back at once.
-    fn crashed(&mut self, id: PaymentId, now: Timestamp) -> bool {
-        self.crashes.retain(|_, (since, _)| now.since(*since) < CRASH_WINDOW);
-        let (_, count) = self.crashes.entry(id).or_insert((now, 0));
-        *count += 1;
-        *count <= MAX_CRASHES
     }
 }

@@ -1,7 +1,7 @@
 //! Sales: transfers that were settled by x402 for somebody's resource. They pay no session and are nobody's to assign.
 
 use engine::{
-    ids::MerchantId, ledger::ChainPosition, merchant::Merchant, payment::ClaimFinality, time::Timestamp,
+    ids::MerchantId, ledger::ChainPosition, merchant::Merchant, mutant, payment::ClaimFinality, time::Timestamp,
     x402::Facilitation,
 };
 use storage::Unmatched;
@@ -72,7 +72,7 @@ impl Payments {
             let (facilitation, claimed_at) = incoming.sale?;
             let is_own = match facilitation.seller {
                 Some(seller) if seller == merchant.id || owners.contains(&seller) => seller == merchant.id,
-                _ => has_proven,
+                _ => has_proven || mutant!("sales-shown-to-anybody"),
             };
             let Facilitation { resource, seller, finality, .. } = *facilitation;
             is_own.then_some(Sale { transfer: incoming.unmatched.transfer, resource, seller, claimed_at, finality })

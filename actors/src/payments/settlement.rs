@@ -61,13 +61,7 @@ pub(crate) async fn settle(
             if mutant!("claim-expires-by-wall-clock") { context.now() } else { ledger.view.irreversible_time() };
         if irreversible_time > claim.expiration {
             order(Command::MarkExpired { tx_id, irreversible_time });
-        } else if let Some(Refused { reason, message, .. }) = refusal.clone() {
-            // Its commit may take a while, and a node that has refused may take it meanwhile: nobody gets it again.
-            if refuse(&registry, id, Command::Refuse { tx_id, reason, message }).await {
-                (refusal, possibly_sent) = (None, true);
-            }
-            next_try = context.now() + RETRY;
-        } else if context.now() >= next_try && context.now() < claim.expiration {
+        } else if refusal.is_none() && context.now() >= next_try && context.now() < claim.expiration {
             match submit(&context, &ledger, tx_id, &claim.signed_json, claim.expiration, &mut possibly_sent).await {
                 SubmitOutcome::Accepted => {
                     // The session ends this task when it is settled: until then the store did not take it.
@@ -77,16 +71,26 @@ pub(crate) async fn settle(
                     is_out = true;
                     possibly_sent = true;
                 }
-                SubmitOutcome::Refused(refused) => {
-                    let Refused { reason, message, .. } = refused.clone();
-                    refusal = Some(refused).filter(|_| !is_lost && !mutant!("refused-transaction-is-broadcast-again"));
-                    if refuse(&registry, id, Command::Refuse { tx_id, reason, message }).await {
-                        (refusal, possibly_sent) = (None, true);
-                    }
-                }
+                // Once the outcome is unknown, only an irreversible block decides.
+                SubmitOutcome::Refused(refused) => refusal = Some(refused).filter(|_| !is_lost),
                 SubmitOutcome::Unknown => {}
             }
             next_try = context.now() + if is_out { REPEAT } else { RETRY };
+            if mutant!("nodes-are-flooded") {
+                next_try = context.now();
+            } else if mutant!("claims-sent-once") {
+                next_try = claim.expiration;
+            }
+        }
+        if let Some(Refused { reason, message, .. }) = refusal.clone() {
+            // Its commit may take a while, and a node that has refused may take it meanwhile: nobody gets it again.
+            if refuse(&registry, id, Command::Refuse { tx_id, reason, message }).await {
+                (refusal, possibly_sent) = (None, true);
+            }
+            next_try = context.now() + RETRY;
+            if mutant!("refused-transaction-is-broadcast-again") {
+                refusal = None;
+            }
         }
         if context.now() >= next_mark {
             is_lost = true;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::{
     ids::{MerchantId, PaymentId},
+    mutant,
     payment::{Credit, Payment, RefundCalculator, RefundDue, shown_memo},
 };
 
@@ -33,7 +34,7 @@ impl Payments {
             .context
             .env
             .store
-            .transfers(id, before, limit)
+            .transfers(id, before.map(|seq| seq + u64::from(mutant!("transfer-pages-overlap"))), limit)
             .await
             .map_err(|e| self.access.read_failed(&e))?;
         rows.iter_mut().for_each(|row| row.memo = shown_memo(std::mem::take(&mut row.memo)));

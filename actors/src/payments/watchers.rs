@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use engine::mutant;
 use engine::{ids::PaymentId, payment::Payment};
 use tokio::sync::mpsc;
 
@@ -102,6 +103,9 @@ impl<T: Clone> Watchers<T> {
     /// Sends a snapshot of a payment to its watchers; those that fell too far behind, and after the last one all, are removed.
     pub(crate) fn publish(&mut self, id: PaymentId, snapshot: &T, is_last: bool) {
         let Some(watchers) = self.of.get_mut(&id) else { return };
+        if !is_last && mutant!("watchers-not-told") {
+            return;
+        }
         let before = watchers.len();
         watchers.retain(|watcher| watcher.try_send(snapshot.clone()).is_ok());
         if is_last {

@@ -3,6 +3,7 @@
 use engine::{
     ids::{EventId, MerchantId, PaymentId},
     merchant::Merchant,
+    mutant,
     time::Timestamp,
     webhook::{self, AccountChange, EventType, SettledSale},
     x402::ClaimRecord,
@@ -82,7 +83,7 @@ fn announce(
     at: Timestamp,
     body: Vec<u8>,
 ) -> Write {
-    let is_sent = merchant.webhook_events.has(kind);
+    let is_sent = merchant.webhook_events.has(kind) || mutant!("subscription-ignored");
     Write::Event(EventRecord {
         id,
         seq: 0,

@@ -113,7 +113,8 @@ impl X402 {
                 tracing::debug!(%error, "cannot read the payer's authority: {error}");
                 EngineError::LedgerUnavailable
             })?;
-            let has_new_accounts = fetched.keys().any(|name| !accounts.contains_key(name));
+            // What is wanted is not known yet.
+            let has_new_accounts = !fetched.is_empty();
             accounts.extend(fetched);
             let Some(payer_account) = accounts.get(payer) else {
                 let message = format!("the ledger has no account {payer}");

@@ -168,11 +168,10 @@ async fn submit_until_final(
                 SubmitOutcome::Accepted if facilitation.finality == ClaimFinality::Accepted => {
                     return ClaimOutcome::Settled { is_reported: false, block_num: None };
                 }
-                SubmitOutcome::Accepted => possibly_sent = true,
+                SubmitOutcome::Accepted | SubmitOutcome::Unknown => {}
                 SubmitOutcome::Refused(refused) => {
                     return ClaimOutcome::Refused { reason: refused.reason, message: refused.message };
                 }
-                SubmitOutcome::Unknown => {}
             }
         }
         match ledger.nodes.find_transaction(tx_id, expiration).await {

@@ -50,7 +50,9 @@ impl X402 {
     ) -> Result<Settled, X402Error> {
         let target = Target::Requirements(requirements.clone());
         if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
-            return self.await_facilitation(settled, Reporting::Repeatable, false).await;
+            let once = mutant!("success-under-a-key-told-once");
+            let reporting = if once { Reporting::Once } else { Reporting::Repeatable };
+            return self.await_facilitation(settled, reporting, false).await;
         }
         match self.find_claim(requirements.pay_to, payload).await? {
             PriorClaim::None => {}
@@ -183,7 +185,7 @@ impl X402 {
             || facilitation.seller == caller.seller
             || mutant!("settlement-not-bound-to-seller");
         let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
-        if !is_sellers || !is_requests {
+        if !is_sellers || !is_requests || mutant!("sellers-refused-their-success") {
             return Ok(Reporting::Never);
         }
         Ok(match self.settled_under(caller, requirements, payload).await? {
@@ -221,7 +223,10 @@ impl X402 {
         if requirements.valid_before.is_some_and(|until| self.access.now() > until) {
             return Err(Refused::new(Reason::PaymentExpired, "the requirements are no longer valid").into());
         }
-        if self.access.context.settings.x402.only_registered && !self.ledger.watched.contains(&requirements.pay_to) {
+        if self.access.context.settings.x402.only_registered
+            && !mutant!("strangers-are-served")
+            && !self.ledger.watched.contains(&requirements.pay_to)
+        {
             let message = "payTo is no account of a merchant here";
             return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
         }

@@ -251,7 +251,7 @@ impl Merchant {
             ownership.challenges.clear();
             next.hive_account = account;
         } else {
-            let effective_at = now + wait;
+            let effective_at = if mutant!("account-change-without-wait") { now } else { now + wait };
             ownership.pending =
                 Some(PendingChange { account, requested_at: now, effective_at, current: None, new: None });
         }
@@ -365,7 +365,7 @@ impl Merchant {
         let Challenge { account, action, .. } = *self.challenge(nonce)?;
         let mut next = self.next(now);
         let ownership = &mut next.ownership;
-        ownership.challenges.retain(|challenge| challenge.nonce != nonce);
+        ownership.challenges.retain(|challenge| challenge.nonce != nonce || mutant!("challenge-answered-twice"));
         let is_current = account == self.hive_account;
         match (action, &mut ownership.pending) {
             (Action::Verify, _) if is_current => ownership.proof = Some(proof),

@@ -297,13 +297,13 @@ impl Payment {
             }
             _ => None,
         };
-        if let Some(refusal) = refusal {
+        if let Some(refusal) = refusal.filter(|_| !mutant!("written-as-it-was")) {
             return Err(refusal);
         }
         let disposition = self.judge(transfer)?;
         let mut next = self.next(now);
         let is_unusual = |disposition| !matches!(disposition, Disposition::Counted | Disposition::Fee);
-        if finality == Finality::Irreversible && is_unusual(disposition) {
+        if finality == Finality::Irreversible && is_unusual(disposition) && !mutant!("decision-covers-what-follows") {
             let decided = |c: &Credit| c.seq <= self.decided_transfers && is_unusual(c.disposition);
             if !known.is_some_and(|at| decided(&self.transfers[at])) {
                 // The previous decision did not cover it.
@@ -486,7 +486,8 @@ impl Payment {
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id: self.id, state: self.state });
         }
-        Ok(Self { claim: None, ..self.next(now) }.in_same_state())
+        let claim = self.claim.clone().filter(|_| mutant!("refused-claim-stays"));
+        Ok(Self { claim, ..self.next(now) }.in_same_state())
     }
 
     fn mark_unknown(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
@@ -558,7 +559,7 @@ impl Payment {
 
     pub(super) fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
         self.drop_cancellation_when_paid(now);
-        self.completed_at = Some(now);
+        self.completed_at = Some(if mutant!("completed-when-it-was-opened") { self.created_at } else { now });
         self.paid_by = Some(tx_id);
         self.in_state(before, State::Completed, now)
     }

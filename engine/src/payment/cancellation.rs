@@ -87,7 +87,7 @@ impl Payment {
         if self.seen_units() > 0 && !mutant!("cancel-ignores-transfers") {
             return Err(Rejection::Detected { id });
         }
-        if self.is_expired(now) {
+        if self.is_expired(now) && !mutant!("cancelled-after-the-deadline") {
             return Err(Rejection::Expired { id });
         }
         let blocks = if self.wallet_opened_at.is_some() { MARGIN_BLOCKS_WITH_WALLET } else { MARGIN_BLOCKS };
@@ -112,7 +112,7 @@ impl Payment {
         if self.is_expired(now) {
             return Err(Rejection::Expired { id });
         }
-        if self.wallet_opened_at.is_some() {
+        if self.wallet_opened_at.is_some() && !mutant!("wallet-reported-again") {
             return Err(Rejection::Unchanged { id });
         }
         Ok(Self { wallet_opened_at: Some(now), ..self.next(now) }.in_same_state())

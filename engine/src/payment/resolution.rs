@@ -160,7 +160,12 @@ impl Payment {
         if self.metadata.is_empty() {
             return Err(Rejection::Unchanged { id });
         }
-        Ok(Self { metadata: Metadata::new(), ..self.next(now) }.in_same_state())
+        let mut next = Self { metadata: Metadata::new(), ..self.next(now) };
+        if mutant!("deletion-takes-more") {
+            next.cancel_url = None;
+            next.resolution = None;
+        }
+        Ok(next.in_same_state())
     }
 
     /// Deletes the note of the resolution; the decision is kept.
@@ -326,7 +331,7 @@ impl RefundCalculator {
             if let Some(sum) = owed.get_mut(&own) {
                 let settled = left.min(*sum);
                 *sum -= settled;
-                left -= settled;
+                left -= if mutant!("refund-deducted-twice") { 0 } else { settled };
             }
             for (_, sum) in owed.iter_mut().filter(|((_, currency), _)| *currency == refund.money.currency) {
                 let settled = left.min(*sum);

@@ -97,7 +97,7 @@ impl EndpointHealth {
         }
         next.last_failure_at = Some(at);
         // Failures of tests and redeliveries do not count.
-        if delivery.trigger == Trigger::Auto {
+        if delivery.trigger == Trigger::Auto || mutant!("tests-disable-endpoints") {
             let event_at = delivery.event.created_at();
             let since = *next.failing_since.get_or_insert(at);
             if mutant!("failing-since-the-last-failure") {
@@ -138,7 +138,9 @@ impl EndpointHealth {
     #[must_use]
     pub fn warning(&self, now: Timestamp) -> Option<Warning> {
         match now.since(self.failing_since?) {
-            failing if failing >= WARN_AGAIN_AFTER => Some(Warning::Failing72Hours),
+            failing if failing >= WARN_AGAIN_AFTER && !mutant!("second-warning-forgotten") => {
+                Some(Warning::Failing72Hours)
+            }
             failing if failing >= WARN_AFTER => Some(Warning::Failing24Hours),
             _ => None,
         }

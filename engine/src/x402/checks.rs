@@ -272,7 +272,9 @@ fn check_broadcastable(transaction: &Transaction) -> Result<(), Refused> {
 
 fn check_expiration(expiration: Timestamp, now: Timestamp, max_expiration: Duration) -> Result<(), Refused> {
     let least = if mutant!("two-minute-expirations-are-refused") { Duration::from_secs(120) } else { LEAST_TIME_LEFT };
-    if expiration <= now + least {
+    let nearest =
+        if mutant!("nearest-expiration-refused") { now + least + Duration::from_secs(1) } else { now + least };
+    if expiration <= nearest {
         return Err(Refused::new(
             Reason::PaymentExpired,
             format_args!("the transaction expires at {expiration}, too soon"),

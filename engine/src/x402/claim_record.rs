@@ -5,6 +5,7 @@ use crate::{
     ids::{MerchantId, PaymentId},
     ledger::TxId,
     money::Money,
+    mutant,
     payment::ClaimFinality,
     time::Timestamp,
     x402::{PayerProof, Reason},
@@ -99,7 +100,7 @@ impl ClaimRecord {
     /// its outcome is decided.
     #[must_use]
     pub fn is_forgettable(&self) -> bool {
-        matches!(&self.purpose, Purpose::Facilitated(facilitation) if facilitation.seller.is_none())
+        matches!(&self.purpose, Purpose::Facilitated(facilitation) if facilitation.seller.is_none() || mutant!("sellers-claims-deleted"))
             && !self.outcome.is_open()
     }
 

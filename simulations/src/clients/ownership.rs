@@ -1,12 +1,18 @@
 //! Merchants that prove the ownership of ledger accounts, and accounts that are used without a valid proof.
 
 use actors::Issued;
-use engine::{merchant::Merchant, ownership::VerificationStatus};
+use engine::{
+    merchant::Merchant,
+    ownership::{Action as Agreed, Challenge, Rejection, VerificationStatus},
+};
+use sha2::{Digest as _, Sha256};
 use storage::{Unmatched, UnmatchedReason};
 
 use super::*;
 use crate::script::OwnershipAction;
 
+/// How long after a challenge it is over, milliseconds.
+const TOO_LATE_MS: u64 = 960_000;
 /// How often a merchant that changes its account often tries to: more often than it may within a day.
 const CHANGES: usize = 5;
 
@@ -21,6 +27,16 @@ pub(super) async fn act_on_ownership(
         OwnershipAction::Prove => match challenge(sim, engine, id).await {
             Ok(issued) => {
                 send_proof(sim, issued.challenge.account.as_str(), issued.challenge.account.as_str(), &issued.memo);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        OwnershipAction::ProveTooLate => match challenge(sim, engine, id).await {
+            Ok(issued) => {
+                sim.sleep(TOO_LATE_MS).await;
+                let account = issued.challenge.account;
+                send_proof(sim, account.as_str(), account.as_str(), &issued.memo);
+                sim.mark("a merchant proves its account too late");
                 Again::No
             }
             Err(again) => again,
@@ -61,12 +77,73 @@ async fn challenge(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> R
     match engine.merchants.issue_challenge(id, None, false).await {
         Ok(issued) => {
             let account = issued.challenge.account;
-            sim.observe(|observer| observer.proofs.challenges(issued.memo.clone(), (id, account), &before));
+            let (memo, expires_at) = (issued.memo.clone(), issued.challenge.expires_at);
+            sim.observe(|observer| observer.proofs.challenges(memo, (id, account), expires_at, &before));
             Ok(issued)
         }
         Err(EngineError::Ownership(_)) => Err(Again::No),
         Err(_) => Err(Again::In(2_000)),
     }
+}
+
+/// Answers a challenge with a signature: of the account's own key, or of a stranger's, which proves nothing.
+pub(super) async fn sign_proof(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
+    let issued = match challenge(sim, engine, id).await {
+        Ok(issued) => issued,
+        Err(again) => return again,
+    };
+    let account = issued.challenge.account;
+    let is_strangers = (sim.now_ms() / 1_000).is_multiple_of(4);
+    let signer = if is_strangers { payer(0) } else { account.to_string() };
+    let signature = {
+        let text = text_to_sign(&sim.engine_settings().server, id, &issued.challenge);
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        sim.hive().sign(&signer, &digest)
+    };
+    if !is_strangers {
+        sim.observe(|observer| observer.proofs.signs((id, account)));
+    }
+    let answered = engine.merchants.answer_challenge(id, issued.challenge.nonce, &[signature]).await;
+    let (is_taken, is_refused) = match &answered {
+        Ok(answered) => (answered.is_complete, false),
+        Err(EngineError::Ownership(rejection)) => (false, matches!(rejection, Rejection::Signature { index: 0 })),
+        Err(_) => return Again::In(2_000),
+    };
+    // Only the merchants' accounts have keys, where nobody else signs.
+    let has_keys = account.as_str().starts_with("shop-") || account.as_str().starts_with("else-");
+    let flaw = match (is_strangers, is_taken) {
+        (true, true) => Some("the signature of a stranger proves it"),
+        (false, false) if is_refused && has_keys => Some("its own signature does not"),
+        _ => None,
+    };
+    sim.observe(|observer| match flaw {
+        Some(why) => observer.violate("proofs-come-from-the-account", format!("@{account}: {why}"), None),
+        None => observer.passes("proofs-come-from-the-account"),
+    });
+    if is_taken {
+        sim.mark("a merchant proves its account by a signature");
+    }
+    Again::No
+}
+
+/// Writes what an account signs to answer a challenge.
+fn text_to_sign(server: &str, merchant: MerchantId, challenge: &Challenge) -> String {
+    let Challenge { account, action, nonce, expires_at, .. } = challenge;
+    let action = match action {
+        Agreed::Verify => "verify".to_owned(),
+        Agreed::ChangeTo(account) => format!("change to {account}"),
+        Agreed::Cancel => "cancel change".to_owned(),
+    };
+    [
+        "Hivetill account proof".to_owned(),
+        format!("server: {server}"),
+        format!("merchant: {merchant}"),
+        format!("account: {account}"),
+        format!("action: {action}"),
+        format!("nonce: {nonce}"),
+        format!("expires: {expires_at}"),
+    ]
+    .join("\n")
 }
 
 /// Sends a transfer with the memo of a proof.
@@ -100,6 +177,7 @@ fn prove_by_stranger(sim: &Arc<Simulation>, issued: &Issued) {
 fn replace_keys(sim: &Arc<Simulation>, account: &AccountName) {
     let replaced = sim.observe(|observer| observer.proofs.replaces_keys(*account));
     sim.hive().replace_keys(account, replaced);
+    sim.nodes_may_differ();
     sim.event(Lane::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
 }
 

@@ -20,11 +20,15 @@ pub(super) async fn act_on_session(
     deed: SessionAction,
 ) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(5_000) };
+    let engine = &management::handles_of(sim, engine, known.merchant);
     match deed {
         SessionAction::Resolve => resolve(sim, engine, session, &known).await,
         SessionAction::Refund => refund(sim, engine, session, &known).await,
         SessionAction::Redeliver => redeliver(sim, engine, session, &known).await,
         SessionAction::ReplayWebhooks => replay_webhooks(sim, engine, session, &known).await,
+        SessionAction::ReportWallet => report_wallet(sim, engine, session, &known).await,
+        SessionAction::DeleteMetadata | SessionAction::DeleteNote => delete(sim, engine, session, &known, deed).await,
+        SessionAction::Watch => watches::watch_payment(sim, engine, known.id).await,
         SessionAction::AccessByOther => access_by_other(sim, engine, session, &known).await,
     }
 }
@@ -59,6 +63,9 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &
                 }
             });
             sim.observe(|observer| observer.responded(&Response::Resolved(&payment)));
+            if let Some(owed) = &owed {
+                sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed }));
+            }
             sim.mark("a merchant decides about an exception");
             sim.event(Lane::Merchant, "resolved", Some(session), 0, || {
                 format!("the merchant decides about session {session}")
@@ -66,7 +73,10 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
-        Err(_) => Again::In(2_000),
+        Err(error) => {
+            call_failed(sim, "a decision", &error, Some(known.id));
+            Again::In(2_000)
+        }
     }
 }
 
@@ -103,6 +113,66 @@ async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &S
     Again::No
 }
 
+/// The checkout page reports that the customer opened a wallet.
+async fn report_wallet(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
+    match engine.payments.report_wallet(known.id).await {
+        Ok(payment) => {
+            let is_stored = sim.observe(|observer| {
+                let durable = observer.payments.get(&known.id).map(|known| known.payment.wallet_opened_at);
+                payment.wallet_opened_at.is_some() && durable == Some(payment.wallet_opened_at)
+            });
+            sim.observe(|observer| {
+                if is_stored {
+                    observer.passes("wallet-reports-are-kept");
+                } else {
+                    let text = "a report of an opened wallet was answered and is not durable".to_owned();
+                    observer.violate("wallet-reports-are-kept", text, Some(known.id));
+                }
+            });
+            sim.mark("a wallet is reported");
+            sim.event(Lane::Payer, "wallet", Some(session), 0, || format!("a wallet is opened for session {session}"));
+            Again::No
+        }
+        Err(EngineError::Rejected(_)) => Again::No,
+        Err(_) => Again::In(1_000),
+    }
+}
+
+/// Deletes the metadata of a session, or the note of the decision about it.
+async fn delete(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session, deed: SessionAction) -> Again {
+    sim.observe(|observer| observer.deletions.insert(known.id));
+    let answer = match deed {
+        SessionAction::DeleteNote => engine.payments.delete_note(known.merchant, known.id).await,
+        _ => engine.payments.delete_metadata(known.merchant, known.id).await,
+    };
+    match answer {
+        Ok(payment) => {
+            let note = |payment: &Payment| payment.resolution.as_ref().is_some_and(|one| !one.note.is_empty());
+            let is_left = |payment: &Payment| match deed {
+                SessionAction::DeleteNote => note(payment),
+                _ => !payment.metadata.is_empty(),
+            };
+            let is_kept = sim.observe(|observer| {
+                let durable =
+                    observer.payments.get(&known.id).filter(|durable| durable.payment.version == payment.version);
+                is_left(&payment) || durable.is_some_and(|durable| is_left(&durable.payment))
+            });
+            sim.observe(|observer| {
+                if is_kept {
+                    observer.violate("deletions-are-due", "what was deleted is still there".to_owned(), Some(known.id));
+                } else {
+                    observer.passes("deletions-are-due");
+                }
+            });
+            sim.mark("a merchant deletes what it knows of a payment");
+            sim.event(Lane::Merchant, "deletes", Some(session), 0, || format!("{deed:?} of session {session}"));
+            Again::No
+        }
+        Err(EngineError::Rejected(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
 async fn deliveries_of(engine: &Running, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
     let query =
         DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
@@ -121,7 +191,10 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
             Again::No
         }
         Err(EngineError::NoEndpoint | EngineError::EventForgotten) => Again::No,
-        Err(_) => Again::In(2_000),
+        Err(error) => {
+            call_failed(sim, "a redelivery", &error, Some(known.id));
+            Again::In(2_000)
+        }
     }
 }
 
@@ -143,7 +216,10 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
             Again::No
         }
         Err(EngineError::NoEndpoint) => Again::No,
-        Err(_) => Again::In(2_000),
+        Err(error) => {
+            call_failed(sim, "a replay of webhooks", &error, Some(known.id));
+            Again::In(2_000)
+        }
     }
 }
 

@@ -53,10 +53,12 @@ durable! {
     endpoint_set_ms: BTreeMap<MerchantId, u64>,
     other_engine: BTreeSet<PaymentId>,
     hbd_read: [u64; 2],
+    hive_read: Vec<HivePrice>,
     endpoints: BTreeMap<MerchantId, EndpointSeen>,
     remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
     opened: BTreeMap<u32, PaymentId>,
     proofs: Proofs,
+    model: StoreModel,
 }
 
 impl Observer {

@@ -30,6 +30,13 @@ impl Latency {
     }
 }
 
+impl Latency {
+    /// Returns when a payment was written last.
+    pub(crate) fn written_at(&self, payment: PaymentId) -> Option<u64> {
+        self.written_ms.get(&payment).copied()
+    }
+}
+
 impl Observer {
     /// Looks how long a transfer took from its block to its session.
     pub(super) fn sighted(&mut self, after: &Payment, written: &[Credit], replaced: &[Credit]) {

@@ -57,6 +57,20 @@ pub(super) struct RawSetup {
     pub(super) days: Option<u64>,
     pub(super) seal_secrets: Option<bool>,
     pub(super) facade: Option<bool>,
+    pub(super) event_retention: Option<String>,
+    pub(super) metadata_retention: Option<String>,
+    pub(super) note_retention: Option<String>,
+    pub(super) account_change_wait: Option<String>,
+    pub(super) single_limit_cents: Option<u64>,
+    pub(super) daily_limit_cents: Option<u64>,
+    pub(super) monthly_limit_cents: Option<u64>,
+    pub(super) open_payments: Option<u64>,
+    pub(super) idempotency_keys: Option<u64>,
+    pub(super) irreversible_from_cents: Option<u64>,
+    pub(super) billing: Option<bool>,
+    pub(super) key_roll: Option<bool>,
+    pub(super) only_registered: Option<bool>,
+    pub(super) refuse_off_peg: Option<bool>,
 }
 
 /// A step.
@@ -97,7 +111,7 @@ pub(super) struct RawStep {
     pub(super) key: Option<u32>,
 }
 
-/// The expected final state of a session.
+/// The expected final state of a session, or the condition of a node.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawExpect {
@@ -107,4 +121,5 @@ pub(super) struct RawExpect {
     pub(super) usd_cents: Option<u64>,
     pub(super) exceptions: Option<Vec<String>>,
     pub(super) webhooks: Option<usize>,
+    pub(super) condition: Option<String>,
 }

@@ -1,5 +1,7 @@
 //! The table `[world]` of a scenario file: the simulated environment and the engine's settings.
 
+mod policies;
+
 use std::fmt::Write as _;
 
 use super::{
@@ -16,6 +18,7 @@ const MAX_DRIFT_PPM: u32 = 50_000;
 pub(super) fn read(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
     read_counts(raw, setup)?;
     read_times(raw, setup)?;
+    policies::read(raw, &mut setup.policies)?;
     setup.finality_lag = raw.finality_lag.unwrap_or(setup.finality_lag).min(1_000);
     setup.max_awake = raw.max_awake.unwrap_or(setup.max_awake);
     setup.split_fee = raw.split_fee.unwrap_or(setup.split_fee);
@@ -132,6 +135,7 @@ pub(super) fn write(out: &mut String, setup: &Setup) {
     if setup.days > 0 {
         let _ = writeln!(out, "days = {}", setup.days);
     }
+    policies::write(out, &setup.policies);
     if !setup.faulty_nodes.is_empty() {
         let _ = writeln!(out, "faulty_nodes = {:?}", setup.faulty_nodes);
     }

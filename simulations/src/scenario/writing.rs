@@ -31,8 +31,11 @@ pub fn write(script: &Script) -> String {
     for (fault, ppm) in script.faults.on() {
         let _ = writeln!(out, "{:?} = \"{}.{:04}%\"", fault.word(), ppm / 10_000, ppm % 10_000);
     }
-    if !script.expect.is_empty() {
+    if !script.expect.is_empty() || !script.expect_nodes.is_empty() {
         let _ = writeln!(out, "\n[expect]");
+    }
+    for (node, condition) in &script.expect_nodes {
+        let _ = writeln!(out, "\"node {node}\" = {{ condition = {:?} }}", condition.as_str());
     }
     for expect in &script.expect {
         if let Some(name) = names.get(&expect.session) {

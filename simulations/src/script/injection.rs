@@ -283,11 +283,17 @@ pub enum LieKind {
     Keys,
     /// Another price of HIVE.
     Prices,
+    /// A balance for every account that nobody can spend.
+    Balances,
+    /// Ranges of blocks without the first one.
+    Skips,
+    /// Blocks that do not refer to the ones before them.
+    Unlinks,
 }
 
 impl LieKind {
     /// Every kind, with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::Invents, "invents"),
         (Self::Omits, "omits"),
         (Self::Inflates, "inflates"),
@@ -297,7 +303,16 @@ impl LieKind {
         (Self::Refuses, "refuses"),
         (Self::Keys, "gives other keys"),
         (Self::Prices, "gives another price"),
+        (Self::Balances, "gives other balances"),
+        (Self::Skips, "skips blocks"),
+        (Self::Unlinks, "unlinks blocks"),
     ];
+
+    /// Returns whether it shows without another node's responses.
+    #[must_use]
+    pub const fn is_evident(self) -> bool {
+        matches!(self, Self::Skips | Self::Unlinks)
+    }
 }
 
 /// How a webhook receiver fails.

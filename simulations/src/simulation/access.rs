@@ -29,6 +29,21 @@ impl Simulation {
         self.script.setup.block_seconds * 1_000
     }
 
+    /// Returns the settings of the running engine.
+    pub(crate) fn engine_settings(&self) -> actors::Settings {
+        lock(&self.settings).clone().unwrap_or_else(|| self.next_settings())
+    }
+
+    /// Returns the settings of the engine that starts next.
+    pub(super) fn next_settings(&self) -> actors::Settings {
+        let setup = lock(&self.processes[0].setup).clone();
+        let mut settings = setup.settings();
+        if setup.policies.bills {
+            settings.billing.merchant = self.clients().merchants.get(&0).map(|operator| operator.id);
+        }
+        settings
+    }
+
     pub(crate) fn rate(&self, fault: Fault) -> u32 {
         if self.are_faults_on() { self.script.faults.ppm(fault) } else { 0 }
     }
@@ -150,6 +165,18 @@ impl Simulation {
             self.fault(Lane::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
         }
         lost
+    }
+
+    /// Draws whether a client disconnects, after so many milliseconds.
+    pub(crate) fn leaves_after_ms(&self) -> Option<u64> {
+        let rate = self.rate(Fault::ClientLeaves);
+        let random = &mut lock(&self.streams).leaving;
+        random.chance(rate).then(|| *random.pick(&[0, 1, 500, 3_000, 25_000]))
+    }
+
+    /// Draws whether a client that left returns.
+    pub(crate) fn returns(&self) -> bool {
+        lock(&self.streams).leaving.chance(500_000)
     }
 
     pub(crate) fn verifies_first(&self) -> bool {

@@ -143,7 +143,7 @@ impl Simulation {
     /// Starts an engine again and again until the run is over.
     async fn keep_running(self: &Arc<Self>, process: &Arc<Process>, store: &Arc<SharedStore>) {
         while !self.is_over() {
-            process.begins();
+            process.begins(&self.script.setup);
             let seam = Seam::of(self, process);
             let exit = self.run_once(&seam, store).await;
             process.closes();

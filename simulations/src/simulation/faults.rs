@@ -14,6 +14,9 @@ impl Simulation {
         for merchant in 0..script.setup.merchants {
             self.schedule(1_000, Event::Register(merchant));
         }
+        if script.setup.policies.bills {
+            self.schedule(8_000, Event::BeginBilling);
+        }
         for step in &script.steps {
             self.schedule(step.at_ms, Event::Act(step.action.clone(), 0, step.engine));
         }
@@ -37,7 +40,7 @@ impl Simulation {
         let setup = &self.script.setup;
         let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
         self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
-        self.processes.iter().for_each(|process| self.stops_after_read_error(process, at_ms));
+        self.processes.iter().for_each(|process| self.stops_after_store_error(process, at_ms));
         if self.are_faults_on() {
             self.roll();
         }
@@ -68,11 +71,14 @@ impl Simulation {
         self.observe(|observer| {
             let number = produced.number;
             observer.included_in.extend(produced.included.iter().map(|tx_id| (*tx_id, number)));
+            let now_ms = observer.now_ms;
+            observer.broadcasts.included(&produced.included, now_ms);
             observer.ever_included.extend(produced.included);
             for block in produced.finalized {
                 observer.finalized(block.number(), block.time, block.transfers);
             }
             observer.recurrent_transfers_executed(produced.recurrent);
+            observer.check_open_claims();
         });
     }
 
@@ -192,12 +198,13 @@ impl Simulation {
     /// Records what the market pays for HBD, and whether most nodes know it.
     pub(super) fn observe_market(&self) {
         let now_ms = self.now_ms();
-        let (percent, priceless_until_ms) = {
+        let (percent, price, priceless_until_ms) = {
             let hive = self.hive();
-            (hive.hbd_percent(), hive.priceless_until(now_ms))
+            (hive.hbd_percent(), hive.hive_price(), hive.priceless_until(now_ms))
         };
         self.observe(|observer| {
             observer.market_price_changed(percent);
+            observer.hive_price_changed(price);
             observer.priceless_until_ms = priceless_until_ms.unwrap_or(observer.priceless_until_ms);
         });
     }
@@ -221,20 +228,25 @@ impl Simulation {
     pub(crate) fn read_fails(&self, process: &Process, name: &'static str) {
         self.mark("a read of the store fails");
         self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
-        process.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+        process.store_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Checks that the engine stops soon after a read of its store failed with an I/O error.
-    fn stops_after_read_error(&self, process: &Process, now_ms: u64) {
-        let failed_ms = process.read_failed_ms.load(Ordering::Relaxed);
+    /// Records that the engine receives that the outcome of a commit is unknown.
+    pub(crate) fn commit_fails(&self, process: &Process) {
+        process.store_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Checks that the engine stops soon after its store has failed.
+    fn stops_after_store_error(&self, process: &Process, now_ms: u64) {
+        let failed_ms = process.store_failed_ms.load(Ordering::Relaxed);
         if process.has_exited() || failed_ms == u64::MAX {
             return;
         }
         if now_ms > failed_ms + STOPS_WITHIN_MS {
-            let text = format!("a read failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
-            self.observe(|observer| observer.violate("read-error-stops-the-engine", text, None));
+            let text = format!("the store failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            self.observe(|observer| observer.violate("store-error-stops-the-engine", text, None));
         } else {
-            self.observe(|observer| observer.passes("read-error-stops-the-engine"));
+            self.observe(|observer| observer.passes("store-error-stops-the-engine"));
         }
     }
 
@@ -245,6 +257,11 @@ impl Simulation {
             self.disk.detach();
         }
         process.exits(exit);
+    }
+
+    /// Returns whether a process is about to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed) || self.processes.iter().any(|process| process.has_exited())
     }
 
     /// Counts a call of a process, and ends the run if calls go on and on while virtual time stands still.

@@ -6,10 +6,14 @@ use storage::{ReadError, prelude::*};
 use engine::{
     billing::{Sale, Usage},
     payment::{Exception, Payment},
+    webhook::{EndpointHealth, Warning},
 };
 
 use super::*;
-use crate::{observer::Rows, script::Expect};
+use crate::{
+    observer::{Response, Rows},
+    script::Expect,
+};
 
 /// How much longer a simulation goes on so that what is due can happen, milliseconds.
 const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
@@ -112,6 +116,7 @@ impl Simulation {
         }
         self.compare_endpoints(store).await?;
         self.compare_undecided(store, lost.is_none()).await?;
+        self.compare_records(store, false).await?;
         self.observe(|observer| match lost {
             Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
             None => observer.passes("durable-survives-boot"),
@@ -160,14 +165,16 @@ impl Simulation {
     }
 
     /// Compares what the store knows of endpoints with what their attempts say.
-    async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+    pub(super) async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
             let stored = store.endpoint(merchant).await?;
             self.observe(|observer| {
                 // What a damaged row said is learned anew.
                 let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
-                if stored == known || observer.was_damaged {
+                if let Some(text) = wrong_warning(&stored) {
+                    observer.violate("endpoints-are-as-attempted", text, None);
+                } else if stored == known || observer.was_damaged {
                     observer.passes("endpoints-are-as-attempted");
                 } else {
                     let text =
@@ -212,7 +219,9 @@ impl Simulation {
     pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
         // Sessions that live longer, webhooks whose time is near: give them theirs.
         let (latest_ms, known) = self.observe(|observer| {
-            let open = observer.payments.values().map(|known| &known.payment).filter(|p| !p.state.is_terminal());
+            // Nobody waits for the year in which an invoice may be paid.
+            let open = observer.payments.values().map(|known| &known.payment);
+            let open = open.filter(|p| !p.state.is_terminal() && !p.is_invoice);
             let sessions =
                 open.map(|p| (p.expires_at + p.grace).max(p.claim.as_ref().map_or(Timestamp::EPOCH, |c| c.expiration)));
             let claims =
@@ -257,6 +266,7 @@ impl Simulation {
     async fn check_end(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore, known: usize) -> Result<(), String> {
         self.verify(store)?;
         self.check_final_state(engine, store, known).await.map_err(|error| error.to_string())?;
+        self.check_expected_nodes(engine);
         self.check_expectations();
         Ok(())
     }
@@ -275,9 +285,12 @@ impl Simulation {
         }
         self.compare_endpoints(store).await?;
         self.compare_usage(store, stored.values()).await?;
+        self.compare_records(store, true).await?;
+        self.check_retention(store).await?;
         self.compare_every_list(store).await?;
         self.compare_searches(store).await?;
         self.check_required_outcomes();
+        self.check_refunds_due(engine, &stored).await;
         let in_flight = store.in_flight().await?;
         let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
         let scanned_num = engine.operations.health().await.map_or(0, |health| health.ledger.scanned_num);
@@ -300,6 +313,15 @@ impl Simulation {
             }
         });
         Ok(())
+    }
+
+    /// Checks what is owed back of each payment that has transfers.
+    async fn check_refunds_due(&self, engine: &Engine, stored: &BTreeMap<PaymentId, Payment>) {
+        for payment in stored.values().filter(|payment| payment.transfer_count() > 0) {
+            if let Ok(owed) = engine.payments.owed(payment).await {
+                self.observe(|observer| observer.responded(&Response::Owed { payment, owed: &owed }));
+            }
+        }
     }
 
     /// Returns the payments that were durable as they are stored, and their transfers.
@@ -404,6 +426,23 @@ impl Simulation {
         }
         outcome
     }
+}
+
+/// Returns what is wrong with the warnings about an endpoint around the times at which they change.
+fn wrong_warning(endpoint: &EndpointHealth) -> Option<String> {
+    let since = endpoint.failing_since?;
+    let hours = |count: u64| Duration::from_secs(count * 3_600);
+    let moment = Duration::from_millis(1);
+    let times = [
+        (Duration::ZERO, None),
+        (hours(24) - moment, None),
+        (hours(24), Some(Warning::Failing24Hours)),
+        (hours(72) - moment, Some(Warning::Failing24Hours)),
+        (hours(72), Some(Warning::Failing72Hours)),
+        (hours(500), Some(Warning::Failing72Hours)),
+    ];
+    let wrong = times.into_iter().find(|(after, wanted)| endpoint.warning(since + *after) != *wanted);
+    wrong.map(|(after, wanted)| format!("the warning after {} s of failures is not {wanted:?}", after.as_secs()))
 }
 
 /// Returns the first way in which a payment differs from what a scenario expects; its merchant received `webhooks` events.

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::task::AbortHandle;
 
-use super::*;
+use super::{operator_view::ActiveSessions, *};
 
 /// An engine, from one start of its process to the next.
 pub(crate) struct Process {
@@ -31,14 +31,18 @@ pub(crate) struct Process {
     pub(super) endpoint: Mutex<Option<Arc<dyn Endpoint>>>,
     /// When the process was ready, virtual milliseconds.
     pub(super) booted_ms: AtomicU64,
-    /// When a read of the store failed first since the process started, virtual milliseconds; `u64::MAX` without one.
-    pub(super) read_failed_ms: AtomicU64,
+    /// When the engine first received a failed read, or a commit of unknown outcome, since the process started, virtual
+    /// milliseconds; `u64::MAX` without one.
+    pub(super) store_failed_ms: AtomicU64,
     /// How far its wall clock is ahead of the true time.
     skew_ms: AtomicI64,
     pub(super) entropy: Mutex<Random>,
     /// Draws what happens at named points of the code.
     pub(super) points: Mutex<Random>,
     pub(super) armed: Mutex<ArmedPoints>,
+    /// What follows from the nodes' responses to the running process.
+    node_healths: Mutex<NodeHealths>,
+    pub(super) active_sessions: Mutex<ActiveSessions>,
     exited: Notify,
     exit: Mutex<Option<ProcessExit>>,
 }
@@ -105,21 +109,24 @@ impl Process {
             store: Mutex::default(),
             endpoint: Mutex::default(),
             booted_ms: AtomicU64::new(0),
-            read_failed_ms: AtomicU64::new(u64::MAX),
+            store_failed_ms: AtomicU64::new(u64::MAX),
             skew_ms: AtomicI64::new(0),
             entropy: Mutex::new(root.fork("entropy")),
             points: Mutex::new(root.fork("points")),
             armed: Mutex::default(),
+            node_healths: Mutex::default(),
+            active_sessions: Mutex::default(),
             exited: Notify::new(),
             exit: Mutex::new(None),
         })
     }
 
     /// Begins another run of the process, with a gate of its own.
-    pub(super) fn begins(&self) {
+    pub(super) fn begins(&self, setup: &Setup) {
+        *lock(&self.node_healths) = NodeHealths::new(setup.nodes);
         *lock(&self.gate) = Arc::default();
         *lock(&self.exit) = None;
-        self.read_failed_ms.store(u64::MAX, Ordering::Relaxed);
+        self.store_failed_ms.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Forgets what died with the process.
@@ -193,6 +200,11 @@ impl Process {
 
     pub(super) fn has_exited(&self) -> bool {
         lock(&self.gate).is_closed.load(Ordering::Relaxed) || lock(&self.exit).is_some()
+    }
+
+    /// Returns what follows from the nodes' responses to the running process.
+    pub(crate) fn node_healths(&self) -> MutexGuard<'_, NodeHealths> {
+        lock(&self.node_healths)
     }
 
     /// Returns how far its wall clock is ahead of the true time, milliseconds.
@@ -270,6 +282,11 @@ pub(crate) struct Running {
 impl Running {
     pub(super) fn new(engine: Engine, process: &Arc<Process>) -> Self {
         Self { engine, gate: Arc::clone(&lock(&process.gate)), process: Arc::clone(process) }
+    }
+
+    /// Returns the handles of somebody's requests, so that the audit log names it.
+    pub(crate) fn by(&self, actor: engine::audit::Actor) -> Self {
+        Self { engine: self.engine.by(actor), ..self.clone() }
     }
 
     /// Runs the task of a client that calls the engine. It stands still with the process, and ends with it.

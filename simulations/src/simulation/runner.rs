@@ -1,6 +1,7 @@
 //! Runs a script: boots the engine again and again until the run is over, and handles the events of the queue.
 
 use actors::environment::{Node, WebhookTransport};
+use engine::billing::{Schedule, Tiers};
 use futures_util::FutureExt as _;
 
 use super::environment::{SimClock, SimEntropy, SimProbe};
@@ -54,7 +55,8 @@ impl Simulation {
     async fn live(self: Arc<Self>) -> ProcessExit {
         let process = &self.processes[0];
         self.time.start();
-        process.begins();
+        process.begins(&self.script.setup);
+        self.is_stopping.store(false, Ordering::Relaxed);
         self.catch_up();
         let booted = tokio::select! {
             biased;
@@ -69,6 +71,7 @@ impl Simulation {
         let engine = Running::new(tree.engine(), process);
         let exit = self.drive(&tree, &engine, &store).await;
         if exit == ProcessExit::Restart {
+            self.is_stopping.store(true, Ordering::Relaxed);
             // What waits may still be written; nobody new is let in.
             let stopped = async {
                 tree.stop().await;
@@ -131,7 +134,20 @@ impl Simulation {
             webhooks: Arc::new(SimWebhooks(seam.clone())) as Arc<dyn WebhookTransport>,
             probe: Arc::new(SimProbe(seam)),
         };
-        let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
+        let settings = self.next_settings();
+        *lock(&self.settings) = Some(settings.clone());
+        self.observe(|observer| {
+            // A new process begins with a full bucket.
+            observer.posts_ms.clear();
+            observer.flat_tiers = flat_tiers(&settings);
+            observer.event_retention = settings.event_retention;
+            observer.account_change_wait = settings.account_change_wait;
+            observer.claim_finality = Some((settings.x402.irreversible_from_cents, settings.x402.finality));
+            (observer.metadata_retention, observer.note_retention) =
+                (settings.metadata_retention, settings.note_retention);
+        });
+        let tree = Tree::start(env, settings).await.map_err(|error| error.to_string())?;
+        self.operators_see_it_ready(process);
         self.check_epoch(&store).await;
         self.open_endpoint(process, tree.engine());
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
@@ -180,8 +196,11 @@ impl Simulation {
                     },
                 },
                 Ok(event) => {
-                    let is_step = matches!(event, Event::Act(..));
+                    let (is_step, is_block) = (matches!(event, Event::Act(..)), matches!(event, Event::Block));
                     self.handle_event(event, Some(engine));
+                    if is_block && !process.has_exited() {
+                        self.check_operator_view(process, engine, store).await;
+                    }
                     if is_step && !self.is_damaged() {
                         self.disk.set_quiet(true);
                         // A store that cannot be read now is noticed by whoever needs it.
@@ -210,11 +229,13 @@ impl Simulation {
         // The clock moves at the first poll; what would then let the tasks run is not waited for.
         let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
         self.time.moved();
-        let read_failed_ms = process.read_failed_ms.swap(u64::MAX, Ordering::Relaxed);
+        let store_failed_ms = process.store_failed_ms.swap(u64::MAX, Ordering::Relaxed);
         self.catch_up();
-        if read_failed_ms < u64::MAX {
-            process.read_failed_ms.store(self.now_ms(), Ordering::Relaxed);
+        if store_failed_ms < u64::MAX {
+            process.store_failed_ms.store(self.now_ms(), Ordering::Relaxed);
         }
+        // What stood still comes at once, whenever it began.
+        self.observe(|observer| observer.posts_ms.clear());
         self.mark("a process stands still and goes on");
     }
 
@@ -241,8 +262,18 @@ impl Simulation {
             Event::Register(merchant) => clients::register(self, engine, merchant),
             Event::Act(Action::Inject(injection), _, named) => self.inject(&injection, named),
             Event::Act(action, tries, _) => clients::act(self, engine, action, tries),
+            Event::BeginBilling => self.begin_billing(),
             Event::Heal => self.heal(),
             Event::Finish => {}
+        }
+    }
+
+    /// Restarts the engine with the setting that names the operator's merchant.
+    fn begin_billing(self: &Arc<Self>) {
+        if self.clients().merchants.contains_key(&0) {
+            self.exit_process(&self.processes[0], ProcessExit::Restart);
+        } else {
+            self.schedule_in(2_000, Event::BeginBilling);
         }
     }
 
@@ -292,4 +323,10 @@ impl Simulation {
             self.act_later(1_000, action, tries + 1);
         }
     }
+}
+
+/// Returns the fee tiers that the settings stand for where merchants are billed.
+fn flat_tiers(settings: &actors::Settings) -> Option<Schedule> {
+    settings.billing.merchant?;
+    Some(Schedule { version: 0, tiers: Tiers::flat(settings.fee_percent), updated_at: Timestamp::EPOCH })
 }

@@ -122,11 +122,13 @@ impl Health {
             Condition::RateLimited
         } else if self.failures > 0 {
             Condition::Failing
-        } else if self.disagreed_at.is_some_and(|at| now.duration_since(at) < DISAGREEMENT_WINDOW) {
+        } else if self.disagreed_at.is_some_and(|at| now.duration_since(at) < DISAGREEMENT_WINDOW)
+            && !mutant!("disagreement-never-known")
+        {
             Condition::Disagreeing
         } else if self.head.is_some_and(|head| !majority::is_fresh(head.block_id.number(), expected.reached())) {
             Condition::Stale
-        } else if self.is_slow || is_waiting {
+        } else if (self.is_slow || is_waiting) && !mutant!("slowness-never-known") {
             Condition::Slow
         } else if self.answered_at.is_none() {
             Condition::Unknown

@@ -100,7 +100,11 @@ pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: us
         is_settled &= alike.windows(2).all(|pair| pair[0].balances == pair[1].balances);
         let units = |at: usize| alike.iter().map(move |account| account.balances[at].units);
         let balance = |at: usize| {
-            let most = if alike.len() > needed { reached(units(at), needed) } else { units(at).max() };
+            let most = if alike.len() > needed && !mutant!("highest-balance-is-believed") {
+                reached(units(at), needed)
+            } else {
+                units(at).max()
+            };
             Money::new(most.unwrap_or(0), alike[0].balances[at].currency)
         };
         found.push(Account { name: *name, active: (*active).clone(), balances: [balance(0), balance(1)] });

@@ -111,7 +111,7 @@ impl Client<'_> {
         let is_ordered = payment.amount == order.money
             && payment.merchant == shop.id
             && payment.description == "A blue mug"
-            && payment.metadata.get("order") == Some(&MetadataValue::Text(order.session.to_string()));
+            && payment.metadata.get("order") == Some(&engine::fields::MetadataValue::Text(order.session.to_string()));
         let is_named = reported["slug"] == payment.slug_text();
         self.hold("answers-are-durable", payment.id, is_told && is_ordered && is_named, || {
             format!("an order of {} is answered with {reported}, and {} is durable", order.money, payment.amount)

@@ -8,8 +8,9 @@ use super::{
     line::Line,
 };
 use crate::script::{
-    Action, AgentBehavior, CommitOutcome, DiskFault, FacadeCall, FaultInjection, LedgerFault, LieKind, Memo,
-    MerchantChange, NodeFault, OutageKind, OwnershipAction, Peer, ProcessFault, SessionAction, StoreFault,
+    Action, AgentBehavior, CommitOutcome, DiskFault, FacadeCall, FaultInjection, LedgerFault, LieKind,
+    ManagementAction, Memo, MerchantChange, NodeFault, OutageKind, OwnershipAction, Peer, ProcessFault, SessionAction,
+    StoreFault,
 };
 
 /// Writes an action; none for one about a session that no step before creates.
@@ -21,6 +22,7 @@ pub(super) fn write_action(action: &Action, engine: Option<usize>, names: &Sessi
         | Action::Assign { .. }
         | Action::ActOnSession { .. }
         | Action::ChangeMerchant { .. }
+        | Action::Manage { .. }
         | Action::Ownership { .. } => write_merchant(action, names)?,
         _ => write_client(action, names)?,
     };
@@ -40,6 +42,13 @@ fn write_merchant<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'
             with_lifetime(line, lifetime_seconds)
         }
         Action::Assign { session } => line(0, "assign").session(session)?,
+        Action::ActOnSession { session, action: action @ (SessionAction::ReportWallet | SessionAction::Watch) } => {
+            Line::new(names, "customer", word_of(&action, &SessionAction::ALL)).session(session)?
+        }
+        Action::Manage { action, .. } if action.is_operators() => {
+            Line::new(names, "operator", word_of(&action, &ManagementAction::ALL))
+        }
+        Action::Manage { merchant, action } => line(merchant, word_of(&action, &ManagementAction::ALL)),
         Action::ActOnSession { session, action } => line(0, word_of(&action, &SessionAction::ALL)).session(session)?,
         Action::ChangeMerchant { merchant, change: MerchantChange::RotateSecret { grace_seconds } } => {
             line(merchant, "rotate secret").duration("grace", grace_seconds * 1_000)

@@ -228,7 +228,8 @@ impl Group<'_> {
     fn check_claim(&mut self, claimed: &ClaimRecord, names: &[[u8; 32]], overlay: &mut Overlay) -> Checked {
         let tx_id = claimed.tx_id.0;
         let mut claimed_by = vec![tx_id];
-        for name in names.iter().filter(|_| !mutant!("nonce-claimed-twice")) {
+        let names_checked = if mutant!("identifier-not-claimed") { 1 } else { usize::MAX };
+        for name in names.iter().take(names_checked).filter(|_| !mutant!("nonce-claimed-twice")) {
             match overlay.nonces.get(name) {
                 Some(tx_id) => claimed_by.push(*tx_id),
                 None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),

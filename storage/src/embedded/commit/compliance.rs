@@ -4,6 +4,7 @@
 use engine::{
     compliance::{Assessment, ComplianceChange, ComplianceStatus, PaymentCheck},
     ids::MerchantId,
+    mutant,
     time::Timestamp,
 };
 
@@ -125,6 +126,7 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
         if entry.is_changed && !entry.is_damaged {
             group.tables.compliance_statuses().insert(merchant, record::compliance_to_bytes(&entry.status).as_slice());
             match (entry.was_on_hold, entry.status.hold.is_some()) {
+                (false, true) if mutant!("hold-not-listed") => {}
                 (false, true) => group.tables.on_hold().insert(merchant, ()),
                 (true, false) => group.tables.on_hold().remove(merchant)?,
                 _ => {}

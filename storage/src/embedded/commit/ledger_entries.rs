@@ -91,7 +91,7 @@ pub(crate) fn write(group: &mut Group<'_>, line: &LedgerEntryRow) -> Result<(), 
 /// Records since when an account is watched. A later time does not replace an earlier one.
 pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timestamp) -> Result<(), Fault> {
     let accounts = group.tables.accounts();
-    if accounts.get_intact(account.as_str())?.is_none() {
+    if accounts.get_intact(account.as_str())?.is_none() || mutant!("watched-since-the-last-change") {
         accounts.insert(account.as_str(), since.millis());
         let added = group.tables.accounts_added();
         let last = added.last()?.map_or(0, |(number, _)| number.value());

@@ -250,7 +250,8 @@ fn remove_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
 
 /// Deletes events that happened before `happened_before`, and the responses of receivers. The deliveries remain.
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
-    let end = (happened_before.millis(), 0);
+    let more = if mutant!("newer-events-deleted") { 300_000 } else { 0 };
+    let end = (happened_before.millis() + more, 0);
     let mut old = Vec::new();
     for entry in group.tables.event_times().range(..end)?.take(MAX_PRUNED_EVENTS) {
         old.push(entry?.0.value());
@@ -270,7 +271,7 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
             let read = record::attempt_from_bytes(key, bytes.value()).map_err(damaged);
             answered.extend(group.tables.attempts().skip_damaged(read)?.map(|attempt| (key, attempt)));
         }
-        for (key, attempt) in answered {
+        for (key, attempt) in answered.into_iter().filter(|_| !mutant!("responses-outlive-events")) {
             group.tables.attempts().insert(key, record::attempt_to_bytes(attempt.pruned()).as_slice());
         }
     }
