@@ -57,11 +57,24 @@ pub(crate) enum ClaimError {
     Failed(SessionError),
 }
 
-/// Marks a settled payment as reported, so that only one caller receives the success.
-pub(crate) async fn mark_reported(context: &Context, tx_id: TxId, block_num: Option<u32>) -> Result<(), SessionError> {
+/// Marks a settled payment as reported, so that only one caller receives the success; `remembered` is the key under which that
+/// caller may repeat its request.
+pub(crate) async fn mark_reported(
+    context: &Context,
+    tx_id: TxId,
+    block_num: Option<u32>,
+    remembered: Option<IdempotencyRecord>,
+) -> Result<(), SessionError> {
     let settled = |is_reported| ClaimOutcome::Settled { is_reported, block_num };
-    let write = Write::ClaimOutcome { tx_id, expected: settled(false), outcome: settled(true) };
-    context.env.store.commit(Batch::of(write)).await.map_err(failed)
+    let outcome = Batch::of(Write::ClaimOutcome { tx_id, expected: settled(false), outcome: settled(true) });
+    let commit = |batch| context.env.store.commit(batch);
+    let Some(remembered) = remembered else { return commit(outcome).await.map_err(failed) };
+    let most = context.settings.idempotency_keys;
+    match commit(outcome.clone().and(Write::Remember { remembered, most })).await {
+        // The success matters more than that it can be repeated.
+        Err(CommitError::KeysFull) => commit(outcome).await.map_err(failed),
+        committed => committed.map_err(failed),
+    }
 }
 
 /// Records the outcome of an open claim, and announces a settlement with it. Of a claim that several engines may have broadcast

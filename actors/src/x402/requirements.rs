@@ -3,8 +3,10 @@
 use engine::{
     idempotency::{IdempotencyRecord, Resource, settlement_fingerprint},
     ids::MerchantId,
+    ledger::TxId,
     money::usd_cents,
     mutant,
+    time::Timestamp,
     x402::{
         ClaimOutcome, ClaimRecord, Expected, Facilitation, MemoRule, PaymentPayload, Purpose, Reason, Refused,
         Requirements,
@@ -28,8 +30,9 @@ use crate::{
 enum Reporting {
     /// Not to this caller: the payment belongs to another request.
     Never,
-    /// Only if it was not reported before.
-    Once,
+    /// Only if it was not reported before. The idempotency key of the request, if it has one, is stored with the report, so that
+    /// the caller may repeat it.
+    Once(Option<IdempotencyRecord>),
     /// Any number of times: the caller repeats the request that the payment belongs to.
     Repeatable,
 }
@@ -38,6 +41,13 @@ impl Caller {
     /// Returns the idempotency key of the request; `None` without an authenticated seller.
     fn request_key(&self) -> Option<(MerchantId, [u8; 32])> {
         self.seller.zip(self.key.as_ref().map(|key| key.digest("x402 settle")))
+    }
+
+    /// Returns the record of the request's idempotency key, if it has one.
+    fn remembered(&self, requirements: &Requirements, tx_id: TxId, at: Timestamp) -> Option<IdempotencyRecord> {
+        let (merchant, key) = self.request_key()?;
+        let (fingerprint, resource) = (settlement_fingerprint(requirements), Resource::Settlement(tx_id));
+        Some(IdempotencyRecord { merchant, key, fingerprint, resource, at })
     }
 }
 
@@ -51,7 +61,7 @@ impl X402 {
         let target = Target::Requirements(requirements.clone());
         if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
             let once = mutant!("success-under-a-key-told-once");
-            let reporting = if once { Reporting::Once } else { Reporting::Repeatable };
+            let reporting = if once { Reporting::Once(None) } else { Reporting::Repeatable };
             return self.await_facilitation(settled, reporting, false).await;
         }
         match self.find_claim(requirements.pay_to, payload).await? {
@@ -70,16 +80,10 @@ impl X402 {
         };
         let payer = checked.presented.payer;
         let claimed = self.claim_record(requirements, payload, caller, &checked);
-        let remembered = caller.request_key().map(|(merchant, key)| IdempotencyRecord {
-            merchant,
-            key,
-            fingerprint: settlement_fingerprint(requirements),
-            resource: Resource::Settlement(claimed.tx_id),
-            at: claimed.at,
-        });
+        let remembered = caller.remembered(requirements, claimed.tx_id, claimed.at);
         match claims::claim(&self.access.context, &claimed, remembered).await {
             Ok(()) => {
-                let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once };
+                let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once(None) };
                 self.await_facilitation(claimed, reporting, true).await
             }
             // Two identical concurrent requests: one of them reports the success.
@@ -191,7 +195,9 @@ impl X402 {
         Ok(match self.settled_under(caller, requirements, payload).await? {
             Some(earlier) if earlier.tx_id == claimed.tx_id => Reporting::Repeatable,
             None if mutant!("repeat-without-idempotency-key") => Reporting::Repeatable,
-            _ => Reporting::Once,
+            // The claim was made without a key.
+            None => Reporting::Once(caller.remembered(requirements, claimed.tx_id, self.access.now())),
+            Some(_) => Reporting::Once(None),
         })
     }
 
@@ -207,7 +213,7 @@ impl X402 {
         }
         let claimed =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
-        // The key and the claim were stored in one batch, and the retention of claims is longer.
+        // A settled claim outlives the key of its request.
         match self.match_claim(claimed.ok_or(EngineError::StoreFailed)?, payload) {
             PriorClaim::SamePayment(claimed) => Ok(*claimed),
             _ => Err(EngineError::KeyReused.into()),
@@ -235,6 +241,18 @@ impl X402 {
         let checked = self.check_payment(&expected, payload).await?;
         self.check_not_on_ledger(payload, &checked).await?;
         Ok(checked)
+    }
+
+    /// Returns whether a caller may have a success that was reported to a concurrent one: it sent the same request.
+    async fn was_reported_under(&self, reporting: Reporting) -> Result<bool, X402Error> {
+        let own = match reporting {
+            Reporting::Repeatable => return Ok(true),
+            Reporting::Never | Reporting::Once(None) => return Ok(false),
+            Reporting::Once(Some(own)) => own,
+        };
+        let found = self.access.context.env.store.remembered(own.merchant, own.key).await;
+        let found = found.map_err(|error| self.access.read_failed(&error))?;
+        Ok(found.is_some_and(|found| found.resource == own.resource && found.fingerprint == own.fingerprint))
     }
 
     /// Waits for the outcome of a claim, which this request has just made if it `is_new`.
@@ -277,12 +295,21 @@ impl X402 {
             {
                 settled(block_num, true)
             }
-            ClaimOutcome::Settled { is_reported: true, .. } => Err(already_settled().into()),
+            ClaimOutcome::Settled { is_reported: true, block_num } => {
+                if self.was_reported_under(reporting).await? {
+                    settled(block_num, true)
+                } else {
+                    Err(already_settled().into())
+                }
+            }
             ClaimOutcome::Settled { is_reported: false, block_num } => {
-                match claims::mark_reported(&self.access.context, tx_id, block_num).await {
+                let remembered = if let Reporting::Once(remembered) = reporting { remembered } else { None };
+                match claims::mark_reported(&self.access.context, tx_id, block_num, remembered).await {
                     Ok(()) => settled(block_num, false),
-                    Err(SessionError::Contended) if reporting == Reporting::Repeatable => settled(block_num, true),
                     // The success was reported to a concurrent caller.
+                    Err(SessionError::Contended) if self.was_reported_under(reporting).await? => {
+                        settled(block_num, true)
+                    }
                     Err(SessionError::Contended) => Err(already_settled().into()),
                     Err(error) => Err(EngineError::from(error).into()),
                 }

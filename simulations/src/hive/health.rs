@@ -2,7 +2,7 @@
 
 use actors::{Condition, NodeState, environment::NodeError};
 
-/// Latency above which a node is slow, milliseconds; it stays slow until its latency is at most half of it.
+/// Latency above which a node is slow, milliseconds; it may stay slow until its latency is at most half of it.
 const SLOW_MS: u64 = 1_000;
 /// How many blocks a head may be behind the head that a majority has reached.
 const FRESH_BLOCKS: u32 = 5;
@@ -25,7 +25,10 @@ struct NodeHealth {
     /// When the pending request for the head began.
     head_begun: Option<u64>,
     is_slow: bool,
-    /// Whether the engine may have counted a request for the chain id to the last request for the head.
+    /// Whether the engine may measure another latency of the pending request: it counted a request for the chain id to it, or two
+    /// requests for the head overlap.
+    is_latency_uncertain: bool,
+    /// Whether the last latency is uncertain, or between the limits, where a node stays what it was before.
     is_speed_uncertain: bool,
     /// Requests for the chain id; the first is made at the start.
     identities: u32,
@@ -67,8 +70,10 @@ impl NodeHealths {
                 known.is_speed_uncertain |= known.identities > 1;
             }
             Request::Head => {
+                known.is_latency_uncertain =
+                    known.head_begun.is_some() || known.identities > 1 && known.identity_ended == now_ms;
+                known.is_speed_uncertain |= known.is_latency_uncertain;
                 known.head_begun = Some(now_ms);
-                known.is_speed_uncertain = known.identities > 1 && known.identity_ended == now_ms;
             }
             Request::Other => {}
         }
@@ -108,12 +113,15 @@ impl NodeHealths {
     /// Records the response to a request for the head.
     pub(crate) fn head_ends(&mut self, node: usize, head_num: Option<u32>, now_ms: u64) {
         let known = &mut self.nodes[node];
-        let took_ms = known.head_begun.take().map_or(0, |begun| now_ms - begun);
+        let begun = known.head_begun.take();
+        let took_ms = begun.map_or(0, |begun| now_ms - begun);
         if head_num.is_none() {
             return;
         }
         known.head_num = head_num;
-        known.is_slow = took_ms > if known.is_slow { SLOW_MS / 2 } else { SLOW_MS };
+        let is_between = SLOW_MS / 2 < took_ms && took_ms <= SLOW_MS;
+        known.is_speed_uncertain = known.is_latency_uncertain || begun.is_none() || is_between;
+        known.is_slow = took_ms > SLOW_MS;
         let mut heads: Vec<u32> = self.nodes.iter().filter_map(|known| known.head_num).collect();
         heads.sort_unstable_by(|a, b| b.cmp(a));
         self.reached = self.reached.max(heads.get(self.nodes.len() / 2).copied().unwrap_or(0));

@@ -127,7 +127,15 @@ impl SimNode {
     /// Records whether the node responds with other data than one that is well.
     fn notes_deviation(&self) {
         let now_ms = self.seam.sim.now_ms();
-        if self.seam.sim.hive().nodes[self.index].deviates(now_ms) {
+        let (deviates, is_priceless) = {
+            let hive = self.seam.sim.hive();
+            let node = &hive.nodes[self.index];
+            (node.deviates(now_ms), now_ms < node.priceless_until)
+        };
+        if is_priceless {
+            // With another one it is a majority that contradicts the nodes that know a price.
+            self.seam.process.node_healths().all_deviate(now_ms);
+        } else if deviates {
             self.seam.process.node_healths().deviates(self.index, now_ms);
         }
     }

@@ -1,5 +1,7 @@
 //! Invariants of every payment that is written.
 
+use std::collections::BTreeSet;
+
 use engine::{
     fields::MetadataValue,
     money::{Currency, HivePrice},
@@ -152,7 +154,7 @@ pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
     hold(is_ordered, || "it lists its transfers in another order than they came in".to_owned())?;
     if rows.len() > LISTED_TRANSFERS_MAX {
         let listed: Vec<u64> = payment.transfers.iter().map(|credit| credit.seq).collect();
-        let wanted = listed_of(payment, rows);
+        let wanted = listed_of(write);
         hold(listed == wanted, || format!("it lists the transfers {listed:?} and should list {wanted:?}"))?;
     }
     hold(payment.totals() == Totals::of(rows.values()), || {
@@ -160,15 +162,19 @@ pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
     })
 }
 
-/// Returns the numbers of the transfers that a payment should list: those of its claim, those that completed it, those of
-/// agents, and the newest.
-fn listed_of(payment: &Payment, rows: &Rows) -> Vec<u64> {
+/// Returns the numbers of the transfers that a payment should list, of those that it listed before and those that the transition
+/// concerns: those of its claim, those that completed it, those of agents, and the newest.
+fn listed_of(write: &PaymentWrite<'_>) -> Vec<u64> {
+    let payment = write.after;
     let rank = |credit: &Credit| {
         let is_claimed = payment.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id);
         let completed_it = payment.paid_by == Some(credit.tx_id);
         (is_claimed, completed_it, credit.route == Route::X402, credit.seq)
     };
-    let mut ranked: Vec<&Credit> = rows.values().collect();
+    let before = write.before.map_or(&[][..], |before| &before.transfers);
+    let read: BTreeSet<u64> =
+        before.iter().chain(write.written).chain(&payment.transfers).map(|credit| credit.seq).collect();
+    let mut ranked: Vec<&Credit> = write.rows.values().filter(|credit| read.contains(&credit.seq)).collect();
     ranked.sort_unstable_by_key(|credit| rank(credit));
     let mut listed: Vec<u64> = ranked.iter().rev().take(LISTED_TRANSFERS_MAX).map(|credit| credit.seq).collect();
     listed.sort_unstable();

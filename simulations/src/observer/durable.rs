@@ -18,7 +18,10 @@ macro_rules! durable {
             /// Records that the store is as it was at that moment.
             pub fn restored(&mut self, durable: Durable) {
                 self.forgets_claims(&durable);
+                // The chain is not restored.
+                let keys = self.proofs.keys();
                 $(self.$field = durable.$field;)*
+                self.proofs.set_keys(keys);
                 self.unknown_commits.clear();
                 self.posts_in_flight.clear();
                 self.receiver_responses.clear();

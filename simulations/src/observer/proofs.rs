@@ -49,6 +49,11 @@ impl Proofs {
         self.replaced.clone()
     }
 
+    /// Sets how often the keys of each account were replaced.
+    pub fn set_keys(&mut self, replaced: BTreeMap<AccountName, u32>) {
+        self.replaced = replaced;
+    }
+
     /// Records that an account gets other keys; returns how often it did.
     pub fn replaces_keys(&mut self, account: AccountName) -> u32 {
         let replaced = self.replaced.entry(account).or_default();

@@ -59,6 +59,7 @@ impl Simulation {
         value[bit / 8] ^= 1 << (bit % 8);
         self.disk.replace(DATABASE, &row.value, &value);
         self.mark("a row is damaged");
+        self.event(Lane::Disk, "damaged", session, 0, || format!("the damaged row is of {}", row.table));
         self.mark_affected(&row);
         lock(&self.damaged).push(DamagedRow { row, value });
         true

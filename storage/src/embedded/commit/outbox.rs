@@ -248,21 +248,25 @@ fn remove_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
     Ok(places.into_iter().try_for_each(|place| due.remove(place))?)
 }
 
-/// Deletes events that happened before `happened_before`, and the responses of receivers. The deliveries remain.
+/// Deletes events that happened before `happened_before`, and the responses of receivers. The deliveries remain. An event whose
+/// place cannot be read remains until it can.
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
     let more = if mutant!("newer-events-deleted") { 300_000 } else { 0 };
     let end = (happened_before.millis() + more, 0);
     let mut old = Vec::new();
-    for entry in group.tables.event_times().range(..end)?.take(MAX_PRUNED_EVENTS) {
-        old.push(entry?.0.value());
-    }
-    for (at_ms, event) in old {
-        group.tables.event_times().remove((at_ms, event))?;
-        let ids = group.tables.event_ids();
-        if let Some(place) = ids.get_intact(event)?.map(|place| place.value()) {
-            group.tables.events().remove(place)?;
+    for entry in group.tables.event_times().range(..end)? {
+        let (at_ms, event) = entry?.0.value();
+        if let Some(place) = group.tables.event_ids().get_intact(event)? {
+            old.push((at_ms, event, place.value()));
         }
-        ids.remove(event)?;
+        if old.len() == MAX_PRUNED_EVENTS {
+            break;
+        }
+    }
+    for (at_ms, event, place) in old {
+        group.tables.event_times().remove((at_ms, event))?;
+        group.tables.events().remove(place)?;
+        group.tables.event_ids().remove(event)?;
         let mut answered = Vec::new();
         for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;
