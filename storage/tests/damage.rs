@@ -319,6 +319,30 @@ async fn a_damaged_row_of_any_table_is_reported_and_nothing_else_stops() {
 }
 
 #[tokio::test]
+async fn an_event_whose_place_is_damaged_is_deleted_once_the_row_is_repaired() {
+    let filled = tempfile::tempdir().unwrap();
+    fill(filled.path()).await;
+    let (_, row) = rows(filled.path()).into_iter().find(|(table, _)| table == "event_ids").unwrap();
+    let data = copy(filled.path());
+    let prune = || Batch::of(Write::Prune { happened_before: at(10_000) });
+    let sound = Idle::take_store(data.path()).unwrap().verify().unwrap().finding_count;
+    corrupt(data.path(), &row, 0);
+    let store = open(data.path());
+    store.commit(prune()).await.unwrap();
+    assert!(store.oldest_event().await.unwrap().is_some(), "the event stays");
+    store.close().await;
+    drop(store);
+    // The bit is put right.
+    let mut damaged = row;
+    damaged.value[0] ^= 1;
+    corrupt(data.path(), &damaged, 0);
+    let store = open(data.path());
+    assert_eq!(store.verify().await.unwrap().finding_count, sound, "no part of the event was deleted");
+    store.commit(prune()).await.unwrap();
+    assert_eq!(store.oldest_event().await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn random_page_content_is_reported_and_crashes_no_command() {
     let filled = tempfile::tempdir().unwrap();
     fill(filled.path()).await;
