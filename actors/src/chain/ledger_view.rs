@@ -14,6 +14,7 @@ pub(crate) struct LedgerView {
     chain_irreversible_num: AtomicU32,
     is_reachable: AtomicBool,
     has_cursor: AtomicBool,
+    is_another_chain: AtomicBool,
 }
 
 impl LedgerView {
@@ -35,6 +36,11 @@ impl LedgerView {
         self.has_cursor.store(true, Ordering::Release);
     }
 
+    /// Notes whether the nodes serve the chain that was read so far.
+    pub(crate) fn record_chain(&self, is_same: bool) {
+        self.is_another_chain.store(!is_same, Ordering::Release);
+    }
+
     pub(crate) fn head_time(&self) -> Timestamp {
         Timestamp::from_millis(self.head_time_ms.load(Ordering::Relaxed))
     }
@@ -43,9 +49,15 @@ impl LedgerView {
         Timestamp::from_millis(self.irreversible_time_ms.load(Ordering::Relaxed))
     }
 
-    /// Says whether the chain is being read from a known block on: before that, a payment could be overlooked.
-    pub(crate) fn is_followed(&self) -> bool {
+    /// Returns whether the chain is read from a known block on: before that, a payment could be overlooked.
+    pub(crate) fn has_cursor(&self) -> bool {
         self.has_cursor.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the chain is read from a known block on, and can be read further. If the nodes serve another chain than
+    /// the one read so far, no payment could complete.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.has_cursor() && !self.is_another_chain.load(Ordering::Acquire)
     }
 
     pub(crate) fn status(&self) -> LedgerStatus {

@@ -25,7 +25,7 @@ use crate::{
 pub struct Health {
     /// Where the ledger stands.
     pub ledger: LedgerStatus,
-    /// Whether payments can be created: the chain is read from a known block on.
+    /// Whether payments can be created: the chain is read from a known block on, and the nodes serve that chain.
     pub is_following: bool,
     /// Sessions that are active.
     pub active: usize,

@@ -26,7 +26,7 @@ use crate::{
     },
     context::Context,
     duties::held::Term,
-    merchants::{handle::Merchants, messages::MerchantError, ownership},
+    merchants::{handle::Merchants, ownership},
     payments::{
         handle::Payments,
         messages::{Answer, Order, RegistryMsg, SessionError},
@@ -34,6 +34,7 @@ use crate::{
     },
     scanner::{
         classification::{Classification, ClassifiedTransfer},
+        failures::{Failures, PollError},
         unknown_operations,
     },
     timer::Timer,
@@ -81,7 +82,7 @@ pub(crate) struct ScanState {
     unconfirmed: BTreeSet<Sighting>,
     polls: u64,
     was_reachable: bool,
-    obstacle: Option<String>,
+    failures: Failures,
     next_poll: Option<Timer>,
 }
 
@@ -99,25 +100,6 @@ struct Sighting {
     op_in_tx: u32,
 }
 
-/// Why a poll ended early; the next one goes on from where the cursor stands.
-#[derive(Debug, thiserror::Error)]
-enum PollError {
-    #[error(transparent)]
-    Nodes(#[from] NodesError),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    #[error("a session refused a credit: {0}")]
-    Session(#[from] SessionError),
-    #[error("cannot store the proof of an account: {0}")]
-    Proof(#[from] MerchantError),
-    #[error("block {0} does not follow the block read before it")]
-    BrokenChain(u32),
-    #[error("the node returned block {given} instead of {wanted}")]
-    WrongBlock { wanted: u32, given: u32 },
-}
-
 impl Actor for Scanner {
     type Msg = Msg;
     type State = ScanState;
@@ -132,7 +114,7 @@ impl Actor for Scanner {
             unconfirmed: BTreeSet::new(),
             polls: 0,
             was_reachable: true,
-            obstacle: None,
+            failures: Failures::default(),
             next_poll: None,
         };
         self.ledger.watch_all().await?;
@@ -153,7 +135,7 @@ impl Actor for Scanner {
                     tracing::info!("ledger reachable again");
                 }
                 state.was_reachable = true;
-                state.obstacle = None;
+                state.failures.forget_obstacle();
                 more
             }
             Err(error) => {
@@ -200,14 +182,7 @@ impl Scanner {
             }
             PollError::Read(error) => self.context.read_failed(error),
             PollError::Session(SessionError::Unavailable) => {}
-            error => {
-                let obstacle = error.to_string();
-                // The same obstacle at every poll is one obstacle.
-                if state.obstacle.as_ref() != Some(&obstacle) {
-                    tracing::error!(%error, "scanner stopped, retrying: {error}");
-                    state.obstacle = Some(obstacle);
-                }
-            }
+            error => state.failures.stopped_by(error, &self.ledger.view, self.context.env.clock.monotonic()),
         }
     }
 
@@ -226,6 +201,8 @@ impl Scanner {
             None => {
                 state.term = None;
                 self.follow(state).await?;
+                // The engine that reads the ledger compares the chain.
+                state.failures.chain_matches(&self.ledger.view);
                 self.ledger.watch_added().await?;
                 if state.polls.is_multiple_of(FOLLOWER_POLLS) {
                     self.ledger.record_head(self.ledger.nodes.head().await?);
@@ -324,6 +301,7 @@ impl Scanner {
             last = block.id;
         }
         let Some(newest) = blocks.last() else { return Ok(()) };
+        state.failures.chain_matches(&self.ledger.view);
         self.discard_decided(state, &blocks).await?;
         let classified = self.classify_transfers(&blocks).await?;
         for classified in classified.iter().filter(|classified| classified.classification == Classification::Proof) {

@@ -2,5 +2,6 @@
 
 pub(crate) mod blocks;
 pub(crate) mod classification;
+mod failures;
 pub(crate) mod unknown_operations;
 pub(crate) mod virtual_transfers;

@@ -23,7 +23,7 @@ use engine::{
 
 use crate::{
     store,
-    world::{ScriptedNode, World, draft, name, transfer},
+    world::{Ledger, ScriptedNode, World, draft, name, transfer},
 };
 
 impl World {
@@ -191,6 +191,52 @@ async fn before_the_chain_was_ever_reached_no_payment_is_taken() {
     world.ledger.set_down(false);
     world.until("it is reached", async || world.engine().operations.health().await.unwrap().is_following).await;
     world.engine().payments.open(&merchant, draft(), None).await.unwrap();
+}
+
+impl Ledger {
+    /// Gives every block another id: the nodes serve another chain, and the first one again after a second call.
+    pub(crate) fn switch_chain(&self) {
+        for block in &mut self.inner.lock().unwrap().blocks {
+            block.id.0[10] ^= 1;
+            block.previous.0[10] ^= 1;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_another_chain_are_not_followed_and_take_no_payment() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let health = async || world.engine().operations.health().await.unwrap();
+    world.ledger.switch_chain();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(health().await.is_following, "no irreversible block contradicts the one read before");
+    world.pay(payment.id);
+    world.until("it is noticed", async || !health().await.is_following).await;
+    assert!(health().await.ledger.is_reachable);
+    let refused = world.engine().payments.open(&merchant, draft(), None).await;
+    assert_eq!(refused, Err(EngineError::LedgerUnavailable), "no transfer would complete it");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!((health().await.is_following, world.state(payment.id).await), (false, State::Pending));
+    world.ledger.switch_chain();
+    world.until_state(payment.id, State::Completed).await;
+    assert!(health().await.is_following);
+    world.open(&merchant).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_contradiction_of_a_node_is_no_other_chain() {
+    let world = World::started(store()).await;
+    world.ledger.switch_chain();
+    world.ledger.produce(vec![]);
+    world.ledger.settle();
+    tokio::time::sleep(world.settings.poll_interval * 3 / 2).await;
+    assert!(world.engine().operations.health().await.unwrap().is_following);
+    world.ledger.switch_chain();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let health = world.engine().operations.health().await.unwrap();
+    assert_eq!((health.is_following, health.ledger.scanned_num), (true, 2));
 }
 
 fn engine_merchant() -> engine::merchant::Merchant {
