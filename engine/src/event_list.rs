@@ -127,8 +127,8 @@ pub enum CursorError {
         /// The newest position up to which the list is known to equal the one the client has read.
         resume_from: Cursor,
     },
-    /// The cursor is beyond the newest event.
-    #[error("must be between {first} and {last}")]
+    /// The cursor is beyond the newest event: another store issued it.
+    #[error("is of another store or beyond the end of the list ({last}); begin with an empty one")]
     OutOfRange {
         /// Before the first event.
         first: Cursor,

@@ -75,6 +75,13 @@ fn pages_and_cursors_walk_through_everything_once() {
     }
     assert_eq!(walked, made);
     shop.get("/api/public/payments?cursor=nonsense").send().wrong(&["cursor"]);
+    let page = list(&shop, "?limit=1&status=pending,completed");
+    let cursor =
+        page["pagination"]["nextCursor"].as_str().or_else(|| page["nextCursor"].as_str()).expect("a next page");
+    list(&shop, &format!("?limit=2&status=completed,pending&cursor={cursor}"));
+    for other in ["", "&status=pending", "&status=pending,completed&currency=HIVE"] {
+        shop.get(&format!("/api/public/payments?limit=1{other}&cursor={cursor}")).send().wrong(&["cursor"]);
+    }
 }
 
 fn filters_keep_what_they_name() {

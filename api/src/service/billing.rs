@@ -15,6 +15,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error, timestamp},
+    page_token::Filters,
     payments::{invalid_token, numeric_token, page_after, page_size},
 };
 
@@ -96,7 +97,10 @@ impl BillingService for Service {
         let message = request.into_inner();
         let limit = page_size(message.page_size)?;
         // A page token is the number of a page.
-        let page = match numeric_token(&message.page_token)? {
+        let filters =
+            v1::ListBillingPeriodsRequest { page_size: 0, skip: 0, page_token: String::new(), ..message.clone() };
+        let filters = Filters::of(&filters);
+        let page = match numeric_token(filters.read(&message.page_token)?)? {
             Some(0) => return Err(invalid_token().into()),
             Some(page) => page,
             None => page_after(message.skip, limit)?,
@@ -113,7 +117,7 @@ impl BillingService for Service {
         let (tiers, now) = (self.engine.operations.fee_tiers().await.map_err(error)?.tiers, self.engine.now());
         let periods = found.items.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         let has_more = page.saturating_mul(u64::from(limit)) < found.total;
-        let next_page_token = if has_more { (page + 1).to_string() } else { String::new() };
+        let next_page_token = filters.token(if has_more { (page + 1).to_string() } else { String::new() });
         Ok(Response::new(v1::ListBillingPeriodsResponse { periods, next_page_token, total_size: found.total }))
     }
 

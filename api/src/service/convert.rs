@@ -354,7 +354,7 @@ const RESOLUTIONS: [(ResolutionKind, v1::ResolutionKind); 3] = [
 /// `VALIDATION_FAILED` if it is unspecified or unknown.
 pub(super) fn read_resolution(number: i32) -> Result<ResolutionKind, ApiError> {
     let known = RESOLUTIONS.into_iter().find(|(_, known)| *known as i32 == number);
-    known.map(|(kind, _)| kind).ok_or_else(|| ApiError::field("kind", "must be accepted, refunded or ignored"))
+    known.map(|(kind, _)| kind).ok_or_else(|| ApiError::field("kind", "must be RESOLUTION_KIND_ACCEPTED, RESOLUTION_KIND_REFUNDED or RESOLUTION_KIND_IGNORED (REST: accepted, refunded or ignored)"))
 }
 
 fn resolution(resolution: &Resolution) -> v1::Resolution {

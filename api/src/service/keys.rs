@@ -23,6 +23,7 @@ use super::{
     Service,
     convert::{self, error},
     enums, page_stream,
+    page_token::Filters,
     payments::{numeric_token, page_size, read_ids},
 };
 
@@ -155,7 +156,9 @@ impl AuditLogService for Service {
         self.admin(&request).await?;
         let message = request.into_inner();
         let limit = page_size(message.page_size)?;
-        let before = numeric_token(&message.page_token)?;
+        let filters = v1::ListAuditRequest { page_size: 0, page_token: String::new(), ..message.clone() };
+        let filters = Filters::of(&filters);
+        let before = numeric_token(filters.read(&message.page_token)?)?;
         let merchant = message.merchant_id.map(|id| id.parse::<MerchantId>());
         let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
         let query = AuditQuery { before, limit: limit as usize + 1, merchant };
@@ -163,7 +166,7 @@ impl AuditLogService for Service {
         let has_more = entries.len() > limit as usize;
         entries.truncate(limit as usize);
         let last = entries.last().filter(|_| has_more);
-        let next_page_token = last.map(|entry| entry.seq.to_string()).unwrap_or_default();
+        let next_page_token = filters.token(last.map(|entry| entry.seq.to_string()).unwrap_or_default());
         let entries = entries.into_iter().map(audit_entry).collect();
         Ok(Response::new(v1::ListAuditResponse { entries, next_page_token }))
     }

@@ -18,6 +18,7 @@ use super::{
     Service,
     convert::{self, error, required},
     ip_of,
+    page_token::Filters,
     payments::{invalid_token, page_after, page_size},
 };
 
@@ -161,7 +162,9 @@ impl MerchantService for Service {
         self.admin(&request).await?;
         let message = request.into_inner();
         let limit = page_size(message.page_size)?;
-        let at = match message.page_token.as_str() {
+        let filters = v1::ListMerchantsRequest { page_size: 0, skip: 0, page_token: String::new(), ..message.clone() };
+        let filters = Filters::of(&filters);
+        let at = match filters.read(&message.page_token)? {
             "" => PageAt::Number(page_after(message.skip, limit)?),
             token => PageAt::After(decode(token).ok_or_else(invalid_token)?),
         };
@@ -180,6 +183,7 @@ impl MerchantService for Service {
         let has_more = is_full && (!message.page_token.is_empty() || end < found.total);
         let last = found.items.last().filter(|_| has_more).map(|listed| encode(listed.merchant.id.bits()));
         let next_page_token = last.map(|token| String::from_utf8_lossy(&token).into_owned()).unwrap_or_default();
+        let next_page_token = filters.token(next_page_token);
         Ok(Response::new(v1::ListMerchantsResponse { merchants, next_page_token, total_size: found.total }))
     }
 

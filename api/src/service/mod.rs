@@ -41,6 +41,7 @@ mod metrics;
 mod middleware;
 mod ownership;
 mod page_stream;
+mod page_token;
 mod payments;
 mod permits;
 mod reconciliation;

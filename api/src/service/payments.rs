@@ -26,6 +26,7 @@ use tonic::{Request, Response, Status, metadata::MetadataValue};
 use super::{
     Service,
     convert::{self, error},
+    page_token::Filters,
 };
 
 /// Default number of items on a page.
@@ -214,7 +215,12 @@ impl PaymentService for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let message = request.into_inner();
         let limit = page_size(message.page_size)?;
-        let at = match message.page_token.as_str() {
+        let mut filters =
+            v1::ListPaymentsRequest { page_size: 0, skip: 0, page_token: String::new(), ..message.clone() };
+        filters.statuses.sort_unstable();
+        filters.ids.sort_unstable();
+        let filters = Filters::of(&filters);
+        let at = match filters.read(&message.page_token)? {
             "" => PageAt::Number(page_after(message.skip, limit)?),
             token => PageAt::After(decode(token).ok_or_else(invalid_token)?),
         };
@@ -240,7 +246,7 @@ impl PaymentService for Service {
             storage::Page::of(Vec::new(), 0)
         };
         let next_page_token = found.next.map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
-        let next_page_token = next_page_token.unwrap_or_default();
+        let next_page_token = filters.token(next_page_token.unwrap_or_default());
         let total_size = message.page_token.is_empty().then_some(found.total);
         let total_is_lower_bound = found.total_is_lower_bound;
         let now = self.engine.now();
@@ -256,12 +262,17 @@ impl PaymentService for Service {
         let message = request.into_inner();
         let id = convert::payment_id(&message.payment_id)?;
         let limit = page_size(message.page_size)? as usize;
-        let before = numeric_token(&message.page_token)?;
+        let filters = Filters::of(&v1::ListTransfersRequest {
+            payment_id: message.payment_id.clone(),
+            ..v1::ListTransfersRequest::default()
+        });
+        let before = numeric_token(filters.read(&message.page_token)?)?;
         // One more row than the page shows whether there is another page.
         let mut found = self.engine.payments.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next_page_token = found.last().filter(|_| has_more).map(|last| last.seq.to_string()).unwrap_or_default();
+        let next_page_token = filters.token(next_page_token);
         let transfers = found.into_iter().map(convert::transfer).collect();
         Ok(Response::new(v1::ListTransfersResponse { transfers, next_page_token }))
     }

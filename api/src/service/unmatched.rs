@@ -22,6 +22,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
+    page_token::Filters,
     payments::{invalid_token, page_size},
 };
 
@@ -44,7 +45,10 @@ impl UnmatchedTransferService for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let message = request.into_inner();
         let limit = page_size(message.page_size)? as usize;
-        let token = Some(message.page_token.as_str()).filter(|token| !token.is_empty());
+        let mut filters = v1::ListUnmatchedRequest { page_size: 0, page_token: String::new(), ..message.clone() };
+        filters.statuses.sort_unstable();
+        let filters = Filters::of(&filters);
+        let token = Some(filters.read(&message.page_token)?).filter(|token| !token.is_empty());
         let before = token.map(|token| parse_id(token).ok_or_else(invalid_token)).transpose()?;
         let statuses = message.statuses;
         let known = |status: &i32| {
@@ -59,7 +63,7 @@ impl UnmatchedTransferService for Service {
         };
         let part = self.engine.payments.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
         let transfers = part.rows.into_iter().map(transfer).collect();
-        let next_page_token = part.next.map(id).unwrap_or_default();
+        let next_page_token = filters.token(part.next.map(id).unwrap_or_default());
         Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
     }
 

@@ -24,6 +24,7 @@ use super::{
     Service,
     convert::{self, error, timestamp},
     enums,
+    page_token::Filters,
     payments::{idempotency_key, invalid_token, page_size},
 };
 
@@ -98,19 +99,24 @@ impl WebhookService for Service {
         let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let message = request.into_inner();
         let limit = page_size(message.page_size)?;
+        let mut filters =
+            v1::ListWebhookDeliveriesRequest { page_size: 0, page_token: String::new(), ..message.clone() };
+        filters.states.sort_unstable();
+        let filters = Filters::of(&filters);
         let filter = v1::ExportWebhookDeliveriesRequest {
             merchant_id: message.merchant_id,
             states: message.states,
             event_id: message.event_id,
             payment_id: message.payment_id,
         };
-        let before = match message.page_token.as_str() {
+        let before = match filters.read(&message.page_token)? {
             "" => None,
             token => Some(token.parse::<DeliveryId>().map_err(|_| invalid_token())?),
         };
         let query = DeliveryQuery { before, ..delivery_query(merchant.id, filter, limit as usize)? };
         let page = self.engine.webhooks.deliveries(query).await.map_err(error)?;
         let next_page_token = page.next.map(|last| DeliveryId::from_bits(last).to_string()).unwrap_or_default();
+        let next_page_token = filters.token(next_page_token);
         let deliveries = page.items.into_iter().map(delivery).collect();
         Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_page_token }))
     }
