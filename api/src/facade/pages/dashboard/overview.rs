@@ -120,6 +120,7 @@ pub(super) fn ledger(health: &v1::GetHealthResponse) -> Wellness {
         Ok(Health::Ok) => "ok",
         Ok(Health::Unavailable) => "unavailable",
         _ if !health.ledger_reachable => "no node answers",
+        _ if !health.ledger_followed && health.scanned_block > 0 => "another chain",
         _ if !health.ledger_followed => "starting",
         _ => "degraded",
     };
