@@ -25,16 +25,30 @@ struct Program {
     language: &'static str,
     interpreter: &'static str,
     file: &'static str,
+    /// Writes a database whose cursor belongs to another gateway.
+    seed: &'static str,
 }
 
 const PROGRAMS: [(&str, Program); 2] = [
     (
         "the_shop_in_node_ships_each_order_once",
-        Program { page: "docs/how-to/shop-in-node.md", language: "js", interpreter: "node", file: "shop.mjs" },
+        Program {
+            page: "docs/how-to/shop-in-node.md",
+            language: "js",
+            interpreter: "node",
+            file: "shop.mjs",
+            seed: r#"echo '{"cursor":"4711"}' > shop.jsonl"#,
+        },
     ),
     (
         "the_shop_in_python_ships_each_order_once",
-        Program { page: "docs/how-to/shop-in-python.md", language: "python", interpreter: "python3", file: "shop.py" },
+        Program {
+            page: "docs/how-to/shop-in-python.md",
+            language: "python",
+            interpreter: "python3",
+            file: "shop.py",
+            seed: r#"python3 -c 'import sqlite3; sqlite3.connect("shop.db").executescript("CREATE TABLE place (id INTEGER PRIMARY KEY CHECK (id = 1), cursor TEXT); INSERT INTO place VALUES (1, 4711)")'"#,
+        },
     ),
 ];
 
@@ -226,6 +240,8 @@ fn journey(program: Program) {
 
 /// Webhooks that are forged, repeated, late, out of order and lost, to a shop that reads no events.
 fn webhooks_alone(street: &mut Street) -> Vec<String> {
+    let seeded = Command::new("sh").args(["-c", street.program.seed]).current_dir(&street.work).status();
+    assert!(seeded.is_ok_and(|status| status.success()), "the database is written");
     street.start("3600");
     let orders: Vec<(String, String)> = (0..3).map(|_| street.new_order()).collect();
     for (_, payment) in &orders {
