@@ -36,7 +36,9 @@ pub(super) fn tests() -> Vec<Trial> {
             with(&python(), watch_in_python)
         }),
         Trial::ignorable_test(title("the_python_example_watches_one_payment"), || with(&python(), watch_one_in_python)),
-        Trial::ignorable_test(title("the_python_example_resolves_a_payment"), || with(&python(), resolve_in_python)),
+        Trial::ignorable_test(title("the_python_examples_resolve_and_refund_a_payment"), || {
+            with(&python(), resolve_in_python)
+        }),
         Trial::ignorable_test(title("the_node_watch_survives_kills_and_a_restore"), || with(&node(), watch_in_node)),
         Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
         Trial::ignorable_test(title("the_python_example_runs_over_tls"), || with(&python(), tls_example_in_python)),
@@ -199,9 +201,9 @@ fn overpaid_at(shop: &Shop, id: &str) -> Value {
 
 const PAGE: &str = "docs/how-to/use-grpc.md";
 
-/// Returns the example in a language, and the replacement of its insecure channel.
-fn example_blocks(language: &str) -> [String; 2] {
-    blocks(PAGE, language).try_into().unwrap_or_else(|_| panic!("{PAGE} has two blocks in {language}"))
+/// Returns the example in a language, what continues it, and the replacement of its insecure channel.
+fn example_blocks<const N: usize>(language: &str) -> [String; N] {
+    blocks(PAGE, language).try_into().unwrap_or_else(|_| panic!("{PAGE} has {N} blocks in {language}"))
 }
 
 /// Replaces the only occurrence of a text in a program.
@@ -235,25 +237,31 @@ fn example(command: &mut Command, is_tls: bool) -> String {
 }
 
 fn example_in_python() {
-    let [program, _] = example_blocks("python");
-    python_example(&program, false);
+    let [program, continued, _] = example_blocks("python");
+    let said = python_example(&format!("{program}\n{continued}"), false);
+    let listed: Vec<&str> = said.lines().skip(3).collect();
+    let first = said.split(' ').next().expect("the id of the first payment");
+    assert!(listed.iter().any(|line| line.ends_with(" 4712")), "{said}");
+    assert!(listed.iter().any(|line| line.trim() == first), "{said}");
 }
 
 fn tls_example_in_python() {
-    let [program, secure] = example_blocks("python");
+    let [program, _, secure] = example_blocks("python");
     let insecure = "channel = grpc.insecure_channel(os.environ[\"GRPC_TARGET\"])\n";
-    python_example(&replaced(&program, insecure, &secure), true);
+    let said = python_example(&replaced(&program, insecure, &secure), true);
+    assert_eq!(said.lines().count(), 3, "{said}");
 }
 
 #[track_caller]
-fn python_example(program: &str, is_tls: bool) {
+fn python_example(program: &str, is_tls: bool) -> String {
     let work = crate::harness::folder("example");
     generate(&work);
     std::fs::write(work.join("example.py"), program).expect("written");
     let said = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work), is_tls);
     let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 3 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1..], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{said}");
+    assert!(lines.len() >= 3 && lines[0].starts_with("pay_"), "{said}");
+    assert_eq!(lines[1..3], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{said}");
+    said
 }
 
 fn example_in_node() {
@@ -287,14 +295,14 @@ fn watch_in_python() {
     watch_survives(&work, &format!("{} watch.py", environment().join("bin/python").display()));
 }
 
-/// Returns the programs that watch events, watch a payment, and resolve a payment.
-fn py_blocks() -> [String; 3] {
-    blocks(PAGE, "py").try_into().unwrap_or_else(|_| panic!("{PAGE} has three blocks in py"))
+/// Returns the programs that watch events, watch a payment, resolve a payment, and refund one.
+fn py_blocks() -> [String; 4] {
+    example_blocks("py")
 }
 
 /// Runs the program that watches a payment while the engine is killed, until the payment is final.
 fn watch_one_in_python() {
-    let [_, program, _] = py_blocks();
+    let [_, program, ..] = py_blocks();
     let work = crate::harness::folder("watch-one");
     generate(&work);
     std::fs::write(work.join("watch.py"), program).expect("written");
@@ -326,10 +334,11 @@ fn watch_one_in_python() {
 }
 
 fn resolve_in_python() {
-    let [.., program] = py_blocks();
+    let [.., program, refund] = py_blocks();
     let work = crate::harness::folder("resolve");
     generate(&work);
     std::fs::write(work.join("resolve.py"), program).expect("written");
+    std::fs::write(work.join("refund.py"), refund).expect("written");
     let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
     let settings = ["--grpc-listen", "127.0.0.1:0", OPERATOR, SERVICE];
     let Serve { api, mut process } = Serve::with(&work.join("data"), &house.ledger, &settings);
@@ -339,14 +348,26 @@ fn resolve_in_python() {
     house.ledger.transfer(&house.demo_account("alice"), &shop.account.name, "2.000 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
     assert_eq!(shop.payment(&payment.id)["needsAttention"], true);
-    let said = run(Command::new(environment().join("bin/python"))
-        .args(["resolve.py", &payment.id])
-        .current_dir(&work)
-        .env("GRPC_TARGET", address)
-        .env("GRPC_TOKEN", value(SERVICE))
-        .env("API_KEY", &shop.key));
-    assert_eq!(said.trim(), format!("{} False", payment.id));
+    let python = |arguments: &[&str]| {
+        run(Command::new(environment().join("bin/python"))
+            .args(arguments)
+            .current_dir(&work)
+            .env("GRPC_TARGET", &address)
+            .env("GRPC_TOKEN", value(SERVICE))
+            .env("API_KEY", &shop.key))
+    };
+    assert_eq!(python(&["resolve.py", &payment.id]).trim(), format!("{} False", payment.id));
     assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "accepted");
+    let said = python(&["refund.py", &payment.id]);
+    let (operation, uri) = said.trim().split_once('\n').expect("two lines");
+    let operation: Value = serde_json::from_str(operation).expect("JSON");
+    let memo = operation[1]["memo"].as_str().expect("a memo");
+    assert!(memo == format!("refund-{}", payment.id) && uri.starts_with("hive://sign/op/"), "{said}");
+    assert_eq!((&operation[1]["to"], &operation[1]["amount"]), (&json!("alice"), &json!("0.500 HBD")));
+    let tx_id = house.ledger.transfer(&shop.account, "alice", "0.500 HBD", memo);
+    shop.until(&payment.id, "refunded", |payment| payment["amountRefunded"] == "500");
+    assert_eq!(python(&["refund.py", &payment.id, &tx_id]).trim(), format!("{} False", payment.id));
+    assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "refunded");
     drop(process);
 }
 
