@@ -356,8 +356,6 @@ fn resolve_in_python() {
             .env("GRPC_TOKEN", value(SERVICE))
             .env("API_KEY", &shop.key))
     };
-    assert_eq!(python(&["resolve.py", &payment.id]).trim(), format!("{} False", payment.id));
-    assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "accepted");
     let said = python(&["refund.py", &payment.id]);
     let (operation, uri) = said.trim().split_once('\n').expect("two lines");
     let operation: Value = serde_json::from_str(operation).expect("JSON");
@@ -368,6 +366,8 @@ fn resolve_in_python() {
     shop.until(&payment.id, "refunded", |payment| payment["amountRefunded"] == "500");
     assert_eq!(python(&["refund.py", &payment.id, &tx_id]).trim(), format!("{} False", payment.id));
     assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "refunded");
+    assert_eq!(python(&["resolve.py", &payment.id]).trim(), format!("{} False", payment.id));
+    assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "accepted");
     drop(process);
 }
 

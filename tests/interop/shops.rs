@@ -25,7 +25,7 @@ struct Program {
     language: &'static str,
     interpreter: &'static str,
     file: &'static str,
-    /// Writes a database whose cursor belongs to another gateway.
+    /// Writes the cursor of another gateway into the database.
     seed: &'static str,
 }
 
@@ -47,7 +47,7 @@ const PROGRAMS: [(&str, Program); 2] = [
             language: "python",
             interpreter: "python3",
             file: "shop.py",
-            seed: r#"python3 -c 'import sqlite3; sqlite3.connect("shop.db").executescript("CREATE TABLE place (id INTEGER PRIMARY KEY CHECK (id = 1), cursor TEXT); INSERT INTO place VALUES (1, 4711)")'"#,
+            seed: r#"python3 -c 'import sqlite3; sqlite3.connect("shop.db").executescript("UPDATE place SET cursor = 4711")'"#,
         },
     ),
 ];
