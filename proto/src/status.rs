@@ -214,7 +214,13 @@ pub const TABLE: [Row; 67] = [
         410,
         "the store has been restored from a backup; continue with nextCursor",
     ),
-    row(Reason::CursorOutOfRange, "cursor_out_of_range", Code::OutOfRange, 400, "the cursor is beyond the last event"),
+    row(
+        Reason::CursorOutOfRange,
+        "cursor_out_of_range",
+        Code::OutOfRange,
+        400,
+        "the cursor is of another store or beyond the last event; begin with an empty one",
+    ),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
     row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such route"),
     row(
