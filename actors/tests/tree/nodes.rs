@@ -10,7 +10,7 @@ use std::{
 
 use actors::{
     EngineError, Tree,
-    environment::{Account, Answer, Identity, Node, TxStatus},
+    environment::{Account, Answer, Identity, Node, NodeError, TxStatus},
 };
 use engine::{
     account::AccountName,
@@ -133,6 +133,79 @@ async fn blocks_are_read_from_the_fastest_nodes_wherever_the_slow_one_stands() {
         let more = [0, 1, 2].map(|place| asked()[place] - before[place]);
         assert!((0..3).all(|place| (more[place] > 0) == (place != slow)), "slow at place {slow}: asked {more:?} times");
     }
+}
+
+/// A node that limits the rate of requests for a minute, and counts them.
+struct Limited {
+    node: ScriptedNode,
+    until: tokio::time::Instant,
+    asked_for_identity: AtomicUsize,
+}
+
+impl Node for Limited {
+    fn name(&self) -> &str {
+        "limited"
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        self.asked_for_identity.fetch_add(1, Ordering::Relaxed);
+        let retry_after = Some(self.until.saturating_duration_since(tokio::time::Instant::now()));
+        match retry_after {
+            Some(Duration::ZERO) => self.node.identity(),
+            _ => Box::pin(std::future::ready(Err(NodeError::RateLimited { retry_after }))),
+        }
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        self.node.head()
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        self.node.blocks(from, count)
+    }
+
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+        self.node.virtual_operations(block_num)
+    }
+
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        self.node.history(account, span)
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        self.node.accounts(names)
+    }
+
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+        self.node.find_transaction(tx_id, expiration)
+    }
+
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        self.node.broadcast(signed_json)
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        self.node.price()
+    }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        self.node.hbd_price()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_limits_the_rate_while_the_engine_starts_is_left_alone() {
+    let mut world = World::prepared(store());
+    let scripted = |name| ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers: false };
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
+    let limited = Arc::new(Limited { node: scripted("limited"), until, asked_for_identity: AtomicUsize::new(0) });
+    let others = ["two", "three"].map(|name| Arc::new(scripted(name)) as Arc<dyn Node>);
+    world.env.nodes = [Arc::clone(&limited) as Arc<dyn Node>].into_iter().chain(others).collect();
+    world.start().await;
+    tokio::time::sleep_until(until - Duration::from_secs(1)).await;
+    assert_eq!(limited.asked_for_identity.load(Ordering::Relaxed), 1, "asked at the start only");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(limited.asked_for_identity.load(Ordering::Relaxed), 2, "asked again afterwards");
 }
 
 #[tokio::test(start_paused = true)]
