@@ -391,22 +391,31 @@ impl Dispatcher {
     fn claim(&self, myself: ActorRef<Msg>, begun: Vec<(Delivery, Work)>) {
         let dispatcher = Self { context: Arc::clone(&self.context), notifier: Arc::clone(&self.notifier) };
         tokio::spawn(async move {
-            let context = &dispatcher.context;
+            let ids: Vec<_> = begun.iter().map(|(delivery, _)| (delivery.merchant, delivery.id)).collect();
             let guards: BTreeMap<Duty, Write> =
                 begun.iter().filter_map(|(_, work)| Some((work.duty, work.term.guard()?))).collect();
-            let claimed = context.env.store.commit(guards.into_values().collect()).await;
-            context.env.probe.reach("webhook: claimed, not sent");
-            if let Err(error) = &claimed
-                && !mutant!("deposed-holder-sends")
-            {
-                context.commit_failed(error);
-                for (delivery, _) in begun {
-                    let (merchant, delivery) = (delivery.merchant, delivery.id);
-                    let _ = myself.cast(Msg::Done { merchant, delivery, attempted: Attempted::NotRecorded });
+            let context = Arc::clone(&dispatcher.context);
+            // A task of its own, so that a crash of the claim is seen here: nothing was sent.
+            let claimed = tokio::spawn(async move {
+                let claimed = context.env.store.commit(guards.into_values().collect()).await;
+                context.env.probe.reach("webhook: claimed, not sent");
+                claimed.inspect_err(|error| context.commit_failed(error))
+            });
+            let is_claimed = match claimed.await {
+                Ok(claimed) => claimed.is_ok() || mutant!("deposed-holder-sends"),
+                Err(crash) => {
+                    tracing::error!(%crash, "the claim of {} deliveries crashed", ids.len());
+                    false
                 }
+            };
+            if is_claimed {
+                begun.into_iter().for_each(|(delivery, work)| dispatcher.start(myself.clone(), delivery, work));
                 return;
             }
-            begun.into_iter().for_each(|(delivery, work)| dispatcher.start(myself.clone(), delivery, work));
+            drop(begun);
+            for (merchant, delivery) in ids {
+                let _ = myself.cast(Msg::Done { merchant, delivery, attempted: Attempted::NotRecorded });
+            }
         });
     }
 
