@@ -173,7 +173,7 @@ invariants! {
     "other-chains-are-not-asked", "G8", Check::Simulation, "A node that says that it serves another chain is asked for nothing else.";
     "rate-limits-are-kept", "L6", Check::Simulation, "A node that limits the rate of requests is left alone for as long as it says.";
     "webhooks-go-out-at-once", "L2", Check::Simulation, "While a majority of nodes, the disk and the process work, an event is sent to its endpoint within five seconds.";
-    "agents-hear-at-once", "L1", Check::Simulation, "While a majority of nodes, the disk and the process work, an agent that waits hears within a second that its payment is settled, or refused for good.";
+    "agents-hear-at-once", "L1", Check::Simulation, "While a majority of nodes, the disk and the process work, an agent that waits hears within a second that its payment is settled, or refused for good; with several engines within two, as it may wait at another engine than the one that decides.";
     "transfers-are-sighted-promptly", "L1", Check::Simulation, "While a majority of nodes, the disk and the process work, a wallet's transfer is noted at its session within ten block intervals of its block.";
     "endpoints-are-as-attempted", "L2", Check::Simulation, "What is known of an endpoint (disabled, failing since when, how often, for which events) follows from its attempts, and its merchant is warned after one day of failures and after three.";
     "only-acceptance-keeps-money", "G4", Check::Simulation, "A decision other than acceptance changes nothing of what is owed.";
