@@ -154,8 +154,6 @@ pub struct Observer {
     pub is_calm: bool,
     /// The time between two blocks.
     pub block_interval: Duration,
-    /// Whether several engines share the store.
-    pub has_several_engines: bool,
     /// Sessions that another engine opened, by what it knew of prices.
     pub other_engine: BTreeSet<PaymentId>,
     /// What the market has paid for HBD, in millionths of a dollar, and until when, virtual milliseconds.

@@ -305,7 +305,6 @@ impl Simulation {
             observer.is_calm = model::is_calm(&sim.script);
             observer.has_one_engine = sim.script.setup.engines == 1;
             observer.block_interval = Duration::from_secs(sim.script.setup.block_seconds);
-            observer.has_several_engines = sim.script.setup.engines > 1;
         }
         sim.fill_event_queue();
         sim.set_disk_faults();
