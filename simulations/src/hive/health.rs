@@ -92,12 +92,10 @@ impl NodeHealths {
     /// Records a response.
     pub(crate) fn ends(&mut self, node: usize, request: Request, failure: Option<&NodeError>, now_ms: u64) {
         let known = &mut self.nodes[node];
-        let is_first = request == Request::Identity && known.identities == 1;
         if request == Request::Identity {
             known.identity_ended = now_ms;
         }
         match failure {
-            Some(_) if is_first => known.is_failing = true,
             Some(error) if error.lacks_api() => {}
             Some(NodeError::RateLimited { retry_after }) => {
                 let asked =
