@@ -36,7 +36,7 @@ const SINGLE_VALUES: &str = "meta";
 
 impl Simulation {
     /// Returns whether a row on disk is not as it was written.
-    pub(super) fn is_damaged(&self) -> bool {
+    pub(crate) fn is_damaged(&self) -> bool {
         !lock(&self.damaged).is_empty()
     }
 
