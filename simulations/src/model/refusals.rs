@@ -8,7 +8,7 @@ use engine::{
     webhook::{Delivery, DeliveryRecord, DeliveryState},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
-use storage::{Batch, CommitError, Handling, Write};
+use storage::{Batch, CommitError, Handling, HoldReason, Write};
 
 use super::{KEY_LIFETIME, StoreModel};
 use crate::observer::Observer;
@@ -125,12 +125,17 @@ impl Observer {
                 let known = self.known_claim(*tx_id);
                 known.is_none_or(|known| known.outcome != *expected)
             }
-            Write::Attempt { delivery, .. } | Write::Hold { delivery, .. } | Write::Undeliverable(delivery) => {
-                let is_as_seen = |known: &DeliveryRecord| {
-                    known.state == DeliveryState::Pending
-                        && (known.delivery.attempts, known.delivery.due_at) == (delivery.attempts, delivery.due_at)
+            Write::Attempt { delivery, .. } | Write::Undeliverable(delivery) => !self.is_delivery_as_seen(delivery),
+            Write::Hold { delivery, reason } => {
+                let applies = match reason {
+                    HoldReason::Disabled => {
+                        self.endpoints.get(&delivery.merchant).is_some_and(|seen| seen.known.disabled.is_some())
+                    }
+                    HoldReason::NoEndpoint { merchant_version } => {
+                        self.merchants.get(&delivery.merchant).map(|known| known.version) == *merchant_version
+                    }
                 };
-                !self.model.deliveries.get(&delivery.id).is_some_and(is_as_seen)
+                !applies || !self.is_delivery_as_seen(delivery)
             }
             Write::Replay { delivery, .. } => !self.may_be_replayed(delivery),
             Write::Redeliver(delivery) => self.model.deliveries.contains_key(&delivery.id),
@@ -165,6 +170,14 @@ impl Observer {
             }
             _ => false,
         }
+    }
+
+    fn is_delivery_as_seen(&self, delivery: &Delivery) -> bool {
+        let is_as_seen = |known: &DeliveryRecord| {
+            known.state == DeliveryState::Pending
+                && (known.delivery.attempts, known.delivery.due_at) == (delivery.attempts, delivery.due_at)
+        };
+        self.model.deliveries.get(&delivery.id).is_some_and(is_as_seen)
     }
 
     fn may_be_replayed(&self, delivery: &Delivery) -> bool {

@@ -228,7 +228,8 @@ impl Simulation {
             if report.findings.iter().any(named) || report.finding_count > report.findings.len() as u64 {
                 self.observe(|observer| observer.passes("damage-stays-in-its-row"));
             } else {
-                let text = format!("a row of {table} is damaged and the verification does not say so");
+                let text =
+                    format!("a row of {table} is damaged and the verification does not say so: {:?}", report.findings);
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, None));
             }
         }
