@@ -148,8 +148,6 @@ pub struct Observer {
     pub endpoint_set_ms: BTreeMap<MerchantId, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
-    /// Whether a single engine runs.
-    pub has_one_engine: bool,
     /// Whether no fault is injected and no node is late.
     pub is_calm: bool,
     /// The time between two blocks.
@@ -214,8 +212,10 @@ pub struct Observer {
     pub opened: BTreeMap<u32, PaymentId>,
     /// Whether a row was ever damaged.
     pub was_damaged: bool,
+    /// When a backup was last restored, virtual milliseconds; 0 if none was.
+    pub(crate) restored_ms: u64,
     /// Whether several engines share the store. The order of its rows is then not modeled.
-    pub(crate) has_engines: bool,
+    pub(crate) has_several_engines: bool,
     /// Payments that a damaged row names.
     pub damaged_payments: BTreeSet<PaymentId>,
     /// Merchants that a damaged row names.
@@ -233,11 +233,11 @@ pub struct Observer {
 impl Observer {
     /// Returns an observer that has seen nothing.
     #[must_use]
-    pub fn new(fee_account: Option<AccountName>, has_engines: bool) -> Self {
+    pub fn new(fee_account: Option<AccountName>, has_several_engines: bool) -> Self {
         let at_peg = 1_000_000;
         Self {
             fee_account,
-            has_engines,
+            has_several_engines,
             passes: vec![0; INVARIANTS.len()],
             hbd_now: at_peg,
             priceless_until_ms: 0,

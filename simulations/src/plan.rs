@@ -54,7 +54,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
 #[must_use]
 pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) -> Script {
     let root = Random::new(seed);
-    let has_engines = match engines {
+    let has_several_engines = match engines {
         Some(engines) => engines > 1,
         None => mix == Mix::Engines,
     };
@@ -74,7 +74,7 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
         Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
         Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
     };
-    if has_engines {
+    if has_several_engines {
         faults.leave_out_disk();
     } else {
         faults.leave_out_shared_store();
@@ -97,7 +97,7 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
     if mix == Mix::Days {
         setup.last_days(&mut random);
     }
-    if has_engines {
+    if has_several_engines {
         // What limits refuse, and what is billed, is judged where one engine decides.
         setup.policies = Policies::default();
         setup.share_a_store(&mut root.fork("engines"), engines);
@@ -225,21 +225,21 @@ impl Plan<'_> {
             if !random.chance(200_000) {
                 continue;
             }
-            let deed = *random.pick(&[
+            let action = *random.pick(&[
                 SessionAction::Resolve,
                 SessionAction::Refund,
                 SessionAction::Refund,
                 SessionAction::Redeliver,
                 SessionAction::AccessByOther,
             ]);
-            let at = match deed {
+            let at = match action {
                 SessionAction::Resolve | SessionAction::Refund => start + lives_ms + random.below(900_000),
                 _ => start + 5_000 + random.below(2 * lives_ms),
             };
-            self.push(at, Action::ActOnSession { session, action: deed });
-            if matches!(deed, SessionAction::Refund | SessionAction::Resolve) && random.chance(400_000) {
-                self.push(at + 60_000 + random.below(300_000), Action::ActOnSession { session, action: deed });
-                self.push(at + 360_000 + random.below(300_000), Action::ActOnSession { session, action: deed });
+            self.push(at, Action::ActOnSession { session, action });
+            if matches!(action, SessionAction::Refund | SessionAction::Resolve) && random.chance(400_000) {
+                self.push(at + 60_000 + random.below(300_000), Action::ActOnSession { session, action });
+                self.push(at + 360_000 + random.below(300_000), Action::ActOnSession { session, action });
             }
             if random.chance(100_000) {
                 let at = start + lives_ms + random.below(1_800_000);

@@ -303,7 +303,6 @@ impl Simulation {
             observer.nodes = sim.script.setup.nodes;
             observer.has_one_chain = model::has_one_chain(&sim.script);
             observer.is_calm = model::is_calm(&sim.script);
-            observer.has_one_engine = sim.script.setup.engines == 1;
             observer.block_interval = Duration::from_secs(sim.script.setup.block_seconds);
         }
         sim.fill_event_queue();

@@ -219,9 +219,11 @@ impl Housekeeper {
     async fn forget_events(&self, now: Timestamp, term: Term) {
         let kept = self.context.settings.event_retention / if mutant!("events-deleted-early") { 2 } else { 1 };
         let (store, happened_before) = (&self.context.env.store, now.minus(kept));
+        let mut before = None;
         for _ in 0..PRUNINGS {
             match store.oldest_event().await {
-                Ok(Some(oldest)) if oldest < happened_before => {}
+                // An event whose place is damaged stays the oldest.
+                Ok(Some(oldest)) if oldest < happened_before && before != Some(oldest) => before = Some(oldest),
                 Ok(_) => return,
                 Err(error) => return self.context.read_failed(&error),
             }

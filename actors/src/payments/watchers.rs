@@ -103,7 +103,7 @@ impl<T: Clone> Watchers<T> {
     /// Sends a snapshot of a payment to its watchers; those that fell too far behind, and after the last one all, are removed.
     pub(crate) fn publish(&mut self, id: PaymentId, snapshot: &T, is_last: bool) {
         let Some(watchers) = self.of.get_mut(&id) else { return };
-        if !is_last && mutant!("watchers-not-told") {
+        if !is_last && mutant!("watchers-not-notified") {
             return;
         }
         let before = watchers.len();

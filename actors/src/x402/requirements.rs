@@ -60,7 +60,7 @@ impl X402 {
     ) -> Result<Settled, X402Error> {
         let target = Target::Requirements(requirements.clone());
         if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
-            let once = mutant!("success-under-a-key-told-once");
+            let once = mutant!("success-under-a-key-reported-once");
             let reporting = if once { Reporting::Once(None) } else { Reporting::Repeatable };
             return self.await_facilitation(settled, reporting, false).await;
         }
@@ -196,6 +196,7 @@ impl X402 {
             Some(earlier) if earlier.tx_id == claimed.tx_id => Reporting::Repeatable,
             None if mutant!("repeat-without-idempotency-key") => Reporting::Repeatable,
             // The claim was made without a key.
+            None if mutant!("key-not-stored-with-report") => Reporting::Once(None),
             None => Reporting::Once(caller.remembered(requirements, claimed.tx_id, self.access.now())),
             Some(_) => Reporting::Once(None),
         })

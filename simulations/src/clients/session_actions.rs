@@ -17,17 +17,17 @@ pub(super) async fn act_on_session(
     sim: &Arc<Simulation>,
     engine: &Running,
     session: u32,
-    deed: SessionAction,
+    action: SessionAction,
 ) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(5_000) };
     let engine = &management::handles_of(sim, engine, known.merchant);
-    match deed {
+    match action {
         SessionAction::Resolve => resolve(sim, engine, session, &known).await,
         SessionAction::Refund => refund(sim, engine, session, &known).await,
         SessionAction::Redeliver => redeliver(sim, engine, session, &known).await,
         SessionAction::ReplayWebhooks => replay_webhooks(sim, engine, session, &known).await,
         SessionAction::ReportWallet => report_wallet(sim, engine, session, &known).await,
-        SessionAction::DeleteMetadata | SessionAction::DeleteNote => delete(sim, engine, session, &known, deed).await,
+        SessionAction::DeleteMetadata | SessionAction::DeleteNote => delete(sim, engine, session, &known, action).await,
         SessionAction::Watch => watches::watch_payment(sim, engine, known.id).await,
         SessionAction::AccessByOther => access_by_other(sim, engine, session, &known).await,
     }
@@ -139,16 +139,22 @@ async fn report_wallet(sim: &Arc<Simulation>, engine: &Running, session: u32, kn
 }
 
 /// Deletes the metadata of a session, or the note of the decision about it.
-async fn delete(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session, deed: SessionAction) -> Again {
+async fn delete(
+    sim: &Arc<Simulation>,
+    engine: &Running,
+    session: u32,
+    known: &Session,
+    action: SessionAction,
+) -> Again {
     sim.observe(|observer| observer.deletions.insert(known.id));
-    let answer = match deed {
+    let answer = match action {
         SessionAction::DeleteNote => engine.payments.delete_note(known.merchant, known.id).await,
         _ => engine.payments.delete_metadata(known.merchant, known.id).await,
     };
     match answer {
         Ok(payment) => {
             let note = |payment: &Payment| payment.resolution.as_ref().is_some_and(|one| !one.note.is_empty());
-            let is_left = |payment: &Payment| match deed {
+            let is_left = |payment: &Payment| match action {
                 SessionAction::DeleteNote => note(payment),
                 _ => !payment.metadata.is_empty(),
             };
@@ -165,7 +171,7 @@ async fn delete(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &S
                 }
             });
             sim.mark("a merchant deletes what it knows of a payment");
-            sim.event(Lane::Merchant, "deletes", Some(session), 0, || format!("{deed:?} of session {session}"));
+            sim.event(Lane::Merchant, "deletes", Some(session), 0, || format!("{action:?} of session {session}"));
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,

@@ -17,7 +17,7 @@ impl Observer {
     /// Checks that a batch was refused for a reason.
     pub(crate) fn refused_commit(&mut self, batch: &Batch, refused: &CommitError) {
         // What a damaged row says is not known.
-        if self.was_damaged || self.has_engines {
+        if self.was_damaged || self.has_several_engines {
             return;
         }
         let is_right = match refused {
@@ -65,7 +65,7 @@ impl Observer {
 
     /// Checks that the store had no reason to refuse a batch that it committed. Called before the batch is added to the model.
     pub(crate) fn accepted_commit(&mut self, batch: &Batch) {
-        if self.was_damaged || self.has_engines {
+        if self.was_damaged || self.has_several_engines {
             return;
         }
         let flaw = batch.writes.iter().find_map(|write| self.flaw_of(write, batch));

@@ -86,7 +86,7 @@ fn action_of(before: Option<&Merchant>, after: &Merchant) -> Option<&'static str
 impl Observer {
     /// Checks that the changes of a batch are in the audit log with it. Payments and merchants are as they were before.
     pub(super) fn audited(&mut self, batch: &Batch) {
-        if self.has_engines {
+        if self.has_several_engines {
             return;
         }
         let entries: Vec<&Entry> = batch

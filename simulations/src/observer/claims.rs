@@ -116,7 +116,7 @@ impl Observer {
 
     /// Checks, where nothing excuses a delay, that open claims are pursued and decided once their evidence is there.
     pub fn check_open_claims(&mut self) {
-        let Some(prompt_ms) = self.prompt_ms.filter(|_| self.has_one_engine && !self.was_damaged) else { return };
+        let Some(prompt_ms) = self.prompt_ms.filter(|_| !self.has_several_engines && !self.was_damaged) else { return };
         for tx_id in self.broadcasts.open.clone() {
             let Some(claim) = self.open_claim(tx_id) else {
                 self.broadcasts.open.remove(&tx_id);
@@ -154,7 +154,7 @@ impl Observer {
             Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
             _ => None,
         });
-        if self.prompt_ms.is_some() && self.has_one_engine {
+        if self.prompt_ms.is_some() && !self.has_several_engines {
             self.check_pace(tx_id, node, payment);
         }
         self.broadcasts.sent_ms.entry(tx_id).or_default().insert(node, self.now_ms);

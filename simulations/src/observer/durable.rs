@@ -22,6 +22,7 @@ macro_rules! durable {
                 let keys = self.proofs.keys();
                 $(self.$field = durable.$field;)*
                 self.proofs.set_keys(keys);
+                self.restored_ms = self.now_ms;
                 self.unknown_commits.clear();
                 self.posts_in_flight.clear();
                 self.receiver_responses.clear();

@@ -91,7 +91,7 @@ impl Observer {
         let Some(decided_ms) = decided_ms.filter(|_| self.prompt_ms.is_some()) else { return };
         let took_ms = self.now_ms.saturating_sub(decided_ms.max(begun_ms));
         // The agent may wait at another engine than the one that decides.
-        let bound_ms = AGENT_MS + if self.has_engines { CHANGES_INTERVAL_MS } else { 0 };
+        let bound_ms = AGENT_MS + if self.has_several_engines { CHANGES_INTERVAL_MS } else { 0 };
         if took_ms > bound_ms && !self.was_damaged {
             self.violate("agents-hear-at-once", format!("an agent hears after {took_ms} ms"), Some(payment));
         } else {

@@ -29,7 +29,7 @@ pub(crate) struct Process {
     running: Mutex<Option<Running>>,
     /// The running process's, where clients call through one.
     pub(super) endpoint: Mutex<Option<Arc<dyn Endpoint>>>,
-    /// When the process was ready, virtual milliseconds.
+    /// When the process was ready, virtual milliseconds; 0 with one engine that clients call directly.
     pub(super) booted_ms: AtomicU64,
     /// When the engine first received a failed read, or a commit of unknown outcome, since the process started, virtual
     /// milliseconds; `u64::MAX` without one.

@@ -42,7 +42,7 @@ type Difference = Option<String>;
 impl Simulation {
     /// Compares the records of the store with the model: all of them, or a sample.
     pub(super) async fn compare_records(&self, store: &EmbeddedStore, is_whole: bool) -> Result<(), ReadError> {
-        if self.observe(|observer| observer.was_damaged || observer.has_engines) {
+        if self.observe(|observer| observer.was_damaged || observer.has_several_engines) {
             return Ok(());
         }
         let sampled = |len: usize| {

@@ -5,7 +5,10 @@ use super::*;
 impl Simulation {
     /// Checks that nothing is kept beyond its retention once the engine had the time to delete it.
     pub(in crate::simulation) async fn check_retention(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
-        let up_ms = self.now_ms().saturating_sub(self.processes[0].booted_ms.load(Ordering::Relaxed));
+        // A restore brings back what was deleted.
+        let restored_ms = self.observe(|observer| observer.restored_ms);
+        let since_ms = restored_ms.max(self.processes[0].booted_ms.load(Ordering::Relaxed));
+        let up_ms = self.now_ms().saturating_sub(since_ms);
         if up_ms < 900_000 || self.observe(|observer| observer.was_damaged) {
             return Ok(());
         }
