@@ -152,6 +152,7 @@ mutants! {
     "hbd-price-unknown": "nodes count as having no price of HBD";
     "small-exceptions-not-notified": "the first exception of a kind is not notified if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar at any market price";
+    "claim-dropped-with-its-request": "a claim whose caller disconnects while it is stored is not followed";
     "key-not-stored-with-report": "the idempotency key to which a success is first reported is not stored";
     "failing-since-the-last-failure": "an endpoint counts as failing since its last failure instead of its first";
     "owed-before-payment-is-irreversible": "a second payment is owed back while the first is reversible";

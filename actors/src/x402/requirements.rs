@@ -81,7 +81,7 @@ impl X402 {
         let payer = checked.presented.payer;
         let claimed = self.claim_record(requirements, payload, caller, &checked);
         let remembered = caller.remembered(requirements, claimed.tx_id, claimed.at);
-        match claims::claim(&self.access.context, &claimed, remembered).await {
+        match self.claim(&claimed, remembered).await {
             Ok(()) => {
                 let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once(None) };
                 self.await_facilitation(claimed, reporting, true).await
@@ -101,6 +101,27 @@ impl X402 {
                 self.await_facilitation(earlier, Reporting::Repeatable, false).await
             }
         }
+    }
+
+    /// Stores a claim and has its transaction followed. Both happen also if the caller disconnects meanwhile, which drops its
+    /// request: a claim that nobody follows would stay open.
+    async fn claim(&self, claimed: &ClaimRecord, remembered: Option<IdempotencyRecord>) -> Result<(), ClaimError> {
+        if mutant!("claim-dropped-with-its-request") {
+            return claims::claim(&self.access.context, claimed, remembered).await;
+        }
+        let (x402, claimed) = (self.clone(), Box::new(claimed.clone()));
+        let task = tokio::spawn(async move {
+            claims::claim(&x402.access.context, &claimed, remembered).await?;
+            let (decided, _) = oneshot::channel();
+            // Without a facilitator the process ends.
+            let _ = x402.send(FacilitatorMsg::Follow { claimed, is_new: true, decided });
+            Ok(())
+        });
+        task.await.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shuts down.
+            Err(_) => Err(ClaimError::Failed(SessionError::Unknown)),
+        })
     }
 
     /// Returns the record that claims a checked payment.
