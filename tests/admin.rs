@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 use crate::harness::{Dev, LedgerHouse, Process, Serve, Shop, folder, shared};
 
 crate::tests!(
-    the_audit_log_tells_who_did_what_from_where,
-    the_audit_log_is_for_admins_and_holds_no_secret,
-    an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so,
+    the_audit_log_records_actor_action_and_ip,
+    the_audit_log_is_for_admins_and_contains_no_secret,
+    an_admin_reads_any_payment_with_its_timeline_which_is_audited,
     the_operator_reads_a_payment_with_the_engine_running_or_not,
-    what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not,
-    an_export_has_every_row_of_its_filter,
+    records_about_an_account_are_exported_with_the_engine_running_or_not,
+    an_export_has_every_row_that_its_filter_matches,
     no_cell_of_an_export_is_a_formula,
     merchants_are_exported_by_their_filter,
-    an_export_is_asked_for_rightly,
+    invalid_export_requests_are_rejected,
 );
 
 fn audit(dev: &Dev, shop: &Shop, more: &str) -> Value {
     dev.api.get(&format!("/api/admin/audit?merchantId={}{more}", shop.id)).bearer(dev.admin_key()).send().ok(200)
 }
 
-fn the_audit_log_tells_who_did_what_from_where() {
+fn the_audit_log_records_actor_action_and_ip() {
     let dev = shared();
     let shop = dev.shop();
     shop.update(&json!({ "name": "Blue Mugs", "webhookUrl": "http://127.0.0.1:9/hook?token=hush" })).ok(200);
@@ -62,7 +62,7 @@ fn the_audit_log_tells_who_did_what_from_where() {
     assert_eq!(rest["nextCursor"], Value::Null);
 }
 
-fn the_audit_log_is_for_admins_and_holds_no_secret() {
+fn the_audit_log_is_for_admins_and_contains_no_secret() {
     let dev = shared();
     let shop = dev.shop();
     shop.update(&json!({ "webhookUrl": "http://127.0.0.1:9/hook?token=hush" })).ok(200);
@@ -79,7 +79,7 @@ fn the_audit_log_is_for_admins_and_holds_no_secret() {
     ask("merchantId=x").wrong(&["merchantId"]);
 }
 
-fn an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so() {
+fn an_admin_reads_any_payment_with_its_timeline_which_is_audited() {
     let dev = shared();
     let (shop, other, alice) = (dev.shop(), dev.shop(), dev.demo_account("alice"));
     let payment = shop.open_payment();
@@ -144,7 +144,7 @@ fn the_operator_reads_a_payment_with_the_engine_running_or_not() {
     assert_eq!(reads.count(), 3, "{}", export.stdout);
 }
 
-fn what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not() {
+fn records_about_an_account_are_exported_with_the_engine_running_or_not() {
     let folder = folder("export-account");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
@@ -193,7 +193,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split("\r\n").filter(|line| !line.is_empty()).collect()
 }
 
-fn an_export_has_every_row_of_its_filter() {
+fn an_export_has_every_row_that_its_filter_matches() {
     let shop = shared().shop();
     let ids: Vec<String> = (0..230).map(|_| shop.open_payment().id).collect();
     for id in &ids[..5] {
@@ -259,7 +259,7 @@ fn merchants_are_exported_by_their_filter() {
     );
 }
 
-fn an_export_is_asked_for_rightly() {
+fn invalid_export_requests_are_rejected() {
     let shop = shared().shop();
     shop.get("/api/public/payments/export?format=xml").send().wrong(&["format"]);
     shop.get("/api/public/payments/export?status=paid").send().wrong(&["status"]);

@@ -17,18 +17,18 @@ use crate::{
 crate::tests!(
     one_command_pays_a_session,
     a_collected_fee_is_paid_in_the_same_transaction,
-    what_the_payer_does_not_allow_is_never_signed,
+    a_payment_beyond_the_payers_limits_is_never_signed,
     a_dry_run_needs_no_key_and_pays_nothing,
-    the_key_may_come_by_the_environment_and_is_never_shown,
-    an_address_that_asks_for_nothing_is_not_paid,
-    who_cannot_be_reached_gets_nothing,
-    attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment,
-    a_payment_that_hangs_is_handed_in_again_with_the_same_bytes,
-    a_payment_that_expires_unseen_is_known_to_be_unpaid,
+    the_key_is_read_from_the_environment_and_never_printed,
+    a_url_without_a_payment_request_is_not_paid,
+    an_unreachable_server_is_not_paid,
+    attack_14_a_lost_response_of_the_ledger_results_in_one_payment,
+    a_pending_payment_is_submitted_again_with_the_same_bytes,
+    a_payment_that_expires_unseen_is_reported_as_unpaid,
     a_signed_payment_is_submitted_again_without_a_new_signature,
-    with_json_nothing_is_printed_beside_it,
-    every_word_and_every_exit_code_stands_in_the_page_for_agents,
-    attack_35_the_page_says_that_a_receipt_proves_nothing,
+    with_json_nothing_else_is_printed,
+    the_page_for_agents_lists_every_reason_and_exit_code,
+    attack_35_the_page_warns_that_a_receipt_proves_nothing,
 );
 
 /// The result of `hivetill pay`: exit code, its line of JSON, and stderr.
@@ -112,7 +112,7 @@ fn a_collected_fee_is_paid_in_the_same_transaction() {
     assert_eq!(transfers, [&paid.json["txId"]; 2]);
 }
 
-fn what_the_payer_does_not_allow_is_never_signed() {
+fn a_payment_beyond_the_payers_limits_is_never_signed() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -161,7 +161,7 @@ fn a_dry_run_needs_no_key_and_pays_nothing() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
 
-fn the_key_may_come_by_the_environment_and_is_never_shown() {
+fn the_key_is_read_from_the_environment_and_never_printed() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -175,7 +175,7 @@ fn the_key_may_come_by_the_environment_and_is_never_shown() {
     assert!(!String::from_utf8_lossy(&help.expect("help").stdout).contains(&agent.key));
 }
 
-fn an_address_that_asks_for_nothing_is_not_paid() {
+fn a_url_without_a_payment_request_is_not_paid() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -190,7 +190,7 @@ fn an_address_that_asks_for_nothing_is_not_paid() {
     assert_eq!((cancelled.code, &cancelled.json["reason"]), (11, &json!("session_not_pending")), "{}", cancelled.json);
 }
 
-fn who_cannot_be_reached_gets_nothing() {
+fn an_unreachable_server_is_not_paid() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -209,7 +209,7 @@ fn who_cannot_be_reached_gets_nothing() {
     assert_eq!((plain.code, &plain.json["reason"]), (2, &json!("plain_http")));
 }
 
-fn attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment() {
+fn attack_14_a_lost_response_of_the_ledger_results_in_one_payment() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     for replies in [1, 3] {
@@ -221,7 +221,7 @@ fn attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment() {
     }
 }
 
-fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
+fn a_pending_payment_is_submitted_again_with_the_same_bytes() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -243,7 +243,7 @@ fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
     assert_eq!(paid_once(&shop, &payment.id)["internalId"], paid.json["txId"]);
 }
 
-fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
+fn a_payment_that_expires_unseen_is_reported_as_unpaid() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -296,7 +296,7 @@ fn a_signed_payment_is_submitted_again_without_a_new_signature() {
     assert_eq!(paid_once(&shop, &payment.id)["internalId"], first);
 }
 
-fn with_json_nothing_is_printed_beside_it() {
+fn with_json_nothing_else_is_printed() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -312,7 +312,7 @@ fn page_named(name: &str) -> String {
     std::fs::read_to_string(docs.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
+fn the_page_for_agents_lists_every_reason_and_exit_code() {
     let page = page_named("reference/x402.md");
     let (_, words) = page.split_once("## Every word").expect("the list");
     for reason in Reason::ALL {
@@ -332,7 +332,7 @@ fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
     }
 }
 
-fn attack_35_the_page_says_that_a_receipt_proves_nothing() {
+fn attack_35_the_page_warns_that_a_receipt_proves_nothing() {
     let page = page_named("how-to/pay-as-an-agent.md");
     assert!(page.contains("`PAYMENT-RESPONSE` is not signed. A merchant trusts the webhook"));
 }

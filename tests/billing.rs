@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Ask, Dev, Shop, folder, shared, until};
 
 crate::tests!(
-    a_month_is_billed_once_and_paid_at_its_own_checkout,
-    a_fee_collected_with_its_payment_is_not_billed_and_one_kept_back_is,
-    fee_tiers_are_read_and_replaced_whole,
-    wrong_questions_about_billing_name_their_field,
-    billing_is_for_admins_and_for_each_merchant_its_own,
+    a_month_is_invoiced_once_and_paid_at_the_invoices_checkout,
+    a_collected_fee_is_not_invoiced_and_a_missing_one_is,
+    fee_tiers_are_read_and_replaced_as_a_whole,
+    invalid_billing_requests_name_their_field,
+    billing_is_visible_to_admins_and_to_the_merchant_itself,
 );
 
 /// Longer than any month, seconds.
@@ -65,7 +65,7 @@ const PERIOD: [&str; 12] = [
     "updatedAt",
 ];
 
-fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
+fn a_month_is_invoiced_once_and_paid_at_the_invoices_checkout() {
     let folder = folder("billing");
     let data = format!("--data={}", folder.join("data").to_str().expect("a path"));
     let mut dev = Dev::with(&[&data]);
@@ -155,7 +155,7 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
     assert_eq!((told.len(), &told[0]["subject"]), (1, &invoice["id"]));
 }
 
-fn a_fee_collected_with_its_payment_is_not_billed_and_one_kept_back_is() {
+fn a_collected_fee_is_not_invoiced_and_a_missing_one_is() {
     let dev = Dev::with(&["--set=fees.mode=split", "--set=fees.account=hivetill.fees"]);
     let (shop, payer) = (dev.shop(), dev.ledger.account("payer"));
     let order = json!({ "amount": "100000", "currency": "HBD", "description": "Mugs" });
@@ -176,7 +176,7 @@ fn a_fee_collected_with_its_payment_is_not_billed_and_one_kept_back_is() {
     assert_eq!((&period["splitVolumeCents"], &period["missingFeeCents"]), (&json!(20_000), &json!(150)));
 }
 
-fn fee_tiers_are_read_and_replaced_whole() {
+fn fee_tiers_are_read_and_replaced_as_a_whole() {
     let dev = Dev::start();
     let tier = |min: Value, max: Value, percent: Value| json!({ "minVolumeCents": min, "maxVolumeCents": max, "percentFee": percent });
     let first = ask(&dev, "tiers");
@@ -215,7 +215,7 @@ fn fee_tiers_are_read_and_replaced_whole() {
     assert_eq!(log["data"][0]["action"], "fee_tiers_changed", "{log}");
 }
 
-fn wrong_questions_about_billing_name_their_field() {
+fn invalid_billing_requests_name_their_field() {
     let dev = shared();
     let wrong = |path: &str, fields: &[&str]| admin(dev, "GET", path).send().wrong(fields);
     wrong("periods?status=late", &["status"]);
@@ -238,7 +238,7 @@ fn wrong_questions_about_billing_name_their_field() {
     assert!(refused["statusMessage"].as_str().is_some_and(|text| text.contains("billing.merchant_id")), "{refused}");
 }
 
-fn billing_is_for_admins_and_for_each_merchant_its_own() {
+fn billing_is_visible_to_admins_and_to_the_merchant_itself() {
     let dev = shared();
     let shop = dev.shop();
     for (method, path) in [

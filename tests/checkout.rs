@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Api, Shop, TIMEOUT, shared, until};
 
 crate::tests!(
-    both_addresses_show_everything_a_payer_needs,
-    the_page_lets_nothing_else_in_and_tells_nothing_on,
-    what_merchants_write_is_text_and_never_markup,
-    a_stranger_with_the_id_sees_little_of_a_finished_session,
-    a_customer_cancels_by_a_plain_form,
-    a_program_cancels_and_reads_little,
-    a_payment_that_is_being_cancelled_takes_nothing_new,
-    the_public_id_alone_cancels_nothing,
-    addresses_that_run_scripts_are_refused_in_every_field,
+    both_checkout_urls_show_everything_a_payer_needs,
+    the_page_loads_nothing_external_and_sends_no_referrer,
+    merchant_texts_are_escaped,
+    the_public_id_shows_little_of_a_final_session,
+    a_customer_cancels_with_a_plain_form,
+    a_cancellation_by_json_returns_a_short_status,
+    a_cancelling_payment_rejects_wallets_and_claims,
+    the_public_id_alone_cannot_cancel,
+    script_urls_are_rejected_in_every_field,
     the_page_is_available_in_seven_languages,
-    a_merchants_support_is_on_every_page,
+    the_support_contact_is_on_every_page,
     the_live_status_follows_the_payment,
-    the_stream_tells_every_change_and_ends,
-    a_finished_page_leads_back_to_the_shop,
-    an_unknown_page_is_a_page_for_browsers_and_json_for_programs,
+    the_stream_sends_every_change_and_ends,
+    a_final_page_links_back_to_the_shop,
+    an_unknown_url_is_html_for_browsers_and_json_for_programs,
 );
 
 /// Requests a path as a browser does.
@@ -52,7 +52,7 @@ fn mug() -> Value {
     })
 }
 
-fn both_addresses_show_everything_a_payer_needs() {
+fn both_checkout_urls_show_everything_a_payer_needs() {
     let shop = shared().shop();
     let payment = shop.open_with(&mug());
     let moved = browse(&shop.api, &format!("/checkout/{}", payment.id));
@@ -68,7 +68,7 @@ fn both_addresses_show_everything_a_payer_needs() {
     has(&page, &[&memo, "<code id=\"pay-amount\">1.500 HBD</code>"]);
 }
 
-fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
+fn the_page_loads_nothing_external_and_sends_no_referrer() {
     let shop = shared().shop();
     let payment = shop.open_with(&mug());
     let answer = browse(&shop.api, &format!("/for/{}", payment.slug));
@@ -105,7 +105,7 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
     assert!(bytes <= 60_000, "{bytes} bytes with everything it loads");
 }
 
-fn what_merchants_write_is_text_and_never_markup() {
+fn merchant_texts_are_escaped() {
     let dev = shared();
     let shop = Shop::open_for(&dev.api, dev.ledger.account("shop"));
     shop.update(&json!({ "name": "<b>\"Evil\" & 'Sons'</b>", "iconUrl": "https://a.example/i.png?a=\"'><script>" }))
@@ -131,7 +131,7 @@ fn what_merchants_write_is_text_and_never_markup() {
     );
 }
 
-fn addresses_that_run_scripts_are_refused_in_every_field() {
+fn script_urls_are_rejected_in_every_field() {
     let shop = shared().shop();
     for bad in
         ["javascript:alert(1)", "JAVASCRIPT:alert(1)", "data:text/html,<script>alert(1)</script>", "vbscript:x", "//x"]
@@ -170,7 +170,7 @@ fn the_page_is_available_in_seven_languages() {
     has(&missing.text(), &["Zahlung nicht gefunden"]);
 }
 
-fn a_merchants_support_is_on_every_page() {
+fn the_support_contact_is_on_every_page() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let path = format!("/for/{}", payment.slug);
@@ -188,7 +188,7 @@ fn pay(shop: &Shop, payment: &str, memo: &str) -> Value {
     shop.until_status(payment, "completed")
 }
 
-fn a_stranger_with_the_id_sees_little_of_a_finished_session() {
+fn the_public_id_shows_little_of_a_final_session() {
     let shop = shared().shop();
     let payment = shop.open_with(&mug());
     let by_id = format!("/checkout/{}", payment.id);
@@ -203,7 +203,7 @@ fn a_stranger_with_the_id_sees_little_of_a_finished_session() {
     has(&customer, &["Paid", "mug", "https://shop.example/thanks?order=7", tx_id]);
 }
 
-fn a_customer_cancels_by_a_plain_form() {
+fn a_customer_cancels_with_a_plain_form() {
     let shop = shared().shop();
     for by_slug in [true, false] {
         let payment = shop.open_with(&mug());
@@ -225,7 +225,7 @@ fn a_customer_cancels_by_a_plain_form() {
     }
 }
 
-fn a_payment_that_is_being_cancelled_takes_nothing_new() {
+fn a_cancelling_payment_rejects_wallets_and_claims() {
     let dev = crate::harness::Dev::start();
     let shop = dev.shop();
     let payment = shop.open_with(&mug());
@@ -253,7 +253,7 @@ fn a_payment_that_is_being_cancelled_takes_nothing_new() {
     assert_eq!((&over["transfers"], &over["cancelledBy"]), (&json!([]), &json!("customer")));
 }
 
-fn a_program_cancels_and_reads_little() {
+fn a_cancellation_by_json_returns_a_short_status() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let cancel = || shop.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).header("accept", "application/json");
@@ -271,7 +271,7 @@ fn a_program_cancels_and_reads_little() {
     has(&page.text(), &["<html", "Paid"]);
 }
 
-fn the_public_id_alone_cancels_nothing() {
+fn the_public_id_alone_cannot_cancel() {
     let (shop, other) = (shared().shop(), shared().shop().open_payment());
     let payment = shop.open_payment();
     let foreign = browse(&shop.api, &format!("/for/{}", other.slug)).header("set-cookie").unwrap().to_owned();
@@ -311,7 +311,7 @@ fn events(api: &Api, path: &str) -> Vec<Value> {
     data.map(|data| serde_json::from_str(&data).expect("JSON")).collect()
 }
 
-fn the_stream_tells_every_change_and_ends() {
+fn the_stream_sends_every_change_and_ends() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let (api, path) = (shop.api.clone(), format!("/for/{}/events", payment.slug));
@@ -326,7 +326,7 @@ fn the_stream_tells_every_change_and_ends() {
     assert_eq!(after[0]["phase"], "completed");
 }
 
-fn a_finished_page_leads_back_to_the_shop() {
+fn a_final_page_links_back_to_the_shop() {
     let shop = shared().shop();
     let payment = shop.open_with(&mug());
     pay(&shop, &payment.id, &payment.memo);
@@ -336,7 +336,7 @@ fn a_finished_page_leads_back_to_the_shop() {
     assert!(!paid.contains("http-equiv"), "a finished page leads nobody on by itself: {paid}");
 }
 
-fn an_unknown_page_is_a_page_for_browsers_and_json_for_programs() {
+fn an_unknown_url_is_html_for_browsers_and_json_for_programs() {
     let api = &shared().api;
     for path in ["/for/nothing", "/checkout/pay_00000000000000000000000000"] {
         let answer = browse(api, path);

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Dev, Shop};
 
-crate::tests!(a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it);
+crate::tests!(a_merchant_above_its_limits_is_on_hold_until_an_admin_clears_it);
 
 fn create(shop: &Shop, path: &str, units: u64) -> crate::harness::Answer {
     let body = json!({ "amount": units.to_string(), "currency": "HBD", "description": "A mug" });
     shop.post(&format!("/api/public/payments{path}"), &body).send()
 }
 
-fn a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it() {
+fn a_merchant_above_its_limits_is_on_hold_until_an_admin_clears_it() {
     let dev = Dev::with(&[
         "--limits=production",
         "--set=limits.register=",

@@ -5,28 +5,28 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Api, Dev, Receiver, Shop, shared, until};
 
 crate::tests!(
-    a_key_opens_a_session_and_the_cookie_travels_safely,
-    a_wrong_key_opens_nothing_and_is_not_repeated,
-    every_page_asks_for_a_session,
-    a_session_of_somebodys_choosing_is_not_adopted,
-    no_other_site_can_send_a_form,
-    another_merchants_payments_do_not_exist,
+    a_key_opens_a_session_with_a_secure_cookie,
+    a_wrong_key_opens_no_session_and_is_not_echoed,
+    every_page_requires_a_session,
+    a_session_id_chosen_by_the_client_is_rejected,
+    forms_are_protected_against_csrf,
+    payments_of_other_merchants_are_not_found,
     only_admins_see_merchants,
-    pages_let_nothing_else_in_and_cannot_be_framed,
+    pages_load_nothing_external_and_cannot_be_framed,
     logging_out_everywhere_ends_every_session,
     a_replaced_key_ends_its_sessions,
-    payments_are_filtered_searched_and_exported_whole,
+    payments_are_filtered_searched_and_exported_completely,
     no_export_cell_is_a_formula,
-    a_payment_is_made_paid_with_play_money_and_cancelled,
-    settings_are_saved_and_refused_by_field,
+    a_test_payment_is_created_paid_and_cancelled,
+    settings_are_saved_and_validated_by_field,
     a_new_secret_is_shown_once,
     an_admin_switches_a_merchant_off_and_on_and_issues_a_key,
-    money_that_paid_nothing_is_assigned_or_ignored,
-    a_merchant_proves_its_account_and_reviews_a_change_of_it,
-    an_exception_is_resolved_and_its_refund_filled_in,
-    metadata_is_deleted_once_the_payment_has_ended,
-    webhooks_are_looked_at_tested_and_sent_again,
-    guessing_keys_at_the_login_locks_the_address_out,
+    unmatched_transfers_are_assigned_or_ignored,
+    a_merchant_proves_its_account_and_reviews_an_account_change,
+    an_exception_is_resolved_and_its_refund_prepared,
+    metadata_is_deleted_once_the_payment_is_final,
+    webhooks_are_listed_tested_and_redelivered,
+    guessing_keys_at_the_login_locks_the_ip_address_out,
 );
 
 /// A logged-in user.
@@ -92,7 +92,7 @@ impl Visitor {
     }
 }
 
-fn a_key_opens_a_session_and_the_cookie_travels_safely() {
+fn a_key_opens_a_session_with_a_secure_cookie() {
     let shop = shared().shop();
     let answer = post_form(&shop.api, "/dashboard/login", None, &form(&[("key", &format!(" {} ", shop.key))]));
     let cookie = answer.header("set-cookie").expect("a cookie");
@@ -105,7 +105,7 @@ fn a_key_opens_a_session_and_the_cookie_travels_safely() {
     assert!(page.contains("Overview") && !page.contains(&shop.key) && !page.contains("<script"));
 }
 
-fn a_wrong_key_opens_nothing_and_is_not_repeated() {
+fn a_wrong_key_opens_no_session_and_is_not_echoed() {
     let api = &shared().api;
     for key in ["", "sk_live_000000000000000000000000000000000000000000000000", "<script>alert(1)</script>"] {
         let answer = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
@@ -116,7 +116,7 @@ fn a_wrong_key_opens_nothing_and_is_not_repeated() {
     }
 }
 
-fn every_page_asks_for_a_session() {
+fn every_page_requires_a_session() {
     let api = &shared().api;
     let cookie = format!("__Host-hivetill={}", "0".repeat(64));
     for path in ["", "/payments", "/payments/new", "/payments.csv", "/settings", "/merchants", "/payments/pay_x"] {
@@ -131,7 +131,7 @@ fn every_page_asks_for_a_session() {
     }
 }
 
-fn a_session_of_somebodys_choosing_is_not_adopted() {
+fn a_session_id_chosen_by_the_client_is_rejected() {
     let shop = shared().shop();
     let chosen = format!("__Host-hivetill={}", "a".repeat(64));
     let answer = post_form(&shop.api, "/dashboard/login", Some(&chosen), &form(&[("key", &shop.key)]));
@@ -145,7 +145,7 @@ fn a_session_of_somebodys_choosing_is_not_adopted() {
     }
 }
 
-fn no_other_site_can_send_a_form() {
+fn forms_are_protected_against_csrf() {
     let shop = shared().shop();
     let (visitor, other) = (Visitor::of(&shop), Visitor::of(&shop));
     let change = |token: &str| form(&[("token", token), ("name", "Stolen"), ("hiveAccount", &shop.account.name)]);
@@ -168,7 +168,7 @@ fn no_other_site_can_send_a_form() {
     assert_eq!(login.body(form(&[("key", &shop.key)])).send().status, 403, "nobody is logged in from elsewhere");
 }
 
-fn another_merchants_payments_do_not_exist() {
+fn payments_of_other_merchants_are_not_found() {
     let (shop, other) = (shared().shop(), shared().shop());
     let foreign = other.open_payment();
     let visitor = Visitor::of(&shop);
@@ -194,7 +194,7 @@ fn only_admins_see_merchants() {
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], true);
 }
 
-fn pages_let_nothing_else_in_and_cannot_be_framed() {
+fn pages_load_nothing_external_and_cannot_be_framed() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     for path in ["/dashboard", "/dashboard/login", "/dashboard/payments", "/dashboard/settings", "/dashboard/nothing"] {
@@ -229,7 +229,7 @@ fn a_replaced_key_ends_its_sessions() {
     assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")));
 }
 
-fn payments_are_filtered_searched_and_exported_whole() {
+fn payments_are_filtered_searched_and_exported_completely() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let open = |n: u32| {
@@ -281,7 +281,7 @@ fn no_export_cell_is_a_formula() {
     );
 }
 
-fn a_payment_is_made_paid_with_play_money_and_cancelled() {
+fn a_test_payment_is_created_paid_and_cancelled() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let make = |amount: &str| {
@@ -326,7 +326,7 @@ fn a_payment_is_made_paid_with_play_money_and_cancelled() {
     }
 }
 
-fn settings_are_saved_and_refused_by_field() {
+fn settings_are_saved_and_validated_by_field() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let account = shop.account.name.as_str();
@@ -410,7 +410,7 @@ fn an_admin_switches_a_merchant_off_and_on_and_issues_a_key() {
     Visitor::log_in(&dev.api, key);
 }
 
-fn money_that_paid_nothing_is_assigned_or_ignored() {
+fn unmatched_transfers_are_assigned_or_ignored() {
     let dev = shared();
     let (shop, other) = (dev.shop().prove(), dev.shop().prove());
     let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
@@ -441,7 +441,7 @@ fn money_that_paid_nothing_is_assigned_or_ignored() {
     assert!(visitor.page(&tip).contains("Thanks"));
 }
 
-fn an_exception_is_resolved_and_its_refund_filled_in() {
+fn an_exception_is_resolved_and_its_refund_prepared() {
     let dev = shared();
     let shop = dev.shop().prove();
     let visitor = Visitor::of(&shop);
@@ -467,7 +467,7 @@ fn an_exception_is_resolved_and_its_refund_filled_in() {
     assert!(!page.contains("&#60;tip&#62;") && !page.contains("delete-note") && page.contains("accepted"), "{page}");
 }
 
-fn metadata_is_deleted_once_the_payment_has_ended() {
+fn metadata_is_deleted_once_the_payment_is_final() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let payment = shop.open_with(&json!({
@@ -484,7 +484,7 @@ fn metadata_is_deleted_once_the_payment_has_ended() {
     assert!(!page.contains("adalovelace") && !page.contains("delete-metadata"), "{page}");
 }
 
-fn webhooks_are_looked_at_tested_and_sent_again() {
+fn webhooks_are_listed_tested_and_redelivered() {
     let (shop, other) = (shared().shop(), shared().shop());
     let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
     assert!(visitor.page("/dashboard/webhooks").contains("not set"));
@@ -538,7 +538,7 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
     }
 }
 
-fn guessing_keys_at_the_login_locks_the_address_out() {
+fn guessing_keys_at_the_login_locks_the_ip_address_out() {
     let dev = Dev::with(&["--limits", "production"]);
     let wrong = form(&[("key", "sk_live_000000000000000000000000000000000000000000000000")]);
     let locked =
@@ -550,7 +550,7 @@ fn guessing_keys_at_the_login_locks_the_address_out() {
     assert_eq!(post_form(&dev.api, "/dashboard/login", None, &right).status, 429);
 }
 
-fn a_merchant_proves_its_account_and_reviews_a_change_of_it() {
+fn a_merchant_proves_its_account_and_reviews_an_account_change() {
     let dev = shared();
     let shop = dev.shop();
     let visitor = Visitor::of(&shop);

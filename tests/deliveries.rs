@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Dev, Receiver, Reply, Shop, folder, shared, until};
 
 crate::tests!(
-    the_log_says_what_was_sent_and_what_was_answered,
-    the_log_is_read_in_parts_and_filtered,
-    an_event_is_delivered_again_when_its_merchant_asks,
-    a_test_event_comes_as_any_other_and_is_told_apart,
-    a_test_event_is_of_the_type_and_status_that_is_asked,
-    a_delivery_shows_what_was_sent_without_its_signatures,
-    a_network_error_has_its_name,
-    what_is_asked_twice_under_one_key_is_sent_once,
+    the_log_shows_requests_and_responses,
+    the_log_is_paginated_and_filtered,
+    an_event_is_redelivered_on_request,
+    a_test_event_is_delivered_and_marked_as_a_test,
+    a_test_event_has_the_requested_type_and_status,
+    a_delivery_shows_its_request_without_signatures,
+    a_network_error_is_classified,
+    a_request_repeated_with_its_idempotency_key_is_sent_once,
     every_delivery_is_exported,
-    an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled,
-    a_failing_endpoint_says_so,
-    what_cannot_be_asked_is_refused_by_name,
-    an_endpoint_is_ones_own,
-    what_was_asked_for_is_sent_after_a_kill,
-    a_private_address_is_refused_when_it_is_saved,
+    an_endpoint_that_returns_410_is_disabled_and_gets_held_events_when_enabled,
+    a_failing_endpoint_has_the_status_failing,
+    invalid_webhook_requests_name_their_field,
+    an_endpoint_is_accessible_to_its_merchant_only,
+    requested_deliveries_survive_a_kill,
+    a_private_webhook_address_is_rejected_when_it_is_saved,
 );
 
 fn event(shop: &Shop) -> String {
@@ -78,7 +78,7 @@ fn endpoint(shop: &Shop) -> Value {
     shop.get(&path(shop, "webhook")).send().ok(200)
 }
 
-fn the_log_says_what_was_sent_and_what_was_answered() {
+fn the_log_shows_requests_and_responses() {
     let (shop, receiver) = shop();
     receiver.reply(&[Reply::Status(503)]);
     event(&shop);
@@ -112,7 +112,7 @@ fn the_log_says_what_was_sent_and_what_was_answered() {
     assert_eq!(deliveries(&shop, "").len(), 1);
 }
 
-fn the_log_is_read_in_parts_and_filtered() {
+fn the_log_is_paginated_and_filtered() {
     let (shop, receiver) = shop();
     for _ in 0..5 {
         event(&shop);
@@ -134,7 +134,7 @@ fn the_log_is_read_in_parts_and_filtered() {
     assert_eq!(deliveries(&shop, &format!("?eventId={event}")), [all[2].clone()]);
 }
 
-fn an_event_is_delivered_again_when_its_merchant_asks() {
+fn an_event_is_redelivered_on_request() {
     let (shop, receiver) = shop();
     event(&shop);
     let first = settled(&shop, 1).remove(0);
@@ -151,7 +151,7 @@ fn an_event_is_delivered_again_when_its_merchant_asks() {
     assert_eq!(listed["events"].as_array().map(Vec::len), Some(1), "it is the same event");
 }
 
-fn a_test_event_comes_as_any_other_and_is_told_apart() {
+fn a_test_event_is_delivered_and_marked_as_a_test() {
     let (shop, receiver) = shop();
     let sent = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
     assert_eq!(sent["trigger"], "test");
@@ -168,7 +168,7 @@ fn a_test_event_comes_as_any_other_and_is_told_apart() {
     assert_eq!(endpoint(&shop)["status"], "active", "and says nothing of the endpoint");
 }
 
-fn a_test_event_is_of_the_type_and_status_that_is_asked() {
+fn a_test_event_has_the_requested_type_and_status() {
     let (shop, receiver) = shop();
     let ask = |body: &Value| shop.post(&path(&shop, "webhook-test"), body).send();
     let all = [
@@ -205,7 +205,7 @@ fn a_test_event_is_of_the_type_and_status_that_is_asked() {
     assert_eq!(receiver.hooks().len(), all.len(), "a refused test sends nothing");
 }
 
-fn a_delivery_shows_what_was_sent_without_its_signatures() {
+fn a_delivery_shows_its_request_without_signatures() {
     let (shop, receiver) = shop();
     shop.post(&path(&shop, "webhook-secret"), &json!({ "graceHours": 1 })).send().ok(200);
     event(&shop);
@@ -236,7 +236,7 @@ fn a_delivery_shows_what_was_sent_without_its_signatures() {
     }
 }
 
-fn a_network_error_has_its_name() {
+fn a_network_error_is_classified() {
     let (shop, receiver) = shop();
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     drop(receiver);
@@ -247,7 +247,7 @@ fn a_network_error_has_its_name() {
     assert_eq!((&failed["lastOutcome"], &failed["attemptLog"][0]["outcome"]), (&json!("refused"), &json!("refused")));
 }
 
-fn what_is_asked_twice_under_one_key_is_sent_once() {
+fn a_request_repeated_with_its_idempotency_key_is_sent_once() {
     let (shop, receiver) = shop();
     let events = [event(&shop), event(&shop)];
     let all = settled(&shop, events.len());
@@ -294,7 +294,7 @@ fn every_delivery_is_exported() {
     export("?status=gone").wrong(&["status"]);
 }
 
-fn an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled() {
+fn an_endpoint_that_returns_410_is_disabled_and_gets_held_events_when_enabled() {
     let (shop, receiver) = shop();
     assert_eq!(endpoint(&shop)["status"], "active");
     receiver.reply(&[Reply::Status(410)]);
@@ -327,7 +327,7 @@ fn an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled() {
     assert_eq!((&replay["replayed"], &replay["hasMore"]), (&json!(0), &json!(false)));
 }
 
-fn a_failing_endpoint_says_so() {
+fn a_failing_endpoint_has_the_status_failing() {
     let (shop, receiver) = shop();
     receiver.reply(&[Reply::HangUp, Reply::Redirect(receiver.address())]);
     event(&shop);
@@ -346,7 +346,7 @@ fn a_failing_endpoint_says_so() {
     assert_eq!(health.map(|field| &enabled[field]), health.map(|field| &failing[field]), "enabling changes no health");
 }
 
-fn what_cannot_be_asked_is_refused_by_name() {
+fn invalid_webhook_requests_name_their_field() {
     let bare = shared().shop();
     for rest in ["webhook-test", "webhook-enable"] {
         bare.post(&path(&bare, rest), &json!({})).send().refused(409, "no_webhook_endpoint");
@@ -374,7 +374,7 @@ fn what_cannot_be_asked_is_refused_by_name() {
     }
 }
 
-fn an_endpoint_is_ones_own() {
+fn an_endpoint_is_accessible_to_its_merchant_only() {
     let (shop, other) = (shared().shop(), shared().shop());
     let asks = [
         ("GET", "webhook"),
@@ -400,7 +400,7 @@ fn an_endpoint_is_ones_own() {
     }
 }
 
-fn what_was_asked_for_is_sent_after_a_kill() {
+fn requested_deliveries_survive_a_kill() {
     let data = folder("deliveries").join("data");
     let data = format!("--data={}", data.to_str().expect("a path"));
     let mut dev = Dev::with(&[&data]);
@@ -440,7 +440,7 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     }
 }
 
-fn a_private_address_is_refused_when_it_is_saved() {
+fn a_private_webhook_address_is_rejected_when_it_is_saved() {
     let dev = Dev::with(&["--set=webhooks.allow_insecure=false"]);
     let shop = dev.shop();
     let save = |url: &str| shop.update(&json!({ "webhookUrl": url }));

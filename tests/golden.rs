@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::harness::{Api, Ledger, Receiver, order, shared, until};
 use script::Script;
 
-crate::tests!(the_main_exchanges_are_what_they_were);
+crate::tests!(the_main_exchanges_match_their_golden_files);
 
-fn the_main_exchanges_are_what_they_were() {
+fn the_main_exchanges_match_their_golden_files() {
     let dev = shared();
     for (name, text) in tell(&dev.api, &dev.ledger, dev.admin_key()) {
         check(name, &text);

@@ -14,14 +14,14 @@ use crate::harness::{Dev, Shop, TIMEOUT, folder};
 crate::tests!(
     a_service_registers_creates_watches_and_lists,
     every_call_needs_the_bearer_token,
-    a_refusal_carries_its_reason_and_fields,
+    an_error_has_its_reason_and_fields,
     health_and_reflection_are_served,
     a_service_reads_and_watches_a_merchants_events,
-    a_service_reads_what_a_merchant_used_and_what_it_would_be_billed,
-    a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
-    compliance_and_books_are_for_admins_and_name_what_is_wrong,
-    a_service_minds_a_merchants_webhooks,
-    a_service_proves_accounts_and_exchanges_them,
+    a_service_reads_usage_and_the_preview_of_an_invoice,
+    a_payment_without_a_target_is_rejected_and_for_an_unknown_session_gets_a_verdict,
+    compliance_and_reconciliation_are_for_admins_and_validate_fields,
+    a_service_manages_a_merchants_webhooks,
+    a_service_proves_and_changes_accounts,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
@@ -145,7 +145,7 @@ fn a_service_registers_creates_watches_and_lists() {
     assert_eq!(endpoint.expect("read").into_record().expect("a record").url, None);
 }
 
-fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
+fn a_service_reads_usage_and_the_preview_of_an_invoice() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let payment = shop.open_payment();
@@ -208,7 +208,7 @@ fn refused<T>(answer: Result<T, Status>, code: Code, reason: Reason, fields: &[&
     assert_eq!(error.fields.iter().map(|field| field.field.as_str()).collect::<Vec<_>>(), fields);
 }
 
-fn a_refusal_carries_its_reason_and_fields() {
+fn an_error_has_its_reason_and_fields() {
     let port = Port::open();
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let wrong = v1::CreatePaymentRequest { amount_units: 0, description: String::new(), ..mug() };
@@ -267,7 +267,7 @@ fn health_and_reflection_are_served() {
     }
 }
 
-fn a_signed_payment_for_nothing_is_refused_and_for_nobody_judged() {
+fn a_payment_without_a_target_is_rejected_and_for_an_unknown_session_gets_a_verdict() {
     let port = Port::open();
     let engine = port.engine();
     for request in [v1::X402Payment::default(), v1::X402Payment { nonce: "n".into(), ..v1::X402Payment::default() }] {
@@ -325,7 +325,7 @@ fn a_service_reads_and_watches_a_merchants_events() {
     refused(keyless, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
 }
 
-fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
+fn compliance_and_reconciliation_are_for_admins_and_validate_fields() {
     use v1::set_merchant_limits_request::Change;
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
@@ -380,7 +380,7 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     assert_eq!((listed.total_size, listed.merchants.len()), (0, 0));
 }
 
-fn a_service_minds_a_merchants_webhooks() {
+fn a_service_manages_a_merchants_webhooks() {
     let port = Port::open();
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let test = || v1::SendTestWebhookRequest { merchant_id: shop.id.clone(), ..Default::default() };
@@ -433,7 +433,7 @@ fn a_service_minds_a_merchants_webhooks() {
     assert_eq!(told[..3], ["webhook_enabled", "webhook_redelivered", "webhook_tested"]);
 }
 
-fn a_service_proves_accounts_and_exchanges_them() {
+fn a_service_proves_and_changes_accounts() {
     use v1::{AccountChallengeAction, AccountProofMethod, AccountVerification};
     let port = Port::open();
     let engine = port.engine();

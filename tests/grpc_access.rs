@@ -37,15 +37,15 @@ use crate::{
 };
 
 crate::tests!(
-    the_service_token_opens_every_call_but_those_of_the_operator,
-    a_payment_is_inspected_by_the_operator_or_with_an_admins_key,
+    the_service_token_grants_all_calls_except_those_of_the_operator,
+    a_payment_is_inspected_with_the_operators_token_or_an_admins_key,
     two_tokens_of_a_scope_are_valid_at_once,
-    a_facade_needs_no_more_than_the_service_token,
-    tokens_that_protect_nothing_are_refused_at_the_start,
-    a_port_with_a_client_authority_admits_its_clients_only,
-    certificates_that_cannot_be_used_are_refused_at_the_start,
-    a_client_that_is_silent_after_the_tls_handshake_is_closed,
-    one_address_has_half_of_the_connections,
+    the_service_token_is_sufficient_for_a_facade,
+    weak_tokens_are_rejected_at_the_start,
+    a_port_with_a_client_authority_accepts_only_its_clients,
+    unusable_certificates_are_rejected_at_the_start,
+    a_client_that_is_idle_after_the_tls_handshake_is_disconnected,
+    one_ip_address_gets_at_most_half_of_the_connections,
 );
 
 const OPERATOR: &str = "operator-0123456789-0123456789-0123456789";
@@ -101,7 +101,7 @@ fn reason(status: &Status) -> String {
     status.get_error_details().error_info().map(|info| info.reason.clone()).unwrap_or_default()
 }
 
-fn the_service_token_opens_every_call_but_those_of_the_operator() {
+fn the_service_token_grants_all_calls_except_those_of_the_operator() {
     let port = Port::with(&[&format!("--set=grpc.token={OPERATOR}"), &format!("--set=grpc.service_token={SERVICE}")]);
     let channel = port.channel();
     let methods = port.run(methods(channel.clone(), OPERATOR));
@@ -160,7 +160,7 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
     assert_eq!(port.run(call(channel, path, &headers)).code(), Code::Ok);
 }
 
-fn a_payment_is_inspected_by_the_operator_or_with_an_admins_key() {
+fn a_payment_is_inspected_with_the_operators_token_or_an_admins_key() {
     let port = Port::with(&[&format!("--set=grpc.token={OPERATOR}"), &format!("--set=grpc.service_token={SERVICE}")]);
     let (shop, channel) = (port.dev.shop(), port.channel());
     let request = || v1::InspectPaymentRequest { payment_id: shop.open_payment().id };
@@ -206,7 +206,7 @@ fn two_tokens_of_a_scope_are_valid_at_once() {
     }
 }
 
-fn a_facade_needs_no_more_than_the_service_token() {
+fn the_service_token_is_sufficient_for_a_facade() {
     let folder = folder("access");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let (token, service) = (format!("--set=grpc.token={OPERATOR}"), format!("--set=grpc.service_token={SERVICE}"));
@@ -227,7 +227,7 @@ fn a_facade_needs_no_more_than_the_service_token() {
     assert!(admin(OPERATOR).success);
 }
 
-fn tokens_that_protect_nothing_are_refused_at_the_start() {
+fn weak_tokens_are_rejected_at_the_start() {
     let folder = folder("access");
     let data = folder.join("data");
     let data_flag = format!("--data={}", data.to_str().expect("a path"));
@@ -272,7 +272,7 @@ fn setting(name: &str, file: &str) -> String {
     format!("--set=grpc.{name}={}", certificate(file).display())
 }
 
-fn a_port_with_a_client_authority_admits_its_clients_only() {
+fn a_port_with_a_client_authority_accepts_only_its_clients() {
     let tls = [
         setting("tls_cert", "server.pem"),
         setting("tls_key", "server.key"),
@@ -313,7 +313,7 @@ fn a_port_with_a_client_authority_admits_its_clients_only() {
     assert!(!refused.success && refused.stderr.contains("grpc.tls_client_cert"), "{refused:?}");
 }
 
-fn certificates_that_cannot_be_used_are_refused_at_the_start() {
+fn unusable_certificates_are_rejected_at_the_start() {
     let folder = folder("access");
     let data_flag = format!("--data={}", folder.join("data").to_str().expect("a path"));
     let empty = folder.join("empty.pem");
@@ -347,7 +347,7 @@ fn is_closed(read: std::io::Result<usize>) -> bool {
     }
 }
 
-fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
+fn a_client_that_is_idle_after_the_tls_handshake_is_disconnected() {
     let port = Port::with(&[&setting("tls_cert", "server.pem"), &setting("tls_key", "server.key")]);
     let address = port.dev.said["grpc"].as_str().expect("the port").trim_start_matches("https://").to_owned();
     let mut roots = rustls::RootCertStore::empty();
@@ -380,7 +380,7 @@ fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
     }
 }
 
-fn one_address_has_half_of_the_connections() {
+fn one_ip_address_gets_at_most_half_of_the_connections() {
     const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let port = Port::with(&["--set=grpc.connections=8"]);
     let url = port.dev.said["grpc"].as_str().expect("the port").to_owned();

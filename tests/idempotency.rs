@@ -13,15 +13,15 @@ use crate::{
 };
 
 crate::tests!(
-    the_same_creation_under_one_key_is_one_payment_and_the_same_answer,
-    a_repeated_creation_shows_the_payment_as_it_is_now,
-    another_creation_under_the_same_key_is_refused_and_makes_nothing,
-    many_callers_at_once_under_one_key_make_one_payment,
-    a_refused_creation_leaves_its_key_free,
-    a_key_that_is_none_is_named,
+    a_repeated_creation_with_its_key_returns_the_same_payment,
+    a_repeated_creation_returns_the_current_payment,
+    another_creation_with_the_same_key_is_rejected,
+    concurrent_callers_with_one_key_create_one_payment,
+    a_rejected_creation_does_not_use_its_key,
+    an_invalid_key_is_rejected_by_name,
     a_key_belongs_to_its_merchant,
-    a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc,
-    a_change_that_honours_no_key_refuses_it_and_changes_nothing,
+    the_limit_of_idempotency_keys_applies_to_rest_and_grpc,
+    an_operation_without_key_support_rejects_a_key_and_changes_nothing,
 );
 
 const CREATE: &str = "/api/public/payments";
@@ -34,7 +34,7 @@ fn count(shop: &Shop) -> Value {
     shop.get(CREATE).send().ok(200)["pagination"]["total"].clone()
 }
 
-fn the_same_creation_under_one_key_is_one_payment_and_the_same_answer() {
+fn a_repeated_creation_with_its_key_returns_the_same_payment() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let first = create(&shop, CREATE, "order-1", &order());
@@ -65,7 +65,7 @@ fn is_now(shop: &Shop, key: &str, body: &Value, made: &Value, status: &str) {
     assert_eq!(again.ok(201), wanted);
 }
 
-fn a_repeated_creation_shows_the_payment_as_it_is_now() {
+fn a_repeated_creation_returns_the_current_payment() {
     let work = folder("replays");
     let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
     let data = work.join("data");
@@ -95,7 +95,7 @@ fn a_repeated_creation_shows_the_payment_as_it_is_now() {
     }
 }
 
-fn another_creation_under_the_same_key_is_refused_and_makes_nothing() {
+fn another_creation_with_the_same_key_is_rejected() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     create(&shop, CREATE, "order-1", &order()).ok(201);
@@ -105,7 +105,7 @@ fn another_creation_under_the_same_key_is_refused_and_makes_nothing() {
     create(&shop, CREATE, "order-2", &other).ok(201);
 }
 
-fn many_callers_at_once_under_one_key_make_one_payment() {
+fn concurrent_callers_with_one_key_create_one_payment() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let ids: Vec<Value> = thread::scope(|scope| {
@@ -117,7 +117,7 @@ fn many_callers_at_once_under_one_key_make_one_payment() {
     assert_eq!(count(&shop), 1);
 }
 
-fn a_refused_creation_leaves_its_key_free() {
+fn a_rejected_creation_does_not_use_its_key() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let wrong = json!({ "amount": "0", "currency": "HBD", "description": "A blue mug" });
@@ -125,7 +125,7 @@ fn a_refused_creation_leaves_its_key_free() {
     create(&shop, CREATE, "order-1", &order()).ok(201);
 }
 
-fn a_key_that_is_none_is_named() {
+fn an_invalid_key_is_rejected_by_name() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     for key in ["\"\"", "two words", &"x".repeat(256)] {
@@ -141,7 +141,7 @@ fn a_key_belongs_to_its_merchant() {
     assert_ne!(create(&two, CREATE, "order-1", &order()).ok(201)["id"], first["id"]);
 }
 
-fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
+fn the_limit_of_idempotency_keys_applies_to_rest_and_grpc() {
     let port = Port::with(&["--set=limits.idempotency_keys=3"]);
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let by_grpc = |key: &'static str| {
@@ -170,7 +170,7 @@ fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
 }
 
 /// Operations that do not support idempotency keys: ignoring the key would suggest that a repeat is safe.
-fn a_change_that_honours_no_key_refuses_it_and_changes_nothing() {
+fn an_operation_without_key_support_rejects_a_key_and_changes_nothing() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Dev, Ledger, LedgerHouse, Process, Receiver, Serve, Shop, folder, order, shared};
 
 crate::tests!(
-    a_key_does_what_its_scopes_say_and_nothing_else,
-    a_key_gives_no_more_than_it_has,
-    what_is_wrong_with_a_key_that_is_asked_for_is_named,
-    a_revoked_key_opens_nothing_and_none_revokes_itself,
+    a_key_is_limited_to_its_scopes,
+    a_key_cannot_grant_more_than_its_own_scopes,
+    invalid_key_requests_name_their_field,
+    a_revoked_key_is_rejected_and_no_key_revokes_itself,
     a_key_revokes_only_keys_whose_scopes_it_has,
-    keys_are_rolled_by_support_unless_a_setting_says_otherwise,
-    a_rolled_key_goes_on_for_its_overlap,
-    support_ends_every_key_of_a_merchant,
-    an_admins_key_without_the_scope_is_no_admins_key,
-    secrets_are_sealed_and_sign_the_same_under_another_master_key,
-    serve_makes_a_master_key_that_no_backup_contains,
-    secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start,
+    keys_are_rolled_by_support_by_default,
+    a_rolled_key_stays_valid_for_its_overlap,
+    support_revokes_every_key_of_a_merchant,
+    a_key_without_the_admin_scope_has_no_admin_rights,
+    sealed_secrets_sign_the_same_under_another_master_key,
+    serve_creates_a_master_key_that_no_backup_contains,
+    unencrypted_secrets_are_reported_by_the_doctor_and_sealed_at_the_next_start,
 );
 
 fn keys_of(shop: &Shop) -> String {
@@ -38,7 +38,7 @@ fn with(shop: &Shop, key: &Value) -> Shop {
     Shop { key: text(key), ..shop.clone() }
 }
 
-fn a_key_does_what_its_scopes_say_and_nothing_else() {
+fn a_key_is_limited_to_its_scopes() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let cases: [(&str, [u16; 4]); 3] = [
@@ -70,7 +70,7 @@ fn a_key_does_what_its_scopes_say_and_nothing_else() {
     assert!(keys[1]["lastUsedAt"].is_string() || keys[1]["lastUsedAt"].is_null());
 }
 
-fn a_key_gives_no_more_than_it_has() {
+fn a_key_cannot_grant_more_than_its_own_scopes() {
     let shop = shared().shop();
     create(&shop, &["admin"]).refused(403, "insufficient_scope");
     let made = create(&shop, &["merchant:write"]).ok(201);
@@ -82,7 +82,7 @@ fn a_key_gives_no_more_than_it_has() {
     other.get(&keys_of(&shop)).send().refused(403, "forbidden_merchant");
 }
 
-fn what_is_wrong_with_a_key_that_is_asked_for_is_named() {
+fn invalid_key_requests_name_their_field() {
     let shop = shared().shop();
     for scopes in [json!([]), json!(["payments"]), json!("payments:read"), json!([1]), Value::Null] {
         shop.post(&keys_of(&shop), &json!({ "scopes": scopes })).send().wrong(&["scopes"]);
@@ -95,7 +95,7 @@ fn what_is_wrong_with_a_key_that_is_asked_for_is_named() {
     create(&shop, &["payments:read"]).refused(409, "too_many_api_keys");
 }
 
-fn a_revoked_key_opens_nothing_and_none_revokes_itself() {
+fn a_revoked_key_is_rejected_and_no_key_revokes_itself() {
     let shop = shared().shop();
     let made = create(&shop, &["payments:read"]).ok(201);
     let other = with(&shop, &made["apiKey"]);
@@ -130,14 +130,14 @@ fn first_key(shop: &Shop) -> String {
     text(&shop.get(&keys_of(shop)).send().ok(200)["data"][0]["id"])
 }
 
-fn keys_are_rolled_by_support_unless_a_setting_says_otherwise() {
+fn keys_are_rolled_by_support_by_default() {
     let shop = shared().shop();
     let roll = format!("{}/{}/roll", keys_of(&shop), first_key(&shop));
     shop.post(&roll, &json!({})).send().refused(403, "key_roll_disabled");
     shop.get("/api/public/merchants/me").send().ok(200);
 }
 
-fn a_rolled_key_goes_on_for_its_overlap() {
+fn a_rolled_key_stays_valid_for_its_overlap() {
     let dev = Dev::with(&["--set=keys.roll=true"]);
     let shop = dev.shop();
     let roll =
@@ -156,7 +156,7 @@ fn a_rolled_key_goes_on_for_its_overlap() {
     shop.get("/api/public/merchants/me").send().ok(200);
 }
 
-fn support_ends_every_key_of_a_merchant() {
+fn support_revokes_every_key_of_a_merchant() {
     let dev = shared();
     let shop = dev.shop();
     let made = create(&shop, &["payments:read"]).ok(201);
@@ -168,7 +168,7 @@ fn support_ends_every_key_of_a_merchant() {
     with(&shop, &new["apiKey"]).get("/api/public/merchants/me").send().ok(200);
 }
 
-fn an_admins_key_without_the_scope_is_no_admins_key() {
+fn a_key_without_the_admin_scope_has_no_admin_rights() {
     let dev = shared();
     let me = dev.api.get("/api/public/merchants/me").bearer(dev.admin_key()).send().ok(200);
     let path = format!("/api/public/merchants/{}/api-keys", text(&me["id"]));
@@ -184,7 +184,7 @@ fn an_admins_key_without_the_scope_is_no_admins_key() {
     dev.api.ask("DELETE", &key).bearer(dev.admin_key()).send().ok(200);
 }
 
-fn secrets_are_sealed_and_sign_the_same_under_another_master_key() {
+fn sealed_secrets_sign_the_same_under_another_master_key() {
     let data = folder("sealed");
     let place = data.to_str().expect("a path").to_owned();
     let data_flag = format!("--data={place}");
@@ -250,7 +250,7 @@ fn refused(data: &Path, ledger: &Ledger) -> String {
     ended.stderr
 }
 
-fn serve_makes_a_master_key_that_no_backup_contains() {
+fn serve_creates_a_master_key_that_no_backup_contains() {
     let folder = folder("sealed");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let (data, again, backup) = (folder.join("data"), folder.join("again"), folder.join("backup"));
@@ -285,7 +285,7 @@ fn serve_makes_a_master_key_that_no_backup_contains() {
     receiver.hook(0).verify(&shop.secret);
 }
 
-fn secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start() {
+fn unencrypted_secrets_are_reported_by_the_doctor_and_sealed_at_the_next_start() {
     let folder = folder("sealed");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");

@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, Api, Dev, Opened, Payer, Stopwatch, background, order, until};
 
 crate::tests!(
-    dev_is_unlimited_unless_it_is_told_otherwise,
-    a_key_that_writes_too_often_is_told_when_to_come_back,
-    registering_is_limited_by_the_address_behind_a_trusted_proxy,
-    who_guesses_keys_is_locked_out_and_others_are_not,
-    a_page_watched_by_too_many_streams_refuses_one_more,
-    payments_shown_too_often_are_refused_in_the_words_of_clients,
-    a_merchant_with_many_keys_has_one_quota,
-    a_merchant_has_so_many_open_payments_and_no_more_until_one_ends,
-    a_key_that_worked_lately_is_not_locked_out_with_its_address,
-    web_pages_may_send_api_keys_only_from_origins_that_the_operator_names,
-    sockets_that_never_read_keep_nobody_else_out,
-    health_answers_at_its_own_address_while_every_connection_is_taken,
-    one_address_does_not_take_every_connection_of_health_checks,
-    what_needs_no_key_has_a_rate_by_address,
-    strangers_do_not_use_up_the_attempts_of_a_payer,
-    payments_that_cannot_pay_use_up_no_attempt_of_their_address,
-    keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere,
-    a_seller_is_counted_by_merchant_at_the_facilitator,
+    dev_has_no_limits_by_default,
+    a_key_above_its_write_limit_gets_a_retry_after,
+    registration_is_limited_by_the_ip_address_behind_a_trusted_proxy,
+    guessing_keys_locks_out_only_the_guesser,
+    the_number_of_streams_of_a_page_is_limited,
+    rate_limited_payments_get_x402_errors,
+    all_keys_of_a_merchant_share_one_rate_limit,
+    the_number_of_open_payments_is_limited,
+    a_recently_used_key_is_not_locked_out_with_its_ip_address,
+    cors_allows_api_keys_from_configured_origins_only,
+    clients_that_never_read_do_not_block_others,
+    the_health_port_responds_while_all_connections_are_taken,
+    one_ip_address_cannot_take_all_connections_of_the_health_port,
+    anonymous_requests_are_limited_by_ip_address,
+    strangers_do_not_exhaust_the_attempts_of_a_payer,
+    malformed_payments_cost_no_attempt,
+    the_key_lockout_applies_to_the_facilitator,
+    the_facilitator_limits_sellers_by_merchant,
 );
 
 /// Starts a gateway with low limits.
@@ -57,7 +57,7 @@ fn register(dev: &Dev, account: &str, forwarded: &str) -> Answer {
     dev.api.post("/api/public/merchants/register", &body).header("x-forwarded-for", forwarded).send()
 }
 
-fn dev_is_unlimited_unless_it_is_told_otherwise() {
+fn dev_has_no_limits_by_default() {
     let dev = crate::harness::shared();
     let shop = dev.shop();
     for _ in 0..60 {
@@ -67,7 +67,7 @@ fn dev_is_unlimited_unless_it_is_told_otherwise() {
     }
 }
 
-fn a_key_that_writes_too_often_is_told_when_to_come_back() {
+fn a_key_above_its_write_limit_gets_a_retry_after() {
     let dev = limited();
     let shop = dev.shop();
     for left in [2, 1, 0] {
@@ -84,7 +84,7 @@ fn a_key_that_writes_too_often_is_told_when_to_come_back() {
     assert_eq!(list["pagination"]["total"], 3, "a refused creation makes nothing, and reading goes on");
 }
 
-fn registering_is_limited_by_the_address_behind_a_trusted_proxy() {
+fn registration_is_limited_by_the_ip_address_behind_a_trusted_proxy() {
     let dev = limited();
     let account = dev.ledger.account("shop").name;
     for _ in 0..2 {
@@ -94,7 +94,7 @@ fn registering_is_limited_by_the_address_behind_a_trusted_proxy() {
     register(&dev, &account, "198.51.100.1, 2001:db8:0:1::1").ok(201);
 }
 
-fn who_guesses_keys_is_locked_out_and_others_are_not() {
+fn guessing_keys_locks_out_only_the_guesser() {
     let dev = limited();
     let shop = dev.shop();
     let me = |key: &str, from: &str| {
@@ -108,7 +108,7 @@ fn who_guesses_keys_is_locked_out_and_others_are_not() {
     me(&shop.key, "203.0.113.8").ok(200);
 }
 
-fn a_page_watched_by_too_many_streams_refuses_one_more() {
+fn the_number_of_streams_of_a_page_is_limited() {
     let dev = limited();
     let payment = dev.shop().open_payment();
     let path = format!("/for/{}/events", payment.slug);
@@ -131,7 +131,7 @@ fn a_page_watched_by_too_many_streams_refuses_one_more() {
     });
 }
 
-fn payments_shown_too_often_are_refused_in_the_words_of_clients() {
+fn rate_limited_payments_get_x402_errors() {
     let body = json!({
         "sessionId": "pay_00000000000000000000000000",
         "paymentPayload": { "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": {} },
@@ -146,7 +146,7 @@ fn payments_shown_too_often_are_refused_in_the_words_of_clients() {
     assert_eq!(refused["reason"], "rate_limited");
 }
 
-fn a_merchant_with_many_keys_has_one_quota() {
+fn all_keys_of_a_merchant_share_one_rate_limit() {
     let dev = Dev::with(&["--limits", "production", "--set=limits.api_writes=1/min burst 20"]);
     let shop = dev.shop();
     let keys: Vec<String> = (0..10)
@@ -164,7 +164,7 @@ fn a_merchant_with_many_keys_has_one_quota() {
     other.post("/api/public/payments", &order()).send().ok(201);
 }
 
-fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
+fn the_number_of_open_payments_is_limited() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -208,7 +208,7 @@ fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
     full.refused(429, "stored_bytes_reached");
 }
 
-fn a_key_that_worked_lately_is_not_locked_out_with_its_address() {
+fn a_recently_used_key_is_not_locked_out_with_its_ip_address() {
     let dev = limited();
     let (shop, stranger) = (dev.shop(), dev.shop());
     let me = |key: &str| {
@@ -233,7 +233,7 @@ fn a_key_that_worked_lately_is_not_locked_out_with_its_address() {
     too_many(&me(&shop.key));
 }
 
-fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
+fn cors_allows_api_keys_from_configured_origins_only() {
     let dev = Dev::with(&["--set=cors.key_origins=https://admin.example"]);
     let allowed = |origin: &str| {
         let ask = dev.api.ask("OPTIONS", "/api/public/payments").header("origin", origin);
@@ -286,7 +286,7 @@ fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
     (0..count).map(open).collect()
 }
 
-fn sockets_that_never_read_keep_nobody_else_out() {
+fn clients_that_never_read_do_not_block_others() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -303,7 +303,7 @@ fn sockets_that_never_read_keep_nobody_else_out() {
     drop(deaf);
 }
 
-fn health_answers_at_its_own_address_while_every_connection_is_taken() {
+fn the_health_port_responds_while_all_connections_are_taken() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
     let health = format!("--set=health.listen={port}");
     let dev = Dev::with(&["--set=limits.connections=10", "--set=limits.write_timeout_ms=600000", &health]);
@@ -318,7 +318,7 @@ fn health_answers_at_its_own_address_while_every_connection_is_taken() {
     drop(deaf);
 }
 
-fn one_address_does_not_take_every_connection_of_health_checks() {
+fn one_ip_address_cannot_take_all_connections_of_the_health_port() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
     let health = format!("--set=health.listen={port}");
     // Only the limit of connections closes idle ones.
@@ -331,7 +331,7 @@ fn one_address_does_not_take_every_connection_of_health_checks() {
     drop((silent, dev));
 }
 
-fn what_needs_no_key_has_a_rate_by_address() {
+fn anonymous_requests_are_limited_by_ip_address() {
     let dev = Dev::with(&["--limits", "production", "--set=limits.anonymous=1/min burst 3"]);
     let read = || dev.api.get("/openapi.json").send();
     for _ in 0..3 {
@@ -392,7 +392,7 @@ impl Session {
     }
 }
 
-fn strangers_do_not_use_up_the_attempts_of_a_payer() {
+fn strangers_do_not_exhaust_the_attempts_of_a_payer() {
     let session = Session::open(Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]));
     // Unreadable payments cost no attempt.
     let mut unreadable = session.good();
@@ -408,7 +408,7 @@ fn strangers_do_not_use_up_the_attempts_of_a_payer() {
     assert_eq!(session.settle(&session.good(), "203.0.113.8").ok(200)["success"], true);
 }
 
-fn payments_that_cannot_pay_use_up_no_attempt_of_their_address() {
+fn malformed_payments_cost_no_attempt() {
     let session = Session::open(Dev::with(&[
         "--limits",
         "production",
@@ -469,7 +469,7 @@ fn judged(path: &str, body: &Value, reason: &str) {
     }
 }
 
-fn keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere() {
+fn the_key_lockout_applies_to_the_facilitator() {
     let dev = limited();
     let ask = |path: &str, key: &str, from: &str| {
         let path = format!("/api/public/x402/{path}");
@@ -495,7 +495,7 @@ fn keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere() {
     }
 }
 
-fn a_seller_is_counted_by_merchant_at_the_facilitator() {
+fn the_facilitator_limits_sellers_by_merchant() {
     let dev = Dev::with(&[
         "--limits",
         "production",

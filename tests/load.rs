@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::harness::{Dev, shared};
 
 crate::tests!(
-    every_workload_measures_what_it_says,
-    a_rate_that_was_asked_for_is_kept,
-    a_run_that_the_limits_decided_is_refused,
-    what_cannot_be_measured_is_said_before_the_clock_runs,
+    every_workload_measures_its_requests,
+    a_requested_rate_is_not_exceeded,
+    a_run_that_hits_rate_limits_fails,
+    invalid_load_options_fail_before_the_measurement,
 );
 
 fn command(dev: &Dev, arguments: &[&str]) -> Command {
@@ -33,7 +33,7 @@ fn report(dev: &Dev, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-fn every_workload_measures_what_it_says() {
+fn every_workload_measures_its_requests() {
     let dev = shared();
     for (workload, status) in
         [("create", "201"), ("status", "200"), ("list", "200"), ("checkout", "200"), ("x402-verify", "200")]
@@ -52,14 +52,14 @@ fn every_workload_measures_what_it_says() {
     assert!(mixed["statuses"]["201"].as_u64() < mixed["statuses"]["200"].as_u64(), "{mixed}");
 }
 
-fn a_rate_that_was_asked_for_is_kept() {
+fn a_requested_rate_is_not_exceeded() {
     let report = report(shared(), &["status", "--sessions", "5", "--rate", "40"]);
     // Half a second of it. A busy machine may be slower, never faster.
     assert!(report["responses"].as_u64() <= Some(24), "{report}");
     assert_eq!(report["rate"], 40);
 }
 
-fn a_run_that_the_limits_decided_is_refused() {
+fn a_run_that_hits_rate_limits_fails() {
     let dev = Dev::with(&["--limits", "production"]);
     let output =
         command(&dev, &["create", "--json", "--duration", "2s", "--warmup", "1s"]).output().expect("it starts");
@@ -69,7 +69,7 @@ fn a_run_that_the_limits_decided_is_refused() {
     assert!(report["limits"].as_str().is_some_and(|limits| limits.contains("writes")), "{report}");
 }
 
-fn what_cannot_be_measured_is_said_before_the_clock_runs() {
+fn invalid_load_options_fail_before_the_measurement() {
     let dev = shared();
     let mut wrong_key = command(dev, &["status"]);
     wrong_key.env("HIVETILL_API_KEY", "sk_live_none");

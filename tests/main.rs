@@ -4,9 +4,9 @@
 
 mod admin;
 mod agents;
-mod astray;
+mod unmatched;
 mod billing;
-mod books;
+mod reconciliation;
 mod browser;
 mod checkout;
 mod compliance;
@@ -34,13 +34,13 @@ mod operations;
 mod operator;
 mod ownership;
 mod payments;
-mod peg;
+mod hbd_peg;
 mod recovery;
 mod reliability;
-mod shopkeeper;
+mod dashboard_operations;
 mod simulate;
 mod spec;
-mod split;
+mod two_processes;
 mod tidy;
 mod wallet;
 mod webhooks;
@@ -103,9 +103,9 @@ fn main() -> ExitCode {
         operations::all(),
         admin::tests(),
         payments::all(),
-        peg::tests(),
-        astray::tests(),
-        books::tests(),
+        hbd_peg::tests(),
+        unmatched::tests(),
+        reconciliation::tests(),
         ownership::tests(),
         compliance::tests(),
         billing::tests(),
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
         checkout::tests(),
         dashboard::tests(),
         operator::tests(),
-        shopkeeper::tests(),
+        dashboard_operations::tests(),
         webhooks::tests(),
         deliveries::tests(),
         documentation::tests(),
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
         recovery::tests(),
         reliability::all(),
         simulate::tests(),
-        split::tests(),
+        two_processes::tests(),
         grpc::tests(),
         grpc_access::tests(),
         grpc_port::tests(),

@@ -8,11 +8,11 @@ use crate::{
 };
 
 crate::tests!(
-    merchants_are_filtered_and_exported_whole,
+    merchants_are_filtered_and_exported_completely,
     the_audit_log_is_read_and_filtered,
-    a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits,
+    a_flagged_merchant_is_listed_cleared_and_given_limits,
     nodes_and_scanner_are_shown,
-    nobody_else_sees_the_operators_pages
+    only_admins_see_the_admin_pages
 );
 
 /// Settings with compliance limits only: ten dollars for one payment.
@@ -31,7 +31,7 @@ fn admin() -> Visitor {
     Visitor::log_in(&dev.api, dev.admin_key())
 }
 
-fn merchants_are_filtered_and_exported_whole() {
+fn merchants_are_filtered_and_exported_completely() {
     let dev = Dev::start();
     let admin = Visitor::log_in(&dev.api, dev.admin_key());
     let shops: Vec<_> = (0..22).map(|_| dev.shop()).collect();
@@ -87,7 +87,7 @@ fn the_audit_log_is_read_and_filtered() {
     assert!(seen >= 4, "every entry is on some page: {seen}");
 }
 
-fn a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits() {
+fn a_flagged_merchant_is_listed_cleared_and_given_limits() {
     let dev = Dev::with(&LIMITED);
     let (shop, other) = (dev.shop(), dev.shop());
     let admin = Visitor::log_in(&dev.api, dev.admin_key());
@@ -133,7 +133,7 @@ fn nodes_and_scanner_are_shown() {
     assert!(nodes["data"][0]["answeredAt"].is_string());
 }
 
-fn nobody_else_sees_the_operators_pages() {
+fn only_admins_see_the_admin_pages() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let front = visitor.page("/dashboard");

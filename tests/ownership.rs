@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use crate::harness::{Dev, Payer, Process, Shop, folder, shared, until};
 
 crate::tests!(
-    without_a_proof_a_merchant_is_paid_and_decides_about_nothing,
+    without_a_proof_a_merchant_is_paid_but_cannot_handle_unmatched_transfers,
     a_signature_of_the_active_key_proves_an_account_once,
-    no_other_signature_proves_it,
+    other_signatures_prove_nothing,
     signatures_add_up_to_the_threshold,
     a_transfer_to_oneself_proves_an_account,
     a_proof_is_stale_once_the_active_authority_changes,
-    a_proven_account_changes_only_with_the_agreement_of_both,
-    a_pending_change_is_cancelled_by_the_key_and_by_the_current_account,
-    where_money_goes_needs_a_scope_of_its_own,
-    an_account_changes_three_times_a_day,
-    the_operator_vouches_for_an_account,
-    registration_may_need_approval_or_be_closed,
+    a_proven_account_changes_only_with_proofs_of_both_accounts,
+    a_pending_change_is_cancelled_with_the_key_or_by_the_current_account,
+    changing_the_payout_account_needs_its_own_scope,
+    an_account_can_change_three_times_a_day,
+    the_operator_verifies_an_account,
+    registration_can_require_approval_or_be_closed,
 );
 
 fn me(shop: &Shop) -> Value {
@@ -38,7 +38,7 @@ fn of_active(shop: &Shop, authority: &Value) -> Value {
     json!({ "name": shop.account.name, "role": "active", "authority": authority })
 }
 
-fn without_a_proof_a_merchant_is_paid_and_decides_about_nothing() {
+fn without_a_proof_a_merchant_is_paid_but_cannot_handle_unmatched_transfers() {
     let dev = shared();
     let shop = dev.shop().prove();
     let thief = Shop::open_for(&dev.api, shop.account.clone());
@@ -96,7 +96,7 @@ fn a_signature_of_the_active_key_proves_an_account_once() {
     assert_ne!(shop.challenge(&json!({}))["nonce"], challenge["nonce"]);
 }
 
-fn no_other_signature_proves_it() {
+fn other_signatures_prove_nothing() {
     let dev = shared();
     let (shop, other) = (dev.shop(), dev.shop());
     let accounts = dev.ledger.order("accounts", &json!({}));
@@ -208,7 +208,7 @@ fn a_proof_is_stale_once_the_active_authority_changes() {
     assert_eq!(assign().ok(200)["status"], "completed");
 }
 
-fn a_proven_account_changes_only_with_the_agreement_of_both() {
+fn a_proven_account_changes_only_with_proofs_of_both_accounts() {
     let dev = Dev::with(&["--set=merchants.account_change_hours=0"]);
     let shop = dev.shop().prove();
     let new = dev.ledger.account("new");
@@ -238,7 +238,7 @@ fn a_proven_account_changes_only_with_the_agreement_of_both() {
     shop.until_status(&payment.id, "completed");
 }
 
-fn a_pending_change_is_cancelled_by_the_key_and_by_the_current_account() {
+fn a_pending_change_is_cancelled_with_the_key_or_by_the_current_account() {
     let dev = shared();
     let shop = dev.shop().prove();
     let new = dev.ledger.account("new");
@@ -280,7 +280,7 @@ fn announced(shop: &Shop) -> Vec<String> {
     changes.map(|event| event["data"]["change"].as_str().expect("a change").to_owned()).collect()
 }
 
-fn where_money_goes_needs_a_scope_of_its_own() {
+fn changing_the_payout_account_needs_its_own_scope() {
     let dev = shared();
     let shop = dev.shop();
     let key_of = |scopes: &[&str]| {
@@ -300,7 +300,7 @@ fn where_money_goes_needs_a_scope_of_its_own() {
     assert_eq!(boss.update(&json!({ "hiveAccount": new })).ok(200)["hiveAccount"], json!(new));
 }
 
-fn an_account_changes_three_times_a_day() {
+fn an_account_can_change_three_times_a_day() {
     let dev = shared();
     let shop = dev.shop();
     for _ in 0..3 {
@@ -311,7 +311,7 @@ fn an_account_changes_three_times_a_day() {
     shop.update(&json!({ "hiveAccount": me(&shop)["hiveAccount"] })).ok(200);
 }
 
-fn the_operator_vouches_for_an_account() {
+fn the_operator_verifies_an_account() {
     let data = folder("vouched").join("data");
     let data = data.to_str().expect("a path");
     let dev = Dev::with(&[&format!("--data={data}")]);
@@ -332,7 +332,7 @@ fn the_operator_vouches_for_an_account() {
     assert!(log.to_string().contains("account_vouched_for"), "{log}");
 }
 
-fn registration_may_need_approval_or_be_closed() {
+fn registration_can_require_approval_or_be_closed() {
     let closed = Dev::with(&["--set=registration=closed"]);
     let account = closed.ledger.account("late").name;
     let body = json!({ "name": "Late", "hiveAccount": account });

@@ -18,20 +18,20 @@ use crate::harness::{
 };
 
 crate::tests!(
-    what_was_acknowledged_is_there_after_a_kill,
+    acknowledged_writes_survive_a_kill,
     a_payment_seen_before_a_kill_completes_after_it,
-    a_payment_made_while_nobody_looked_is_found,
-    a_webhook_that_was_not_sent_is_sent_after_the_restart,
-    a_webhook_whose_answer_was_lost_comes_again_under_the_same_id,
-    who_paid_in_time_is_paid_though_the_gateway_was_away_past_the_end,
+    a_payment_made_during_downtime_is_found,
+    an_unsent_webhook_is_sent_after_the_restart,
+    a_webhook_with_a_lost_response_is_repeated_with_the_same_id,
+    a_timely_payment_completes_although_the_gateway_was_down_past_the_expiry,
     kills_at_any_moment_lose_no_payment_and_count_none_twice,
-    a_killed_ledger_goes_on_where_it_stood,
-    a_second_process_on_the_same_data_is_refused,
-    a_gateway_told_to_stop_ends_well,
-    dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner,
-    what_cannot_be_started_says_why_and_exits_with_its_own_code,
-    an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway,
-    three_nodes_are_followed_though_one_is_cut_off,
+    a_killed_ledger_continues_its_chain,
+    a_second_process_on_the_same_data_is_rejected,
+    sigterm_ends_the_gateway_cleanly,
+    dev_with_a_data_directory_keeps_state_private_to_its_owner,
+    start_failures_have_a_reason_and_their_own_exit_code,
+    an_admin_key_is_created_with_a_stopped_or_a_running_gateway,
+    three_nodes_are_followed_although_one_is_disconnected,
 );
 
 const PRICE: &str = "1.500 HBD";
@@ -67,7 +67,7 @@ fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
 
-fn what_was_acknowledged_is_there_after_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let house = House::new();
     let mut serve = house.serve();
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -134,7 +134,7 @@ fn a_payment_seen_before_a_kill_completes_after_it() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 1);
 }
 
-fn a_payment_made_while_nobody_looked_is_found() {
+fn a_payment_made_during_downtime_is_found() {
     let house = House::new();
     let mut serve = house.serve();
     let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
@@ -150,7 +150,7 @@ fn a_payment_made_while_nobody_looked_is_found() {
     receiver.hook(0).verify(&shop.secret);
 }
 
-fn a_webhook_that_was_not_sent_is_sent_after_the_restart() {
+fn an_unsent_webhook_is_sent_after_the_restart() {
     let house = House::new();
     let mut serve = house.serve();
     let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
@@ -170,7 +170,7 @@ fn a_webhook_that_was_not_sent_is_sent_after_the_restart() {
     assert_eq!((&data["id"], &data["status"]), (&json!(payment.id), &json!("completed")));
 }
 
-fn a_webhook_whose_answer_was_lost_comes_again_under_the_same_id() {
+fn a_webhook_with_a_lost_response_is_repeated_with_the_same_id() {
     let house = House::new();
     let mut serve = house.serve();
     let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
@@ -187,7 +187,7 @@ fn a_webhook_whose_answer_was_lost_comes_again_under_the_same_id() {
     assert_eq!(first.body, second.body);
 }
 
-fn who_paid_in_time_is_paid_though_the_gateway_was_away_past_the_end() {
+fn a_timely_payment_completes_although_the_gateway_was_down_past_the_expiry() {
     let house = House::new();
     let mut serve = house.serve();
     let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
@@ -247,7 +247,7 @@ fn kills_at_any_moment_lose_no_payment_and_count_none_twice() {
     assert_eq!(told.into_iter().map(|(id, _)| id).collect::<BTreeSet<_>>(), paid);
 }
 
-fn a_killed_ledger_goes_on_where_it_stood() {
+fn a_killed_ledger_continues_its_chain() {
     let mut house = House::new();
     let serve = house.serve();
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -272,7 +272,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-fn a_second_process_on_the_same_data_is_refused() {
+fn a_second_process_on_the_same_data_is_rejected() {
     let house = House::new();
     let serve = house.serve();
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -297,7 +297,7 @@ fn a_second_process_on_the_same_data_is_refused() {
     shop.open_payment();
 }
 
-fn a_gateway_told_to_stop_ends_well() {
+fn sigterm_ends_the_gateway_cleanly() {
     let house = House::new();
     let mut serve = house.serve();
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -313,7 +313,7 @@ fn a_gateway_told_to_stop_ends_well() {
     assert!(process.wait().success());
 }
 
-fn dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner() {
+fn dev_with_a_data_directory_keeps_state_private_to_its_owner() {
     let data = folder("dev").join("data");
     let flag = format!("--data={}", data.to_str().unwrap());
     let mut dev = Dev::with(&[&flag]);
@@ -343,7 +343,7 @@ fn dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner() {
     assert!(!refused.success && refused.stderr.contains("in use"), "{refused:?}");
 }
 
-fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
+fn start_failures_have_a_reason_and_their_own_exit_code() {
     let house = House::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -377,7 +377,7 @@ fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
     }
 }
 
-fn an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway() {
+fn an_admin_key_is_created_with_a_stopped_or_a_running_gateway() {
     let house = House::new();
     let node = house.ledger.ledger.rpc.base.as_str();
     let data = house.data.to_str().unwrap();
@@ -401,7 +401,7 @@ fn an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway() {
     assert!(!refused.success && refused.stderr.contains("--engine-url"), "{refused:?}");
 }
 
-fn three_nodes_are_followed_though_one_is_cut_off() {
+fn three_nodes_are_followed_although_one_is_disconnected() {
     let folder = folder("nodes");
     let (chain, data) = (folder.join("chain"), folder.join("data"));
     let mut process = Process::start(&[

@@ -7,12 +7,12 @@ use crate::harness::{Dev, Receiver, Reply, shared};
 
 super::journeys!(
     a_merchant_logs_in_makes_a_test_payment_and_sees_it_paid,
-    a_wrong_key_is_told_and_a_logout_ends,
-    a_merchant_finds_and_changes_what_it_may,
-    an_admin_looks_after_merchants,
+    a_wrong_key_shows_an_error_and_a_logout_ends_the_session,
+    a_merchant_searches_payments_and_changes_settings,
+    an_admin_manages_merchants,
     a_merchant_rolls_its_key_and_stays_logged_in,
-    a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again,
-    a_merchant_sorts_out_what_went_astray,
+    a_disabled_endpoint_is_shown_and_missed_events_are_sent_again,
+    a_merchant_resolves_unmatched_transfers_and_exceptions,
     a_merchant_proves_its_account_with_keychain,
 );
 
@@ -48,7 +48,7 @@ async fn a_merchant_logs_in_makes_a_test_payment_and_sees_it_paid() {
     tab.is_clean();
 }
 
-async fn a_wrong_key_is_told_and_a_logout_ends() {
+async fn a_wrong_key_shows_an_error_and_a_logout_ends_the_session() {
     let shop = shared().shop();
     let tab = Tab::open().await;
     tab.goto(&format!("{}/dashboard", shop.api.base)).await;
@@ -67,7 +67,7 @@ async fn a_wrong_key_is_told_and_a_logout_ends() {
     tab.is_clean();
 }
 
-async fn a_merchant_finds_and_changes_what_it_may() {
+async fn a_merchant_searches_payments_and_changes_settings() {
     let shop = shared().shop();
     let payments: Vec<_> = (0..22)
         .map(|n| shop.open_with(&json!({ "amount": format!("{}", 1_000 + n * 250), "currency": "HBD", "description": format!("Blue mug {n}") })))
@@ -115,7 +115,7 @@ async fn a_merchant_finds_and_changes_what_it_may() {
     tab.is_clean();
 }
 
-async fn an_admin_looks_after_merchants() {
+async fn an_admin_manages_merchants() {
     let dev = Dev::with(&crate::operator::LIMITED);
     let shop = dev.shop();
     let tab = Tab::open().await;
@@ -176,7 +176,7 @@ async fn a_merchant_rolls_its_key_and_stays_logged_in() {
     tab.is_clean();
 }
 
-async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
+async fn a_disabled_endpoint_is_shown_and_missed_events_are_sent_again() {
     let shop = shared().shop();
     let receiver = Receiver::start();
     receiver.reply(&[Reply::Status(410)]);
@@ -224,7 +224,7 @@ async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
     tab.is_clean();
 }
 
-async fn a_merchant_sorts_out_what_went_astray() {
+async fn a_merchant_resolves_unmatched_transfers_and_exceptions() {
     let dev = shared();
     let shop = dev.shop().prove();
     let receiver = Receiver::start();

@@ -1,4 +1,4 @@
-//! Every answer of every journey is held against the interface's description.
+//! Compares every response of every test with the OpenAPI description.
 
 use std::{
     cell::Cell,
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use super::{http::Answer, shared};
 
 thread_local! {
-    /// The gateway that describes itself answers, too, while it starts.
+    /// The endpoint of the description also responds while the gateway starts.
     static IS_ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The description, and what was made of its parts.
+/// The description, and validators compiled from its parts.
 struct Description {
     document: Value,
     validators: Mutex<BTreeMap<String, Arc<Validator>>>,
 }
 
-/// Panics when an answer has a status, a content type or a shape that its operation is not described with.
+/// Panics when the operation of a response describes no such status, content type or schema.
 #[track_caller]
 pub(super) fn check(method: &str, path: &str, answer: &Answer) {
     if IS_ASKING.get() {
@@ -34,7 +34,7 @@ pub(super) fn check(method: &str, path: &str, answer: &Answer) {
     }
 }
 
-/// Does something whose answers are not judged: what they would be judged by is only being fetched.
+/// Runs a function whose responses are not compared, because it fetches the description itself.
 pub(super) fn unjudged<T>(ask: impl FnOnce() -> T) -> T {
     let before = IS_ASKING.replace(true);
     let answer = ask();
@@ -75,7 +75,7 @@ impl Description {
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
-    /// Finds what an address does; one that is named goes before one with a placeholder.
+    /// Finds the operation of a path; a fixed path has precedence over one with a placeholder.
     fn operation(&self, method: &str, path: &str) -> Option<&Value> {
         let paths = self.document["paths"].as_object()?;
         let asked: Vec<&str> = path.split('/').collect();

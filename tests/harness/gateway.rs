@@ -1,5 +1,5 @@
-//! Whole gateways to test against: `hivetill dev`, one shared by all who leave it as it is, or one's own; and the same
-//! in pieces.
+//! Whole gateways to test against: `hivetill dev`, one that tests share or a separate one; and the same as separate
+//! processes.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,12 +21,12 @@ use super::{
 pub(crate) struct Dev {
     pub(crate) api: Api,
     pub(crate) ledger: Ledger,
-    /// What it said of itself.
+    /// The line that it printed at its start.
     pub(crate) said: Value,
     pub(crate) process: Process,
 }
 
-/// Ports that the kernel chooses, and blocks that come fast.
+/// Ports chosen by the kernel, and a short block interval.
 const QUICK: [&str; 10] = [
     "--json",
     "--listen",
@@ -40,15 +40,15 @@ const QUICK: [&str; 10] = [
     "--set=ledger.poll_interval_ms=50",
 ];
 
-/// Returns the gateway that tests share. Whoever uses it registers merchants and accounts of their own and changes
-/// nothing that others see: not the chain's time, not its finality, not its node.
+/// Returns the gateway that tests share. A test that uses it registers merchants and accounts of its own and changes
+/// nothing that affects others: neither the chain's time, nor its finality, nor its node.
 pub(crate) fn shared() -> &'static Dev {
     static DEV: OnceLock<Dev> = OnceLock::new();
     DEV.get_or_init(|| described::unjudged(Dev::start))
 }
 
 impl Dev {
-    /// Starts a gateway of one's own.
+    /// Starts a separate gateway.
     #[track_caller]
     pub(crate) fn start() -> Self {
         Self::with(&[])
@@ -102,7 +102,7 @@ impl Dev {
     }
 }
 
-/// Waits until a gateway says that everything works.
+/// Waits until a gateway reports that it is ready.
 #[track_caller]
 pub(crate) fn until_ready(api: &Api) {
     until("the gateway to be ready", || {
@@ -111,7 +111,7 @@ pub(crate) fn until_ready(api: &Api) {
     });
 }
 
-/// The dev ledger alone.
+/// The development ledger alone.
 pub(crate) struct LedgerHouse {
     pub(crate) ledger: Ledger,
     pub(crate) process: Process,
@@ -121,7 +121,7 @@ pub(crate) struct LedgerHouse {
 }
 
 impl LedgerHouse {
-    /// Starts a ledger that keeps its chain in `state`. `address` is where its node listens.
+    /// Starts a ledger that keeps its chain in `state`. Its node listens at `address`.
     #[track_caller]
     pub(crate) fn start(state: &Path, address: &str) -> Self {
         Self::with_nodes(state, &[address])
@@ -238,7 +238,7 @@ impl Split {
         Self { api, grpc, data: data.to_owned(), engine, facade }
     }
 
-    /// Starts the engine alone, and returns where its port is.
+    /// Starts the engine alone; returns its process and the URL of its port.
     #[track_caller]
     pub(crate) fn engine(data: &Path, ledger: &Ledger, address: &str) -> (Process, String) {
         Self::engine_with(data, ledger, address, &[])

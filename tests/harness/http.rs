@@ -1,4 +1,4 @@
-//! A client of the REST interface that hides nothing: every status is an answer, every header can be read.
+//! A client of the REST interface that exposes every status and every header.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{described, wait::TIMEOUT};
 
-/// Where requests go.
+/// The server to which requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     /// `http://127.0.0.1:port`.
@@ -19,7 +19,7 @@ impl Api {
         Self { base: base.trim_end_matches('/').to_owned() }
     }
 
-    /// Begins a request; `path` may also be a whole address.
+    /// Starts a request; `path` may also be a complete URL.
     pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
         let uri = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.base) };
         Ask { request: http::Request::builder().method(method).uri(uri), body: Vec::new() }
@@ -49,12 +49,12 @@ impl Ask {
         Self { request: self.request.header(name, value), ..self }
     }
 
-    /// Carries the key as `Authorization: Bearer`.
+    /// Sends the key as `Authorization: Bearer`.
     pub(crate) fn bearer(self, key: &str) -> Self {
         self.header("authorization", &format!("Bearer {key}"))
     }
 
-    /// Carries the key as `x-api-key`.
+    /// Sends the key as `x-api-key`.
     pub(crate) fn x_api_key(self, key: &str) -> Self {
         self.header("x-api-key", key)
     }
@@ -67,7 +67,7 @@ impl Ask {
         Self { body: body.into(), ..self }
     }
 
-    /// Sends it and reads the whole answer. That there is one, is part of every test.
+    /// Sends the request and reads the complete response. Panics if there is none.
     #[track_caller]
     pub(crate) fn send(self) -> Answer {
         match self.try_send() {
@@ -76,7 +76,7 @@ impl Ask {
         }
     }
 
-    /// Sends it where an answer may fail to come.
+    /// Sends the request where a response may be missing.
     pub(crate) fn try_send(self) -> Result<Answer, ureq::Error> {
         let request = self.request.body(self.body).expect("a request");
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
@@ -106,7 +106,7 @@ fn agent() -> &'static ureq::Agent {
     })
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -135,7 +135,7 @@ impl Answer {
         self.json()
     }
 
-    /// Expects a refusal: status and reason, and everything that the error body promises.
+    /// Expects an error: status and reason, and everything that the error body guarantees.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, reason: &str) -> Value {
         assert_eq!(self.status, status, "wanted {status} {reason}: {}", self.text());

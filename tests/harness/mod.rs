@@ -1,4 +1,4 @@
-//! What every journey needs: processes of the binary, clients, a ledger to command, a receiver of webhooks.
+//! The fixtures of every test: processes of the binary, clients, a ledger with a control port, a receiver of webhooks.
 
 mod described;
 mod gateway;

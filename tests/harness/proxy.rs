@@ -1,4 +1,4 @@
-//! A proxy before a ledger node: hands on what it is asked, or does what nodes of strangers do, drawn from a seed.
+//! A proxy before a ledger node: forwards requests, or injects faults of public nodes that are drawn from a seed.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,31 +20,31 @@ use super::{
     wait::{background, pause, until},
 };
 
-/// Answers of the head kept to be told again when they are old.
+/// Responses with the head block that are kept to be returned later.
 const OLD_HEADS: usize = 40;
 
-/// What a node does instead of answering.
+/// A fault instead of the node's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// Closes without a word, and does not ask its ledger.
+    /// Closes the connection without a response and does not call the node.
     HangUp,
-    /// Breaks off in the middle of the answer.
+    /// Closes the connection in the middle of the response.
     BreakOff,
-    /// Takes the question and never answers.
+    /// Reads the request and never responds.
     Hang,
-    /// Answers late.
+    /// Responds late.
     Slow,
-    /// Answers with a status of HTTP and no JSON-RPC.
+    /// Responds with an HTTP status and without JSON-RPC.
     Status(u16),
-    /// Half of the JSON, as if it were all.
+    /// Sends the first half of the JSON as a complete response.
     HalfOfIt,
-    /// The answer to some other question, under that one's id.
+    /// The response to another request, with this request's id.
     WrongId,
-    /// Where the chain stood some time ago.
+    /// An earlier head block.
     OldHead,
-    /// Blocks with other amounts and memos; no two proxies invent the same.
+    /// Blocks with other amounts and memos, different for each proxy.
     WrongBlocks,
-    /// Hands a broadcast on and keeps the answer to itself.
+    /// Forwards a broadcast and drops the response.
     LostReply,
 }
 
@@ -66,7 +66,7 @@ impl Fault {
     ];
 }
 
-/// A listening proxy. It hands on faithfully unless told otherwise.
+/// A listening proxy. By default it forwards every request unchanged.
 pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -74,16 +74,16 @@ pub(crate) struct Proxy {
 
 struct Shared {
     upstream: Mutex<Api>,
-    /// Which listener counts; one of another number ends.
+    /// The number of the current listener; the others exit.
     listener: AtomicU64,
     trouble: Mutex<Trouble>,
     heads: Mutex<VecDeque<Value>>,
     committed: Mutex<BTreeMap<Fault, u64>>,
-    /// Tells this proxy's inventions from another's.
+    /// Distinguishes the invented blocks of this proxy from those of others.
     number: u64,
 }
 
-/// What goes wrong, and how often.
+/// The injected faults and their rate.
 struct Trouble {
     random: Random,
     percent: u64,
@@ -91,7 +91,7 @@ struct Trouble {
 }
 
 impl Proxy {
-    /// Listens before a node.
+    /// Starts a proxy before a node.
     pub(crate) fn before(node: &Api) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -112,36 +112,36 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Hands on to another node from now on.
+    /// Forwards to another node from now on.
     pub(crate) fn lead_to(&self, node: &Api) {
         *locked(&self.shared.upstream) = node.clone();
     }
 
-    /// Commits one of these faults at so many of a hundred questions.
+    /// Injects one of these faults into `percent` of the requests.
     pub(crate) fn trouble(&self, seed: u64, percent: u64, faults: &[Fault]) {
         *locked(&self.shared.trouble) = Trouble { random: Random::new(seed), percent, faults: faults.to_vec() };
     }
 
-    /// Nothing is wrong any more.
+    /// Injects no more faults.
     pub(crate) fn heal(&self) {
         self.trouble(0, 0, &[]);
     }
 
-    /// Refuses connections, as a machine does whose node is not running.
+    /// Refuses connections, like a machine whose node is not running.
     pub(crate) fn leave(&self) {
         self.shared.listener.fetch_add(1, Ordering::SeqCst);
-        // The loop waits for a connection; this is one.
+        // The loop waits for a connection, which this is.
         let _ = TcpStream::connect(self.address);
         until("the port to be closed", || TcpStream::connect(self.address).is_err().then_some(()));
     }
 
-    /// Listens again where it listened before.
+    /// Listens again at the same address.
     pub(crate) fn come_back(&self) {
         let listener = until("the port to be free", || TcpListener::bind(self.address).ok());
         listen(listener, self.shared.listener.load(Ordering::SeqCst), &self.shared);
     }
 
-    /// Says how often each fault was committed.
+    /// Returns the number of injections of each fault.
     pub(crate) fn committed(&self) -> BTreeMap<Fault, u64> {
         locked(&self.shared.committed).clone()
     }
@@ -176,7 +176,7 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     match fault {
         Some(Fault::HangUp) => return,
         Some(Fault::Hang) => {
-            // Until who asked has lost patience.
+            // Until the caller's timeout.
             let _ = (&mut &*stream).read(&mut [0]);
             return;
         }
@@ -218,7 +218,7 @@ fn say(mut stream: &TcpStream, status: u16, body: &[u8]) {
 }
 
 impl Shared {
-    /// Draws what happens to a question; a fault that does not fit it is none.
+    /// Draws the fault of a request; a fault that does not apply to it is none.
     fn draw(&self, method: &str) -> Option<Fault> {
         let fault = {
             let mut trouble = locked(&self.trouble);

@@ -1,4 +1,4 @@
-//! Bytes on a connection, for what no proper client would send.
+//! Sends raw bytes on a connection, for requests that no HTTP client sends.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -12,14 +12,14 @@ use super::{
     wait::TIMEOUT,
 };
 
-/// Sends bytes as they are and reads until the server closes. `None` if it closes without an answer.
+/// Sends bytes unchanged and reads until the server closes. `None` if it closes without a response.
 #[track_caller]
 pub(crate) fn raw(api: &Api, request: &[u8]) -> Option<Answer> {
     let address = api.base.strip_prefix("http://").expect("plain http");
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
-    // A server that has seen enough may answer and close before everything is sent.
+    // A server may respond and close before everything is sent.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     let mut chunk = [0; 16 * 1024];

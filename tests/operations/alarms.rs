@@ -5,8 +5,8 @@ use std::{fs, path::Path};
 use serde_json::json;
 
 use super::{
-    copies::rot,
-    ends::{Mounted, can_mount, sh},
+    backups::rot,
+    exits::{Mounted, can_mount, sh},
     metrics::{LISTEN, metrics_of},
 };
 use crate::{
@@ -19,21 +19,21 @@ use crate::{
 };
 
 crate::tests!(
-    a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own,
-    nodes_that_fail_lag_or_are_gone_raise_their_alarms,
-    errors_of_ours_raise_their_alarm,
-    a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_runs,
-    damaged_rows_raise_their_alarm,
-    a_reversed_settlement_raises_its_alarm,
-    slow_commits_raise_their_alarm,
-    every_alarm_is_fired_by_a_test,
+    a_healthy_gateway_raises_no_alarm_and_a_dead_one_does,
+    failing_lagging_and_missing_nodes_raise_alarms,
+    server_errors_raise_an_alarm,
+    an_unwritable_disk_raises_the_store_alarm_while_the_engine_runs,
+    damaged_rows_raise_an_alarm,
+    a_reversed_settlement_raises_an_alarm,
+    slow_commits_raise_an_alarm,
+    every_alarm_is_raised_by_a_test,
 );
 
 /// Returns every test of this module; tests that this machine does not support are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
-    let name = crate::title(module_path!(), "a_disk_that_is_almost_full_raises_its_alarm");
+    let name = crate::title(module_path!(), "an_almost_full_disk_raises_an_alarm");
     let disk = libtest_mimic::Trial::test(name, || {
-        a_disk_that_is_almost_full_raises_its_alarm();
+        an_almost_full_disk_raises_an_alarm();
         Ok(())
     });
     let mut all = tests();
@@ -88,7 +88,7 @@ impl Watch {
 /// Alarms that the load of the test machine may raise.
 const OF_THE_MACHINE: [&str; 2] = ["HivetillCommitsSlow", "HivetillDiskAlmostFull"];
 
-fn a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own() {
+fn a_healthy_gateway_raises_no_alarm_and_a_dead_one_does() {
     let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
     let watch = Watch::of(&mut dev.process);
     let shop = dev.shop();
@@ -104,7 +104,7 @@ fn a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own() {
     watch.until_fires("HivetillDown");
 }
 
-fn nodes_that_fail_lag_or_are_gone_raise_their_alarms() {
+fn failing_lagging_and_missing_nodes_raise_alarms() {
     let folder = folder("alarms");
     let house = LedgerHouse::with_nodes(&folder.join("chain"), &["127.0.0.1:0"; 3]);
     let mut serve = Serve::over(&folder.join("data"), &house.nodes, &[LISTEN]);
@@ -124,7 +124,7 @@ fn nodes_that_fail_lag_or_are_gone_raise_their_alarms() {
     until("all nodes to be well again", || (!alarms.iter().any(|alarm| watch.fires(alarm))).then_some(()));
 }
 
-fn errors_of_ours_raise_their_alarm() {
+fn server_errors_raise_an_alarm() {
     let folder = folder("alarms");
     let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let mut split = Split::start(&folder.join("data"), &house.ledger);
@@ -144,7 +144,7 @@ fn errors_of_ours_raise_their_alarm() {
     watch.until_fires("HivetillErrors");
 }
 
-fn a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_runs() {
+fn an_unwritable_disk_raises_the_store_alarm_while_the_engine_runs() {
     let folder = folder("alarms");
     let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let args = Serve::args(&folder.join("data"), &house.ledger, &[LISTEN]);
@@ -169,7 +169,7 @@ fn a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_ru
     api.get("/readyz").send().ok(200);
 }
 
-fn damaged_rows_raise_their_alarm() {
+fn damaged_rows_raise_an_alarm() {
     let folder = folder("alarms");
     let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let (data, rotten) = (folder.join("data"), folder.join("rotten"));
@@ -195,7 +195,7 @@ fn take_backup(data: &Path, backup: &Path) {
     assert!(taken.success, "{taken:?}");
 }
 
-fn a_reversed_settlement_raises_its_alarm() {
+fn a_reversed_settlement_raises_an_alarm() {
     let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
     let watch = Watch::of(&mut dev.process);
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
@@ -214,7 +214,7 @@ fn a_reversed_settlement_raises_its_alarm() {
     watch.until_fires("HivetillSettlementReversed");
 }
 
-fn slow_commits_raise_their_alarm() {
+fn slow_commits_raise_an_alarm() {
     let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
     let shop = dev.shop();
     let watch = Watch::of(&mut dev.process);
@@ -233,7 +233,7 @@ fn slow_commits_raise_their_alarm() {
     watch.until_fires("HivetillCommitsSlow");
 }
 
-fn a_disk_that_is_almost_full_raises_its_alarm() {
+fn an_almost_full_disk_raises_an_alarm() {
     let folder = folder("alarms");
     let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let disk = folder.join("disk");
@@ -250,7 +250,7 @@ fn a_disk_that_is_almost_full_raises_its_alarm() {
 }
 
 /// The alarms that tests raise.
-fn every_alarm_is_fired_by_a_test() {
+fn every_alarm_is_raised_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let files = [
         "tests/operations/alarms.rs",

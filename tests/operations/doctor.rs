@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::harness::{Dev, Ledger, LedgerHouse, Process, Receiver, Reply, Serve, Split, folder};
 
 crate::tests!(
-    a_gateway_that_is_well_is_told_so,
-    a_dead_node_and_a_foreign_one_are_named,
-    a_lying_node_is_found_among_three,
-    an_endpoint_is_tried_and_a_readable_master_key_is_noticed,
-    an_engine_elsewhere_is_asked_and_files_of_another_user_are_found,
+    a_healthy_gateway_is_reported_as_ok,
+    a_dead_node_and_one_of_another_chain_are_reported,
+    a_lying_node_among_three_is_reported,
+    an_endpoint_is_tested_and_a_readable_master_key_is_reported,
+    a_remote_engine_is_checked_and_files_of_another_user_are_reported,
 );
 
 /// Runs the doctor on a development ledger; returns its exit code and its report.
@@ -46,7 +46,7 @@ fn failing<'v>(said: &'v Value, what: &str) -> &'v Value {
     finding
 }
 
-fn a_gateway_that_is_well_is_told_so() {
+fn a_healthy_gateway_is_reported_as_ok() {
     let folder = folder("doctor");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
@@ -73,7 +73,7 @@ fn a_gateway_that_is_well_is_told_so() {
     assert!(text.success && text.stdout.contains("->") && text.stdout.contains("warning"), "{text:?}");
 }
 
-fn a_dead_node_and_a_foreign_one_are_named() {
+fn a_dead_node_and_one_of_another_chain_are_reported() {
     let dev = Dev::start();
     let data = folder("doctor");
     let node = dev.ledger.rpc.base.as_str();
@@ -91,7 +91,7 @@ fn a_dead_node_and_a_foreign_one_are_named() {
     assert_eq!(code, 13, "{said}");
 }
 
-fn a_lying_node_is_found_among_three() {
+fn a_lying_node_among_three_is_reported() {
     let folder = folder("doctor");
     let chain = folder.join("chain");
     let listen = ["--listen", "127.0.0.1:0"].repeat(3);
@@ -122,7 +122,7 @@ fn a_lying_node_is_found_among_three() {
     assert_eq!((code, found(&said, "failing").len()), (13, 2), "of two nobody can say which: {said}");
 }
 
-fn an_endpoint_is_tried_and_a_readable_master_key_is_noticed() {
+fn an_endpoint_is_tested_and_a_readable_master_key_is_reported() {
     let dev = Dev::start();
     let data = folder("doctor");
     let node = format!("--node={}", dev.ledger.rpc.base);
@@ -147,7 +147,7 @@ fn an_endpoint_is_tried_and_a_readable_master_key_is_noticed() {
     assert!(!said.to_string().contains("0000000000"), "{said}");
 }
 
-fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
+fn a_remote_engine_is_checked_and_files_of_another_user_are_reported() {
     let folder = folder("doctor");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let node = format!("--node={}", ledger.ledger.rpc.base);

@@ -8,10 +8,10 @@ use crate::{
 };
 
 crate::tests!(
-    a_rich_journey_leaves_no_secret_in_the_logs,
-    a_request_is_named_from_the_edge_to_the_actor,
-    two_processes_name_a_request_alike,
-    every_transfer_that_concerns_somebody_has_a_line_with_its_reason,
+    the_logs_of_a_full_journey_contain_no_secret,
+    a_request_id_is_logged_from_the_facade_to_the_actor,
+    two_processes_log_the_same_request_id,
+    every_relevant_transfer_is_logged_with_its_reason,
 );
 
 const LOUD: [&str; 2] = ["--set=log.level=trace", "--set=log.format=json"];
@@ -29,7 +29,7 @@ fn line(process: &Process, words: &[&str]) -> Value {
     })
 }
 
-fn a_rich_journey_leaves_no_secret_in_the_logs() {
+fn the_logs_of_a_full_journey_contain_no_secret() {
     let dev = Dev::with(&LOUD);
     let (shop, agent, receiver) = (dev.shop(), dev.ledger.account("agent"), Receiver::start());
     shop.set_webhook(&receiver);
@@ -78,7 +78,7 @@ fn named(process: &Process, words: &[&str], name: &str) {
     assert_eq!(line["span"]["request.id"], name, "{line}");
 }
 
-fn a_request_is_named_from_the_edge_to_the_actor() {
+fn a_request_id_is_logged_from_the_facade_to_the_actor() {
     let dev = Dev::with(&["--set=log.level=debug", "--set=log.format=json"]);
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -90,7 +90,7 @@ fn a_request_is_named_from_the_edge_to_the_actor() {
     assert_eq!(edge["request.id"], "order-4711", "{edge}");
 }
 
-fn two_processes_name_a_request_alike() {
+fn two_processes_log_the_same_request_id() {
     let folder = folder("logs");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let split = Split::start(&folder.join("data"), &ledger.ledger);
@@ -109,7 +109,7 @@ fn two_processes_name_a_request_alike() {
     });
 }
 
-fn every_transfer_that_concerns_somebody_has_a_line_with_its_reason() {
+fn every_relevant_transfer_is_logged_with_its_reason() {
     let dev = Dev::with(&["--set=log.level=info", "--set=log.format=json"]);
     let (shop, other, alice) = (dev.shop(), dev.shop(), dev.demo_account("alice"));
     let payment = shop.open_payment();

@@ -14,9 +14,9 @@ use crate::{
 crate::tests!(
     a_payment_is_counted_from_its_creation_to_its_webhook,
     an_agents_payment_is_counted_by_its_verdict,
-    an_engine_and_a_facade_each_tell_of_their_own_half,
-    a_node_that_is_gone_and_a_scanner_that_waits_are_shown,
-    the_public_address_shows_no_metrics,
+    engine_and_facade_each_serve_their_own_metrics,
+    a_missing_node_and_a_lagging_scanner_are_shown,
+    the_public_port_serves_no_metrics,
     every_metric_that_an_alarm_or_the_dashboard_names_exists,
     the_page_of_metrics_is_current,
 );
@@ -120,7 +120,7 @@ fn an_agents_payment_is_counted_by_its_verdict() {
     );
 }
 
-fn an_engine_and_a_facade_each_tell_of_their_own_half() {
+fn engine_and_facade_each_serve_their_own_metrics() {
     let folder = folder("metrics");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
@@ -143,7 +143,7 @@ fn an_engine_and_a_facade_each_tell_of_their_own_half() {
     assert!(!facade.names().iter().any(|name| name.contains("payments_created")));
 }
 
-fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
+fn a_missing_node_and_a_lagging_scanner_are_shown() {
     let (dev, metrics) = dev();
     let node = dev.ledger.rpc.base.trim_start_matches("http://").to_owned();
     let up = format!("hivetill_node_up{{node=\"{node}\"}}");
@@ -159,7 +159,7 @@ fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
     until("the node to be back", || (Scrape::of(&metrics).value("hivetill_ledger_reachable") == 1.0).then_some(()));
 }
 
-fn the_public_address_shows_no_metrics() {
+fn the_public_port_serves_no_metrics() {
     let (dev, _metrics) = dev();
     assert_eq!(dev.api.get("/metrics").send().status, 404);
 }

@@ -17,9 +17,9 @@ use crate::harness::{Process, Stopwatch, background, folder, pause, until};
 
 /// Returns every test of this module; without permission to mount they are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
-    let name = crate::title(module_path!(), "a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged");
+    let name = crate::title(module_path!(), "a_full_or_failing_disk_under_load_loses_no_acknowledged_write");
     let trial = libtest_mimic::Trial::test(name, || {
-        a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged();
+        a_full_or_failing_disk_under_load_loses_no_acknowledged_write();
         Ok(())
     });
     vec![match Disk::obstacle() {
@@ -105,7 +105,7 @@ impl Drop for Disk {
     }
 }
 
-fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
+fn a_full_or_failing_disk_under_load_loses_no_acknowledged_write() {
     let (rounds, seed) = (switch("HIVETILL_DISK_ROUNDS", 2), switch("HIVETILL_SEED", 1));
     say(&format!("reliability: {rounds} disks that fill or fail; HIVETILL_DISK_ROUNDS={rounds} HIVETILL_SEED={seed}"));
     let folder = folder("disk");

@@ -1,4 +1,4 @@
-//! kill -9 in a loop under load: nothing acknowledged is lost, nothing happens twice, every webhook comes.
+//! kill -9 in a loop under load: no acknowledged write is lost, nothing happens twice, and every webhook is delivered.
 
 use std::{
     collections::BTreeMap,
@@ -25,13 +25,13 @@ use crate::harness::{
     until, until_ready,
 };
 
-crate::tests!(nothing_acknowledged_is_lost_however_often_it_is_killed);
+crate::tests!(repeated_kills_lose_no_acknowledged_write);
 
-/// Clients that make payments, each with a shop of its own; the shopkeeper has one more.
+/// Clients that create payments, each with its own shop; the settings client has one more.
 const CLIENTS: usize = 4;
-/// Every so manieth event is refused once by its endpoint.
+/// The endpoint rejects the first attempt of every n-th event.
 const STUMBLE: usize = 7;
-/// Answers that a kill may follow at once.
+/// Responses that a kill may follow immediately.
 const ANSWERS: [&str; 5] = [
     "payments acknowledged",
     "cancels acknowledged",
@@ -39,11 +39,11 @@ const ANSWERS: [&str; 5] = [
     "settings acknowledged",
     "keys acknowledged",
 ];
-/// How far the ledger's clock may be moved in all: what it signs must not expire too far ahead of a gateway that has
-/// just begun and has not seen the ledger's head.
+/// Maximum total shift of the ledger's clock: signed transactions must not expire too far ahead of a gateway that has
+/// just started and has not seen the ledger's head.
 const MOST_ADVANCES: u64 = 20;
 
-/// A campaign under way.
+/// A running campaign.
 pub(super) struct Campaign {
     seed: u64,
     pub(super) random: Random,
@@ -55,20 +55,20 @@ pub(super) struct Campaign {
     chain: PathBuf,
     data: PathBuf,
     serve: Process,
-    /// Cursors and events of each shop, read on after each restart.
+    /// Cursors and events of each shop, which are read on after each restart.
     events: Vec<(String, Vec<Value>)>,
-    /// Webhooks of each shop whose signatures were checked.
+    /// Webhooks of each shop whose signatures were verified.
     checked: Vec<usize>,
-    /// Payments that were held against the gateway's answers once since they were made.
+    /// Payments that were compared with the gateway's records once since their creation.
     looked: usize,
-    /// When the gateway was last started, until it is ready.
+    /// The time of the gateway's last start, until it is ready.
     started: Option<Stopwatch>,
     ready_after: Vec<Duration>,
     advances: u64,
     kills: BTreeMap<&'static str, u64>,
 }
 
-fn nothing_acknowledged_is_lost_however_often_it_is_killed() {
+fn repeated_kills_lose_no_acknowledged_write() {
     let (kills, seed) = (switch("HIVETILL_KILLS", 6), switch("HIVETILL_SEED", 1));
     say(&format!("reliability: {kills} kills; HIVETILL_KILLS={kills} HIVETILL_SEED={seed} does the same again"));
     let watch = Stopwatch::start();
@@ -92,18 +92,18 @@ fn nothing_acknowledged_is_lost_however_often_it_is_killed() {
     campaign.finish(clients, keeper, watch);
 }
 
-/// The gateway's command line: always the same.
+/// The gateway's command line, which never changes.
 fn arguments(data: &Path, proxy: &Proxy) -> Vec<String> {
     let more = ["--set=keys.roll=true", "--set=ledger.request_timeout_ms=2000"];
     Serve::args(data, &Ledger::new(&proxy.url(), ""), &more)
 }
 
 impl Campaign {
-    /// Begins one whose gateway keeps its data there.
+    /// Starts a campaign whose gateway keeps its data in a directory.
     pub(super) fn begin(seed: u64, data: PathBuf) -> Self {
         let chain = folder("chain").join("chain");
         let ledger = LedgerHouse::start(&chain, "127.0.0.1:0");
-        // The gateway's node stays at one address, wherever the ledger listens after a restart.
+        // The gateway's node keeps its address, wherever the ledger listens after a restart.
         let proxy = Proxy::before(&ledger.ledger.rpc);
         let mut serve = Process::start(&arguments(&data, &proxy));
         let api = Api::new(&format!("http://{}", serve.log_after("listening on ")));
@@ -156,7 +156,7 @@ impl Campaign {
         background(move || keeper.run())
     }
 
-    /// One kill: of the gateway, of its ledger, or of both, at a moment that is drawn.
+    /// One kill: of the gateway, of its ledger, or of both, at a drawn moment.
     fn round(&mut self, kill: u64) {
         let is_early = kill % 3 == 2;
         let what = match (kill % 7, self.random.below(20)) {
@@ -165,7 +165,7 @@ impl Campaign {
             _ => "the gateway",
         };
         if is_early {
-            // While it starts: before the store is open, before it listens, before it has seen the ledger.
+            // During the start: before the store is open, before it listens, before it has seen the ledger.
             pause(Duration::from_millis(self.random.below(150)));
         } else {
             self.until_up();
@@ -175,7 +175,7 @@ impl Campaign {
                 self.ledger.ledger.advance(61);
             }
             if self.random.below(2) == 0 {
-                // Right after an answer: what was told too early is not on disk yet.
+                // Right after a response: a write that was acknowledged too early is not on disk yet.
                 let answer = ANSWERS[self.random.index(ANSWERS.len())];
                 self.world.until_next(answer);
             } else {
@@ -205,13 +205,13 @@ impl Campaign {
         arguments(&self.data, &self.proxy)
     }
 
-    /// Starts the gateway on what the last one left.
+    /// Starts the gateway on the data of the killed one.
     pub(super) fn start(&mut self) {
         self.serve = Process::start(&self.arguments());
         self.started = Some(Stopwatch::start());
     }
 
-    /// Waits until the gateway ends by itself, as it should.
+    /// Waits until the gateway exits by itself, as expected.
     pub(super) fn ended(&mut self, code: i32, words: &str) {
         let status = self.serve.wait();
         self.world.move_gateway(None);
@@ -221,7 +221,7 @@ impl Campaign {
         }
     }
 
-    /// Does something while the gateway stands still.
+    /// Runs a function while the gateway is stopped.
     pub(super) fn while_halted(&self, act: impl FnOnce()) {
         self.serve.while_halted(act);
     }
@@ -241,7 +241,7 @@ impl Campaign {
         }
     }
 
-    /// Waits until the gateway follows the ledger, and notes how long that took since its start.
+    /// Waits until the gateway follows the ledger, and records the time since its start.
     pub(super) fn until_up(&mut self) {
         let api = Api::new(&format!("http://{}", self.serve.log_after("listening on ")));
         self.world.move_gateway(Some(&api));
@@ -249,7 +249,7 @@ impl Campaign {
         self.ready_after.extend(self.started.take().map(Stopwatch::elapsed));
     }
 
-    /// Holds the gateway to what is new since the last time, and to some of what is old.
+    /// Compares the gateway's records with what is new since the last time, and with a sample of what is old.
     pub(super) fn audit(&mut self) {
         let new = self.memory.since(self.looked);
         self.looked += new.len().saturating_sub(20);
@@ -268,7 +268,7 @@ impl Campaign {
         events.extend(read_events(&self.world, &self.memory.shops[shop], cursor));
     }
 
-    /// Checks while they are fresh: a receiver refuses signatures of long ago.
+    /// Verifies signatures while they are fresh: a receiver rejects old ones.
     fn check_signatures(&mut self, shop: usize, keeper: Option<&Shopkeeper>) {
         if shop == CLIENTS && keeper.is_none() {
             return;
@@ -283,10 +283,10 @@ impl Campaign {
         }
     }
 
-    /// Ends the load and reckons.
+    /// Stops the load and compares everything.
     pub(super) fn finish(mut self, clients: Vec<JoinHandle<Client>>, keeper: JoinHandle<Shopkeeper>, watch: Stopwatch) {
         if !self.world.violations().is_empty() {
-            // What follows would wait for what will not come.
+            // The following steps would wait in vain.
             self.world.end();
             return self.judge();
         }
@@ -299,9 +299,9 @@ impl Campaign {
         self.report(&keeper, watch);
     }
 
-    /// Lets everything come to its end, and holds it against the ledger's own blocks.
+    /// Waits until everything is final, and compares it with the ledger's own blocks.
     fn settle(&mut self, mut clients: Vec<Client>, keeper: &Shopkeeper) {
-        // What was sent is in a block, and the block is final.
+        // Every broadcast transfer is in a block, and the block is irreversible.
         self.ledger.ledger.produce(10);
         self.ledger.ledger.advance(61);
         self.until_scanned();
@@ -312,7 +312,7 @@ impl Campaign {
         }
         self.ledger.ledger.produce(10);
         self.until_scanned();
-        // Nothing moves any more, and the books are compared.
+        // Nothing changes any more; the totals are compared.
         let (chain, now) = (read_chain(&self.ledger.ledger), self.chain_time());
         let mut open = self.memory.since(0);
         let mut sums = Sums::default();
@@ -342,7 +342,7 @@ impl Campaign {
         }
     }
 
-    /// Sums what reached the shops.
+    /// Sums the webhooks of the shops.
     fn on_ledger(&self, chain: &Chain) -> u64 {
         let ids = self.memory.since(0).into_iter().map(|payment| format!("pos-{}", payment.id));
         let known = ids.filter(|memo| chain.contains_key(memo)).count();
@@ -368,7 +368,7 @@ impl Campaign {
         });
     }
 
-    /// Waits until every event was told, and the other way round.
+    /// Waits until every event was delivered, and every delivery has its event.
     fn until_told(&mut self, shop: usize) {
         let ends: BTreeMap<String, String> = self
             .memory
@@ -391,7 +391,7 @@ impl Campaign {
             }
             pause(Duration::from_millis(200));
         }
-        // Read on over many lives, and read at once: the same list.
+        // Read in parts across restarts, and read at once: the same list.
         let whole = read_events(&self.world, &self.memory.shops[shop], &mut String::new());
         if whole != self.events[shop].1 {
             let read = self.events[shop].1.len();
@@ -399,7 +399,7 @@ impl Campaign {
         }
     }
 
-    /// Counts: a payment that nobody was told of would be one that a key made twice.
+    /// Counts payments: one that no client knows was created twice by one key.
     fn count_payments(&self, shop: usize) {
         let key = &self.memory.shops[shop].key;
         let Some(answer) = self.world.ask(|api| api.get("/api/public/payments?limit=1").bearer(key)) else { return };
@@ -443,7 +443,7 @@ impl Campaign {
         self.judge();
     }
 
-    /// Fails where a promise was broken.
+    /// Fails if there was a violation.
     fn judge(&self) {
         let violations = self.world.violations();
         if let Some(first) = violations.first() {

@@ -1,4 +1,4 @@
-//! One faulty node of several (frozen, slow, stale, disconnected or lying) at each position of the list: the others
+//! One faulty node of several (frozen, slow, stale, disconnected or malicious) at each position of the list: the others
 //! decide in time.
 
 use std::time::Duration;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::harness::{Ledger, LedgerHouse, Payer, Serve, Shop, folder, order, pause, until};
 
 crate::tests!(
-    what_one_node_of_three_invents_is_not_paid_at_any_place,
-    one_of_two_nodes_decides_nothing_and_that_is_said,
-    a_node_that_comes_back_is_well_again_at_every_place,
-    a_price_that_one_node_invents_is_not_used_at_any_place,
-    a_stalled_chain_is_seen,
+    a_transfer_invented_by_one_node_of_three_is_never_credited,
+    one_of_two_nodes_decides_nothing_which_is_reported,
+    a_recovered_node_is_healthy_at_every_position,
+    a_price_invented_by_one_node_is_never_used,
+    a_stalled_chain_is_detected,
 );
 
 const PRICE: &str = "1.500 HBD";
@@ -70,7 +70,7 @@ impl Net {
     }
 }
 
-fn what_one_node_of_three_invents_is_not_paid_at_any_place() {
+fn a_transfer_invented_by_one_node_of_three_is_never_credited() {
     let net = Net::start(3, &[]);
     for place in 0..3 {
         let big = json!({ "amount": "900000", "currency": "HBD", "description": "A gold mug" });
@@ -90,7 +90,7 @@ fn what_one_node_of_three_invents_is_not_paid_at_any_place() {
     }
 }
 
-fn one_of_two_nodes_decides_nothing_and_that_is_said() {
+fn one_of_two_nodes_decides_nothing_which_is_reported() {
     let mut net = Net::start(2, &[]);
     net.serve.process.log_after("2 of 2 ledger nodes must agree");
     for place in 0..2 {
@@ -111,7 +111,7 @@ fn one_of_two_nodes_decides_nothing_and_that_is_said() {
     }
 }
 
-fn a_node_that_comes_back_is_well_again_at_every_place() {
+fn a_recovered_node_is_healthy_at_every_position() {
     let net = Net::start(3, &[]);
     for place in 0..3 {
         for (fault, condition) in [
@@ -132,7 +132,7 @@ fn a_node_that_comes_back_is_well_again_at_every_place() {
     assert!((3..=12).contains(&lines), "{lines} lines of nodes that are well again:\n{log}");
 }
 
-fn a_price_that_one_node_invents_is_not_used_at_any_place() {
+fn a_price_invented_by_one_node_is_never_used() {
     let net = Net::start(3, &["--set=ledger.rate_interval_seconds=1"]);
     let cents = |net: &Net| {
         ["HIVE", "HBD"].map(|currency| {
@@ -157,7 +157,7 @@ fn a_price_that_one_node_invents_is_not_used_at_any_place() {
     }
 }
 
-fn a_stalled_chain_is_seen() {
+fn a_stalled_chain_is_detected() {
     let net = Net::start(3, &[]);
     net.house.ledger.auto_produce(false);
     until("the head to be old", || {

@@ -1,4 +1,4 @@
-//! Ledger nodes that fail in every way strangers' nodes do: no payer is blamed, nothing is lost, no restart is needed.
+//! Ledger nodes with every fault of public nodes: no payer is blamed, no payment is lost, no restart is needed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,11 +20,11 @@ use crate::{
     x402::{encode, json_of, nonce, v1},
 };
 
-crate::tests!(no_fault_of_a_node_is_a_payers_fault_or_a_loss);
+crate::tests!(node_faults_never_blame_the_payer_or_lose_a_payment);
 
 const PRICE: &str = "1.500 HBD";
 
-/// A gateway of three nodes, each behind a proxy of its own; two of them must agree.
+/// A gateway of three nodes, each behind its own proxy; two of them must agree.
 struct Net {
     random: Random,
     ledger: LedgerHouse,
@@ -33,11 +33,11 @@ struct Net {
     shop: Shop,
     payer: Payer,
     receiver: Receiver,
-    /// What was paid, and must complete.
+    /// Paid payments, which must complete.
     paid: Vec<Opened>,
-    /// Payments by HTTP 402 under way: the header, the transaction, and whether the receipt was told.
+    /// Open payments by HTTP 402: the header, the transaction, and whether the receipt was sent.
     shown: Vec<Shown>,
-    /// What was answered to them, by word.
+    /// The number of responses by reason.
     words: BTreeMap<String, u64>,
 }
 
@@ -48,7 +48,7 @@ struct Shown {
     is_settled: bool,
 }
 
-fn no_fault_of_a_node_is_a_payers_fault_or_a_loss() {
+fn node_faults_never_blame_the_payer_or_lose_a_payment() {
     let (seeds, first) = (switch("HIVETILL_NODE_SEEDS", 1), switch("HIVETILL_SEED", 1));
     for seed in first..first + seeds {
         let watch = Stopwatch::start();
@@ -101,7 +101,7 @@ impl Net {
         }
     }
 
-    /// A time of trouble with one or two nodes, while payments are made and paid.
+    /// A period of faults of one or two nodes, during which payments are created and paid.
     fn round(&mut self) {
         let ill = self.random.index(3);
         let also = self.random.below(2) == 0;
@@ -109,7 +109,7 @@ impl Net {
             let is_ill = at == ill || (also && at == (ill + 1) % 3);
             if is_ill {
                 let faults: Vec<Fault> = (0..3).map(|_| *self.random.pick(&Fault::ALL)).collect();
-                // Where two of three are ill, they must answer now and then.
+                // If two of three are faulty, they must respond now and then.
                 let percent = if also { 50 } else { self.random.between(40, 100) };
                 proxy.trouble(self.random.draw(), percent, &faults);
             } else {
@@ -131,14 +131,14 @@ impl Net {
         }
     }
 
-    /// Makes a payment and pays it by a transfer; the payer's own node is well.
+    /// Creates a payment and pays it with a transfer; the payer's own node is healthy.
     fn pay(&mut self) {
         let payment = self.shop.open_payment();
         self.ledger.ledger.transfer(&self.payer, &self.shop.account.name, PRICE, &payment.memo);
         self.paid.push(payment);
     }
 
-    /// Makes a payment, and signs what pays it by HTTP 402.
+    /// Creates a payment, and signs its payment by HTTP 402.
     fn begin_x402(&mut self) {
         let payment = self.shop.open_payment();
         let transfer = (self.shop.account.name.as_str(), PRICE, payment.memo.as_str());
@@ -147,7 +147,7 @@ impl Net {
         self.shown.push(Shown { payment, header: encode(&v1(&json_of(&signed), &nonce())), tx_id, is_settled: false });
     }
 
-    /// Shows every payment by HTTP 402 that is not settled, once. No answer may blame the payer.
+    /// Submits every unsettled payment by HTTP 402 once. No response may blame the payer.
     fn ask_x402(&mut self) {
         for shown in self.shown.iter_mut().filter(|shown| !shown.is_settled) {
             let path = format!("/for/{}", shown.payment.slug);
@@ -167,7 +167,7 @@ impl Net {
         }
     }
 
-    /// No node answers: what needs none goes on, and it is said.
+    /// No node responds: requests that need none succeed, and the state is reported.
     fn without_any_node(&mut self) {
         for proxy in &self.proxies {
             proxy.heal();
@@ -193,7 +193,7 @@ impl Net {
         let (path, header) = (format!("/for/{}", last.payment.slug), last.header.clone());
         let asked = {
             let api = api.clone();
-            // It is held for a while in case a node comes back.
+            // The transaction is kept for a while in case a node comes back.
             background(move || api.get(&path).header("x-payment", &header).send())
         };
         assert_eq!(self.shop.post(PAYMENTS, &order()).send().status, 201);
@@ -206,7 +206,7 @@ impl Net {
         assert!(is_fair, "{} {}", answer.status, answer.text());
     }
 
-    /// All are well again: everything that was paid completes, once, and is told once.
+    /// All nodes are healthy again: every paid payment completes once, and is reported once.
     fn everything_completes(&mut self) {
         until("every settlement", || {
             self.ask_x402();

@@ -1,4 +1,5 @@
-//! A shopkeeper under load: makes, rolls and revokes keys, renames, moves the endpoint, changes the webhook secret.
+//! A merchant that changes its settings under load: creates, rolls and revokes keys, changes its name, its endpoint and
+//! its webhook secret.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,22 +8,22 @@ use serde_json::{Value, json};
 use super::{client::Client, memory::Plan};
 use crate::harness::{Hook, Receiver, pause};
 
-/// Keys a merchant may have are few; beyond so many some go.
+/// The number of keys of a merchant is limited; above this number some are revoked.
 const MANY_KEYS: usize = 6;
 
-/// What was acknowledged of a merchant's settings.
+/// The acknowledged settings of a merchant.
 pub(super) struct Shopkeeper {
     client: Client,
     url: String,
     changes: u64,
-    /// Keys that must work, by their ids.
+    /// Valid keys by their ids.
     live: BTreeMap<String, String>,
-    /// Keys that must not.
+    /// Revoked keys.
     dead: Vec<String>,
-    /// Members of the record and their values.
+    /// Fields of the record and their values.
     said: BTreeMap<&'static str, Value>,
     secrets: Vec<String>,
-    /// Secrets whose answer was lost: what they sign, nobody can check.
+    /// Secrets whose response was lost: signatures made with them cannot be verified.
     lost_secrets: u64,
 }
 
@@ -41,7 +42,7 @@ impl Shopkeeper {
         }
     }
 
-    /// Goes on until the campaign ends.
+    /// Runs until the campaign ends.
     pub(super) fn run(mut self) -> Self {
         while !self.client.world.has_ended() {
             self.changes += 1;
@@ -80,7 +81,7 @@ impl Shopkeeper {
         let Some(answer) = self.client.world.ask_once(|api| api.post(&path, &body).bearer(&key)) else { return };
         match answer.status {
             201 => self.learn(&answer.json()),
-            // Keys whose answers were lost.
+            // Keys whose response was lost.
             409 => self.tidy_keys(),
             503 => {}
             status => self.client.world.violated(format!("a key: {status} {}", answer.text())),
@@ -96,7 +97,7 @@ impl Shopkeeper {
     fn roll_key(&mut self) {
         let Some(id) = self.live.keys().next().cloned() else { return };
         let (path, key) = (self.place(&format!("/api-keys/{id}/roll")), self.key());
-        // From here on nobody knows which of the two works, until it is acknowledged.
+        // From here on either one may be valid, until the change is acknowledged.
         let Some(old) = self.live.remove(&id) else { return };
         let Some(answer) = self.client.world.ask_once(|api| api.post(&path, &json!({})).bearer(&key)) else { return };
         match answer.status {
@@ -122,7 +123,7 @@ impl Shopkeeper {
     fn revoke(&self, id: &str) {
         let (path, key) = (self.place(&format!("/api-keys/{id}")), self.key());
         let Some(answer) = self.client.world.ask(|api| api.ask("DELETE", &path).bearer(&key)) else { return };
-        // The second time it is gone already.
+        // The second time it is already deleted.
         if !matches!(answer.status, 200 | 404) {
             self.client.world.violated(format!("revoking a key: {} {}", answer.status, answer.text()));
         }
@@ -132,7 +133,7 @@ impl Shopkeeper {
         let (path, key) = (self.place("/api-keys"), self.key());
         let Some(answer) = self.client.world.ask(|api| api.get(&path).bearer(&key)) else { return };
         let keys = answer.json();
-        // The first is the one that we use.
+        // The first one is in use.
         for id in keys["data"].as_array().into_iter().flatten().skip(1).filter_map(|key| key["id"].as_str()) {
             if !self.live.contains_key(id) {
                 self.revoke(id);
@@ -165,7 +166,7 @@ impl Shopkeeper {
         }
     }
 
-    /// Holds the gateway to what it acknowledged.
+    /// Compares the gateway's records with what was acknowledged.
     pub(super) fn check(&self) {
         let me = |key: &str| self.client.world.ask(|api| api.get("/api/public/merchants/me").bearer(key));
         let Some(answer) = me(&self.key()) else { return };
@@ -188,7 +189,8 @@ impl Shopkeeper {
         }
     }
 
-    /// Says whether a webhook is signed under a secret that was acknowledged, or may be under one that was lost.
+    /// Returns whether a webhook is signed with an acknowledged secret, or may be signed with one whose response was
+    /// lost.
     pub(super) fn is_signed(&self, hook: &Hook) -> bool {
         let is_under = |secret: &String| {
             hook.is_signed_by_legacy_rule("x-hivetill-signature", secret)

@@ -1,4 +1,4 @@
-//! The reckoning: the ledger's own blocks, the gateway's records, its events and the webhooks, held against each other.
+//! The final comparison of the ledger's own blocks with the gateway's records, its events and the webhooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::harness::{Hook, Ledger, Shop};
 
-/// One transfer as it stands in a block.
+/// One transfer in a block.
 #[derive(Debug, Clone)]
 pub(super) struct Moved {
     tx_id: String,
@@ -26,7 +26,7 @@ impl Moved {
     }
 }
 
-/// What the blocks say, by memo.
+/// The transfers of all blocks, by memo.
 pub(super) type Chain = BTreeMap<String, Vec<Moved>>;
 
 /// Reads every block from the ledger itself.
@@ -68,11 +68,11 @@ fn number(value: &Value) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) by_status: BTreeMap<String, u64>,
-    /// Units that records and blocks agree on.
+    /// Units on which records and blocks agree.
     pub(super) units: u64,
 }
 
-/// Holds one payment against the blocks. None if it agrees, else what does not, which may only be late.
+/// Compares one payment with the blocks. Returns the difference, which may only be late, or none.
 pub(super) fn differs(
     world: &World,
     memory: &Memory,
@@ -122,7 +122,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Reads a shop's events on from a cursor, which moves.
+/// Reads a shop's events from a cursor, which advances.
 pub(super) fn read_events(world: &World, shop: &Shop, cursor: &mut String) -> Vec<Value> {
     let mut events = Vec::new();
     loop {
@@ -141,10 +141,10 @@ pub(super) fn read_events(world: &World, shop: &Shop, cursor: &mut String) -> Ve
     }
 }
 
-/// The type of event that every endpoint is sent.
+/// The event type that every endpoint receives.
 const STATUS_CHANGED: &str = "payment.status_changed";
 
-/// Holds a shop's events against its payments and against what its endpoint received. Returns what is missing.
+/// Compares a shop's events with its payments and with its endpoint's requests. Returns what is missing.
 pub(super) fn untold(shop: &Shop, ends: &BTreeMap<String, String>, events: &[Value], hooks: &[Hook]) -> Vec<String> {
     let mut missing = Vec::new();
     let mut told: BTreeMap<(&str, u64), BTreeSet<&str>> = BTreeMap::new();
@@ -172,7 +172,7 @@ pub(super) fn untold(shop: &Shop, ends: &BTreeMap<String, String>, events: &[Val
         }
     }
     let came: BTreeSet<String> = hooks.iter().map(|hook| hook.header("webhook-id").to_owned()).collect();
-    // The endpoint asks for no other type.
+    // The endpoint subscribes to no other type.
     let is_sent = |id: &&&str| bodies[**id]["type"] == STATUS_CHANGED;
     for id in bodies.keys().filter(is_sent).filter(|id| !came.contains(**id)) {
         missing.push(format!("no webhook told {id}: {}", bodies[id]["data"]["id"]));

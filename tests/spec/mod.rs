@@ -1,4 +1,4 @@
-//! The interface's own tables: every address, every status, every rule for a field, one test a table.
+//! The tables of the interface: every path, every status and every validation rule, one test for each table.
 
 mod strict;
 mod wire;
@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 use crate::harness::{Api, Opened, Process, Shop, order, shared};
 
 crate::tests!(
-    every_address_is_there,
-    an_address_takes_its_own_methods_only,
-    what_is_no_address_is_not_found,
-    both_headers_carry_a_key,
-    a_wrong_key_gets_one_and_the_same_answer,
+    every_endpoint_exists,
+    an_endpoint_accepts_its_own_methods_only,
+    unknown_paths_are_not_found,
+    a_key_is_accepted_in_both_headers,
+    all_wrong_keys_get_the_same_response,
     an_amount_is_a_string_of_digits,
-    every_field_of_a_creation_is_checked_and_named,
-    both_ways_to_create_refuse_the_same,
-    a_body_must_be_an_object_of_json,
-    an_answer_names_its_request,
+    every_field_of_a_creation_is_validated_by_name,
+    both_creation_endpoints_reject_the_same,
+    a_body_must_be_a_json_object,
+    a_response_has_its_request_id,
     unknown_ids_are_not_found,
-    health_is_told,
+    health_endpoints_report_the_state,
 );
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [tests(), strict::tests(), wire::tests()].into_iter().flatten().collect()
 }
 
-/// The operations that the interface's specification fixes. Whatever else there is may change.
+/// The operations that the interface's specification fixes. Others may change.
 const FIXED: &[(&str, &[&str])] = &[
     ("/api/public/payments", &["GET", "POST"]),
     ("/api/public/payments/create", &["POST"]),
@@ -62,7 +62,7 @@ const FIXED: &[(&str, &[&str])] = &[
     ("/api/health", &["GET"]),
 ];
 
-/// Returns every path that the service describes, with the methods that it takes.
+/// Returns every path of the description with its methods.
 fn described(shop: &Shop) -> Vec<(String, Vec<String>)> {
     let document = shop.api.get("/openapi.json").send().ok(200);
     let paths = document["paths"].as_object().expect("paths");
@@ -70,7 +70,7 @@ fn described(shop: &Shop) -> Vec<(String, Vec<String>)> {
     paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect()
 }
 
-/// Fills the placeholders of a path with what exists, or could.
+/// Fills the placeholders of a path with ids that exist or could exist.
 fn filled(path: &str, payment: &Opened, merchant: &str) -> String {
     let id = match path {
         path if path.contains("/merchants/") || path.contains("/merchant/") => merchant,
@@ -84,7 +84,7 @@ fn filled(path: &str, payment: &Opened, merchant: &str) -> String {
         .replace("{key}", "key_00000000000000000000000000")
 }
 
-fn every_address_is_there() {
+fn every_endpoint_exists() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let described = described(&shop);
@@ -106,7 +106,7 @@ fn every_address_is_there() {
     }
 }
 
-fn an_address_takes_its_own_methods_only() {
+fn an_endpoint_accepts_its_own_methods_only() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     for (path, methods) in described(&shop) {
@@ -127,7 +127,7 @@ fn an_address_takes_its_own_methods_only() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
 
-fn what_is_no_address_is_not_found() {
+fn unknown_paths_are_not_found() {
     let shop = shared().shop();
     for path in [
         "/",
@@ -160,7 +160,7 @@ fn what_is_no_address_is_not_found() {
     }
 }
 
-fn both_headers_carry_a_key() {
+fn a_key_is_accepted_in_both_headers() {
     let (shop, other) = (shared().shop(), shared().shop());
     let me = |ask: crate::harness::Answer| ask.ok(200)["id"].clone();
     let get = || shop.api.get("/api/public/merchants/me");
@@ -181,7 +181,7 @@ fn both_headers_carry_a_key() {
     }
 }
 
-fn a_wrong_key_gets_one_and_the_same_answer() {
+fn all_wrong_keys_get_the_same_response() {
     let shop = shared().shop();
     let flipped = {
         let mut key = shop.key.clone();
@@ -247,7 +247,7 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
     }
 }
 
-/// Values of `amount` that are none, as JSON.
+/// Invalid values of `amount`, as JSON.
 const NO_AMOUNTS: [&str; 29] = [
     "\"\"",
     "\"0\"",
@@ -297,7 +297,7 @@ fn an_amount_is_a_string_of_digits() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 6);
 }
 
-/// Bodies that are wrong in the fields named beside them.
+/// Bodies with the fields that are invalid in them.
 fn wrong_orders() -> Vec<(Value, Vec<&'static str>)> {
     let with = |changes: Value| {
         let mut body = order();
@@ -344,7 +344,7 @@ fn wrong_orders() -> Vec<(Value, Vec<&'static str>)> {
     ]
 }
 
-fn every_field_of_a_creation_is_checked_and_named() {
+fn every_field_of_a_creation_is_validated_by_name() {
     let shop = shared().shop();
     for (body, fields) in wrong_orders() {
         let answer = shop.post("/api/public/payments", &body).send();
@@ -359,7 +359,7 @@ fn every_field_of_a_creation_is_checked_and_named() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 1);
 }
 
-fn both_ways_to_create_refuse_the_same() {
+fn both_creation_endpoints_reject_the_same() {
     let shop = shared().shop();
     for (body, _) in wrong_orders() {
         let [mut first, mut second] = ["/api/public/payments", "/api/public/payments/create"]
@@ -370,7 +370,7 @@ fn both_ways_to_create_refuse_the_same() {
     }
 }
 
-fn a_body_must_be_an_object_of_json() {
+fn a_body_must_be_a_json_object() {
     let shop = shared().shop();
     let send = |path: &str, body: &[u8]| {
         let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
@@ -423,7 +423,7 @@ fn a_body_must_be_an_object_of_json() {
     none.body(order().to_string()).send().ok(201);
 }
 
-fn an_answer_names_its_request() {
+fn a_response_has_its_request_id() {
     let api: &Api = &shared().api;
     let named = api.get("/api/health").header("x-request-id", "order-4711.a:b_c").send();
     assert_eq!(named.header("x-request-id"), Some("order-4711.a:b_c"));
@@ -456,7 +456,7 @@ fn unknown_ids_are_not_found() {
     }
 }
 
-fn health_is_told() {
+fn health_endpoints_report_the_state() {
     let api = &shared().api;
     let health = api.get("/api/health").send().ok(200);
     let commit = health["commit"].as_str().expect("a commit");

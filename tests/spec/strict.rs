@@ -1,17 +1,17 @@
-//! What a request does not have: unknown members, unknown parameters, members that are given twice.
+//! Strict requests: unknown fields, unknown parameters and repeated fields are rejected.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Shop, order, shared};
 
 crate::tests!(
-    an_unknown_member_is_refused_and_creates_nothing,
-    a_member_that_is_given_twice_is_refused,
-    an_unknown_parameter_of_a_list_is_refused,
-    a_list_without_parameters_refuses_every_one,
-    a_body_where_none_is_taken_is_refused_and_changes_nothing,
+    an_unknown_field_is_rejected_and_creates_nothing,
+    a_repeated_field_is_rejected,
+    an_unknown_parameter_of_a_list_is_rejected,
+    a_list_without_parameters_rejects_every_parameter,
+    an_unexpected_body_is_rejected_and_changes_nothing,
     pages_and_single_records_ignore_unknown_parameters,
-    payments_by_programs_may_have_more_members,
+    x402_bodies_may_have_unknown_fields,
 );
 
 fn send(shop: &Shop, path: &str, body: &str) -> crate::harness::Answer {
@@ -25,7 +25,7 @@ fn told(body: &Value, field: &str) -> String {
     found.unwrap_or_else(|| panic!("{field} is not named: {body}"))["message"].as_str().expect("text").to_owned()
 }
 
-fn an_unknown_member_is_refused_and_creates_nothing() {
+fn an_unknown_field_is_rejected_and_creates_nothing() {
     let shop = shared().shop();
     let own = format!("/api/public/merchants/{}", shop.id);
     for path in ["/api/public/payments", "/api/public/payments/create"] {
@@ -71,7 +71,7 @@ fn an_unknown_member_is_refused_and_creates_nothing() {
     admin("PUT", "/api/admin/billing/tiers", &json!({ "tiers": [tier] }), "tiers[0].percent");
 }
 
-fn a_member_that_is_given_twice_is_refused() {
+fn a_repeated_field_is_rejected() {
     let shop = shared().shop();
     for (body, field) in [
         (r#"{"amount":"1","amount":"1500","currency":"HBD","description":"x"}"#, "amount"),
@@ -83,7 +83,7 @@ fn a_member_that_is_given_twice_is_refused() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 0);
 }
 
-fn an_unknown_parameter_of_a_list_is_refused() {
+fn an_unknown_parameter_of_a_list_is_rejected() {
     let shop = shared().shop();
     let own = format!("/api/public/merchants/{}", shop.id);
     for (path, name) in [
@@ -108,7 +108,7 @@ fn an_unknown_parameter_of_a_list_is_refused() {
     shop.api.get("/api/public/payments?unusal=true").send().refused(401, "invalid_api_key");
 }
 
-fn a_list_without_parameters_refuses_every_one() {
+fn a_list_without_parameters_rejects_every_parameter() {
     let dev = shared();
     let shop = dev.shop().prove();
     let admin = dev.admin_key();
@@ -124,7 +124,7 @@ fn a_list_without_parameters_refuses_every_one() {
     }
 }
 
-fn a_body_where_none_is_taken_is_refused_and_changes_nothing() {
+fn an_unexpected_body_is_rejected_and_changes_nothing() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -146,7 +146,7 @@ fn pages_and_single_records_ignore_unknown_parameters() {
     for (path, status) in [
         (format!("/for/{}?utm_source=mail", payment.slug), 200),
         (format!("/for/{}/status?utm_source=mail", payment.slug), 200),
-        // While nothing was seen, the page moves a browser to the address with the slug.
+        // Before any transfer is seen, the page redirects a browser to the URL with the slug.
         (format!("/checkout/{}?fbclid=x", payment.id), 303),
     ] {
         let page = shop.api.get(&path).header("accept", "text/html").send();
@@ -158,7 +158,7 @@ fn pages_and_single_records_ignore_unknown_parameters() {
     }
 }
 
-fn payments_by_programs_may_have_more_members() {
+fn x402_bodies_may_have_unknown_fields() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let body = json!({

@@ -1,4 +1,4 @@
-//! Below the interface: sizes, slowness, and bytes that are no request.
+//! Below the interface: oversized, slow and malformed requests.
 
 use std::{io::Write, net::TcpStream, time::Duration};
 
@@ -7,16 +7,16 @@ use serde_json::json;
 use crate::harness::{Dev, Stopwatch, order, raw, shared};
 
 crate::tests!(
-    a_body_beyond_the_limit_is_refused_whole,
-    a_head_beyond_the_limit_is_refused,
-    an_address_beyond_the_limit_is_refused,
-    bytes_that_are_no_request_get_an_answer,
-    a_body_that_ends_too_early_creates_nothing,
-    slow_heads_are_closed_and_keep_nobody_out,
-    requests_may_follow_one_another_on_a_connection,
+    a_body_above_the_limit_is_rejected,
+    headers_above_the_limit_are_rejected,
+    a_url_above_the_limit_is_rejected,
+    malformed_requests_get_a_response,
+    a_truncated_body_creates_nothing,
+    slow_headers_are_disconnected_and_block_nobody,
+    requests_can_be_pipelined_on_a_connection,
 );
 
-fn a_body_beyond_the_limit_is_refused_whole() {
+fn a_body_above_the_limit_is_rejected() {
     let shop = shared().shop();
     for size in [64 * 1024 + 1, 1 << 20, 3 << 20] {
         let mut body = order();
@@ -49,7 +49,7 @@ fn a_body_beyond_the_limit_is_refused_whole() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 1);
 }
 
-fn a_head_beyond_the_limit_is_refused() {
+fn headers_above_the_limit_are_rejected() {
     let api = &shared().api;
     for (count, size) in [(1, 40 * 1024), (40, 1024), (90, 600)] {
         let mut request = "GET /api/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n".to_owned();
@@ -66,7 +66,7 @@ fn a_head_beyond_the_limit_is_refused() {
         for number in 0..count {
             request += &format!("x-filler-{number}: {}\r\n", "x".repeat(size));
         }
-        // Far beyond, the server closes while the client still sends; whether the answer arrives is the network's luck.
+        // Far beyond the limit the server closes while the client still sends; the response may not arrive.
         if let Some(answer) = raw(api, format!("{request}\r\n").as_bytes()) {
             assert_eq!(answer.status, 431, "{}", answer.text());
             assert_eq!(answer.json()["reason"], "headers_too_large");
@@ -77,7 +77,7 @@ fn a_head_beyond_the_limit_is_refused() {
     raw(api, fits.as_bytes()).expect("an answer").ok(200);
 }
 
-fn an_address_beyond_the_limit_is_refused() {
+fn a_url_above_the_limit_is_rejected() {
     let shop = shared().shop();
     let long = "x".repeat(9 * 1024);
     for path in [format!("/{long}"), format!("/api/public/payments?query={long}"), format!("/for/{long}")] {
@@ -85,7 +85,7 @@ fn an_address_beyond_the_limit_is_refused() {
     }
 }
 
-fn bytes_that_are_no_request_get_an_answer() {
+fn malformed_requests_get_a_response() {
     let api = &shared().api;
     for request in [
         &b"\r\n\r\nhello\r\n\r\n"[..],
@@ -103,7 +103,7 @@ fn bytes_that_are_no_request_get_an_answer() {
     }
 }
 
-fn a_body_that_ends_too_early_creates_nothing() {
+fn a_truncated_body_creates_nothing() {
     let shop = shared().shop();
     let body = order().to_string();
     let address = shop.api.base.strip_prefix("http://").unwrap();
@@ -128,7 +128,7 @@ fn a_body_that_ends_too_early_creates_nothing() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 0);
 }
 
-fn slow_heads_are_closed_and_keep_nobody_out() {
+fn slow_headers_are_disconnected_and_block_nobody() {
     let dev = Dev::with(&["--set=limits.head_timeout_ms=500"]);
     let address = dev.api.base.strip_prefix("http://").unwrap();
     let slow: Vec<TcpStream> = (0..50)
@@ -149,7 +149,7 @@ fn slow_heads_are_closed_and_keep_nobody_out() {
     dev.api.get("/api/health").send().ok(200);
 }
 
-fn requests_may_follow_one_another_on_a_connection() {
+fn requests_can_be_pipelined_on_a_connection() {
     let shop = shared().shop();
     let post = |body: &str, last: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Attack 31: the gateway dies between claim, broadcast, record and webhook, and what was begun is ended once.
+//! Attack 31: the gateway is killed between claim, broadcast, record and webhook, and each settlement completes once.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,13 +11,13 @@ use crate::harness::{LedgerHouse, Opened, Payer, Receiver, Reply, Serve, Shop, b
 crate::tests!(
     attack_31_killed_between_claim_and_broadcast,
     attack_31_killed_between_broadcast_and_record,
-    attack_31_killed_when_the_reply_was_lost,
+    attack_31_killed_after_a_lost_response,
     attack_31_killed_between_record_and_webhook,
-    attack_31_killed_while_it_facilitates_for_others,
+    attack_31_killed_while_settling_for_another_server,
     attack_31_killed_at_any_moment,
 );
 
-/// A ledger, the data of a gateway over it, and a receiver that outlives both.
+/// A ledger, the data of a gateway, and a receiver that outlives both.
 struct House {
     ledger: LedgerHouse,
     data: PathBuf,
@@ -47,13 +47,13 @@ impl House {
         self.ledger.ledger.signed(agent, &[(&shop.account.name, PRICE, &payment.memo)])
     }
 
-    /// Says whether a transaction waits to come into a block.
+    /// Returns whether a transaction is pending.
     fn is_waiting(&self, tx_id: &str) -> bool {
         let waiting = self.ledger.ledger.order("status", &json!({}))["mempool"].clone();
         waiting.as_array().is_some_and(|ids| ids.iter().any(|id| id == tx_id))
     }
 
-    /// Checks that the payment happened once, was told once, and that its payer gets the receipt.
+    /// Asserts that the payment happened once, was notified once, and that its payer gets the receipt.
     #[track_caller]
     fn is_paid_once(&self, serve: &Serve, shop: &Shop, payment: &Opened, shown: &Value, hooks: usize) {
         let shop = back(shop, serve);
@@ -78,12 +78,12 @@ impl House {
     }
 }
 
-/// Returns the shop as the gateway that came back knows it.
+/// Returns the shop with the restarted gateway.
 fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
 
-/// Shows a payment beside the test; the gateway may die before it answers.
+/// Submits a payment in the background; the gateway may be killed before it responds.
 fn show(shop: &Shop, payment: &Opened, shown: &Value) {
     let (api, path, shown) = (shop.api.clone(), format!("/for/{}", payment.slug), shown.clone());
     background(move || {
@@ -103,7 +103,7 @@ fn attack_31_killed_between_claim_and_broadcast() {
     let payment = shop.open_payment();
     let signed = house.signed(&agent, &shop, &payment);
     let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
-    // The node answers, and no broadcast reaches the chain.
+    // The node responds, and no broadcast reaches the chain.
     assert_eq!(verify(&shop.api, &session(&payment.id), &shown)["isValid"], true);
     house.ledger.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
     show(&shop, &payment, &shown);
@@ -132,7 +132,7 @@ fn attack_31_killed_between_broadcast_and_record() {
     house.is_paid_once(&serve, &shop, &payment, &shown, 1);
 }
 
-fn attack_31_killed_when_the_reply_was_lost() {
+fn attack_31_killed_after_a_lost_response() {
     let house = House::new();
     let mut serve = house.serve();
     let (shop, agent) = (house.shop(&serve), house.ledger.ledger.account("agent"));
@@ -145,7 +145,7 @@ fn attack_31_killed_when_the_reply_was_lost() {
     until("the broadcast", || house.is_waiting(&tx_id).then_some(()));
     serve.process.kill();
     house.ledger.ledger.order("heal", &json!({}));
-    // The gateway comes back before the chain has taken it: it hands it in again, and it is still one transaction.
+    // The gateway restarts before the chain includes it and broadcasts it again: it is still one transaction.
     let serve = house.serve();
     let record = back(&shop, &serve).payment(&payment.id);
     assert_eq!((&record["txId"], &record["completedAt"]), (&json!(tx_id), &Value::Null));
@@ -160,7 +160,7 @@ fn attack_31_killed_between_record_and_webhook() {
     let payment = shop.open_payment();
     let signed = house.signed(&agent, &shop, &payment);
     let shown = v1(&json_of(&signed), &nonce());
-    // The endpoint takes the webhook and says nothing: the gateway cannot know that it was told.
+    // The endpoint gets the webhook and does not respond: the gateway cannot know that it was delivered.
     house.receiver.reply(&[Reply::HangUp]);
     visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown)).ok(200);
     house.receiver.hook(0);
@@ -169,7 +169,7 @@ fn attack_31_killed_between_record_and_webhook() {
     house.is_paid_once(&serve, &shop, &payment, &shown, 2);
 }
 
-fn attack_31_killed_while_it_facilitates_for_others() {
+fn attack_31_killed_while_settling_for_another_server() {
     let house = House::new();
     let mut serve = house.serve();
     let ledger = &house.ledger.ledger;

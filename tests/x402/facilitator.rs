@@ -1,4 +1,4 @@
-//! Other people's servers, and sessions of ours by the facilitator's addresses.
+//! The facilitator's endpoints: other servers, and sessions of this gateway.
 
 use engine::hive::Pack;
 use serde_json::{Value, json};
@@ -10,20 +10,20 @@ use super::{
 use crate::harness::{Dev, shared, until};
 
 crate::tests!(
-    what_is_supported_is_said,
+    supported_kinds_are_listed,
     a_session_is_verified_and_settled,
-    requirements_of_version_1_are_settled_and_told_once,
-    requirements_of_version_2_are_settled_and_told_once,
-    a_known_caller_is_told_again_under_its_key,
-    a_settlement_beyond_its_merchants_keys_claims_nothing,
+    requirements_of_version_1_succeed_once,
+    requirements_of_version_2_succeed_once,
+    a_seller_repeats_a_settlement_with_its_idempotency_key,
+    a_settlement_above_the_key_limit_claims_nothing,
     a_sale_is_listed_with_its_resource_and_pays_no_session,
-    only_registered_accounts_are_paid_where_a_setting_says_so,
-    bodies_that_ask_for_nothing_are_refused_and_say_no,
-    a_resource_is_short_and_hides_nothing,
-    an_idempotency_key_without_a_seller_or_for_a_session_is_refused,
+    settlements_can_be_restricted_to_registered_accounts,
+    invalid_bodies_are_rejected_with_a_negative_verdict,
+    a_resource_is_limited_and_has_no_invisible_characters,
+    an_idempotency_key_without_a_seller_or_for_a_session_is_rejected,
 );
 
-/// Requirements of a server that is no merchant here.
+/// Requirements of a server without a merchant here.
 fn v1_requirements(to: &str, resource: &str) -> Value {
     json!({ "paymentRequirements": {
         "scheme": "exact", "network": "hive:mainnet", "maxAmountRequired": PRICE, "resource": resource, "payTo": to,
@@ -36,7 +36,7 @@ fn accepted(to: &str) -> Value {
         "maxTimeoutSeconds": 60, "extra": {} })
 }
 
-fn what_is_supported_is_said() {
+fn supported_kinds_are_listed() {
     let api = &shared().api;
     let health = api.get("/api/public/x402/health").send().ok(200);
     assert_eq!(health["status"], "ok");
@@ -73,7 +73,7 @@ fn a_session_is_verified_and_settled() {
     assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
 }
 
-fn requirements_of_version_1_are_settled_and_told_once() {
+fn requirements_of_version_1_succeed_once() {
     let dev = shared();
     let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
     let nonce = nonce();
@@ -85,7 +85,7 @@ fn requirements_of_version_1_are_settled_and_told_once() {
     let settled = settle(&dev.api, &target, &shown);
     assert_eq!((&settled["success"], &settled["txId"]), (&json!(true), &json!(tx_id)));
     assert_eq!((&settled["payer"], &settled["amount"]), (&json!(agent.name), &json!("1500")));
-    // A success is told once: who asks again learns of it, who asks for something else does not.
+    // A success is reported once: a repeated request learns of it, a request for something else does not.
     for (target, told) in [(&target, tx_id.as_str()), (&v1_requirements(&server.name, "https://x.example/b"), "")] {
         let again = settle(&dev.api, target, &shown);
         assert_eq!((&again["errorReason"], &again["transaction"]), (&json!("duplicate_settlement"), &json!(told)));
@@ -94,7 +94,7 @@ fn requirements_of_version_1_are_settled_and_told_once() {
     assert_eq!(transfers_with_memo(&dev.ledger, &memo), 1);
 }
 
-fn requirements_of_version_2_are_settled_and_told_once() {
+fn requirements_of_version_2_succeed_once() {
     let dev = shared();
     let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
     let accepted = accepted(&server.name);
@@ -115,7 +115,7 @@ fn requirements_of_version_2_are_settled_and_told_once() {
     assert_eq!(settle(&dev.api, &target, &shown)["errorReason"], "duplicate_settlement");
 }
 
-fn a_known_caller_is_told_again_under_its_key() {
+fn a_seller_repeats_a_settlement_with_its_idempotency_key() {
     let dev = shared();
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     let accepted = accepted(&server.name);
@@ -153,7 +153,7 @@ fn a_known_caller_is_told_again_under_its_key() {
         assert_eq!((&refused["reason"], &refused["success"]), (&json!("idempotency_key_reused"), &json!(false)));
         assert_eq!(refused["transaction"], "");
     }
-    // Who is not known is not told, whatever key it brings along.
+    // An unknown caller gets no result, whatever key it sends.
     let refused = ask(&first, None, name).ok(400);
     assert_eq!((&refused["details"][0]["field"], &refused["success"]), (&json!("Idempotency-Key"), &json!(false)));
     for (key, name) in [(None, None), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
@@ -166,7 +166,7 @@ fn a_known_caller_is_told_again_under_its_key() {
     assert_eq!((&wrong["details"][0]["field"], &wrong["success"]), (&json!("Idempotency-Key"), &json!(false)));
 }
 
-fn a_settlement_beyond_its_merchants_keys_claims_nothing() {
+fn a_settlement_above_the_key_limit_claims_nothing() {
     let dev = Dev::with(&["--set=limits.idempotency_keys=1"]);
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = || {
@@ -226,12 +226,12 @@ fn a_sale_is_listed_with_its_resource_and_pays_no_session() {
     assert_eq!((&told["type"], &told["data"]["resource"]), (&json!("x402.settled"), &json!(resource)), "{events}");
     assert_eq!((&told["data"]["txId"], &told["data"]["value"]), (&json!(tx_id), &json!("1500")));
     assert_eq!(events["events"].as_array().map(Vec::len), Some(1));
-    // Nobody else sees it, and unknown parameters are refused.
+    // Nobody else can read it, and unknown parameters are rejected.
     assert_eq!(dev.shop().get("/api/public/x402/sales").send().ok(200)["data"], json!([]));
     shop.get("/api/public/x402/sales?page=2").send().refused(400, "unknown_field");
 }
 
-fn only_registered_accounts_are_paid_where_a_setting_says_so() {
+fn settlements_can_be_restricted_to_registered_accounts() {
     let dev = Dev::with(&["--set=x402.only_registered=true"]);
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     for (to, reason) in [(&server.name, Some("invalid_payment_requirements")), (&shop.account.name, None)] {
@@ -242,7 +242,7 @@ fn only_registered_accounts_are_paid_where_a_setting_says_so() {
     }
 }
 
-fn bodies_that_ask_for_nothing_are_refused_and_say_no() {
+fn invalid_bodies_are_rejected_with_a_negative_verdict() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -273,7 +273,7 @@ fn bodies_that_ask_for_nothing_are_refused_and_say_no() {
     }
 }
 
-fn a_resource_is_short_and_hides_nothing() {
+fn a_resource_is_limited_and_has_no_invisible_characters() {
     let dev = shared();
     let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
     let nonce = nonce();
@@ -300,7 +300,7 @@ fn a_resource_is_short_and_hides_nothing() {
     }
 }
 
-fn an_idempotency_key_without_a_seller_or_for_a_session_is_refused() {
+fn an_idempotency_key_without_a_seller_or_for_a_session_is_rejected() {
     let dev = shared();
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     let payment = shop.open_payment();
@@ -321,7 +321,7 @@ fn an_idempotency_key_without_a_seller_or_for_a_session_is_refused() {
     }
     assert_eq!(transfers_with_memo(&dev.ledger, &memo), 0);
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
-    // Verifying changes nothing: a key means nothing there.
+    // Verification changes nothing: an idempotency key has no meaning there.
     let verdict = dev.api.post(VERIFY, &of_session).header("idempotency-key", "order-1").send().ok(200);
     assert_eq!(verdict["isValid"], true, "{verdict}");
     assert_eq!(dev.api.post(SETTLE, &of_session).send().ok(200)["success"], true);

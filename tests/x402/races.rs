@@ -1,4 +1,4 @@
-//! Many at once, and a ledger that is slow, silent or away: one payment, one transfer, one webhook.
+//! Concurrent payments, and a ledger that is slow, silent or unreachable: one payment, one transfer, one webhook.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use crate::harness::{
 };
 
 crate::tests!(
-    attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer,
-    attack_03_of_many_payers_of_one_session_one_pays,
-    attack_04_a_payer_who_also_sends_it_itself_pays_once,
-    attack_08_an_open_outcome_is_told_again_until_it_is_known,
-    attack_14_a_lost_reply_ends_in_one_transfer,
-    attack_30_without_a_node_nobody_is_blamed,
+    attack_02_a_hundred_settlements_over_lagging_nodes_are_one_transfer,
+    attack_03_one_of_many_payers_of_a_session_pays,
+    attack_04_a_payer_who_also_broadcasts_pays_once,
+    attack_08_a_pending_outcome_is_reported_until_it_is_known,
+    attack_14_a_lost_response_results_in_one_transfer,
+    attack_30_without_a_node_the_payer_is_not_blamed,
 );
 
-/// Three nodes of one chain that show it at different heights.
+/// Three nodes of one chain at different heights.
 struct LaggingHouse {
     ledger: Ledger,
     serve: Serve,
@@ -49,7 +49,7 @@ impl LaggingHouse {
     }
 }
 
-fn attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer() {
+fn attack_02_a_hundred_settlements_over_lagging_nodes_are_one_transfer() {
     let house = LaggingHouse::new();
     for (node, blocks) in [(0, 0), (1, 2), (2, 5)] {
         house.ledger.order("node", &json!({ "node": node, "lagBlocks": blocks, "delayMs": node * 15 }));
@@ -85,7 +85,7 @@ fn attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer() {
     receiver.hook(0).verify(&shop.secret);
     assert_eq!(receiver.hooks_after(Duration::from_millis(500)).len(), 1);
     assert_eq!(transfers_with_memo(&house.ledger, &payment.memo), 1);
-    // For other people's servers: a hundred ask, one is told.
+    // For other servers: of a hundred callers one gets the success.
     let server = house.ledger.account("server");
     let nonce = nonce();
     let memo = format!("x402:{nonce}");
@@ -110,7 +110,7 @@ fn attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer() {
     assert_eq!(transfers_with_memo(&house.ledger, &memo), 1);
 }
 
-fn attack_03_of_many_payers_of_one_session_one_pays() {
+fn attack_03_one_of_many_payers_of_a_session_pays() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -145,7 +145,7 @@ fn attack_03_of_many_payers_of_one_session_one_pays() {
     assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
 }
 
-fn attack_04_a_payer_who_also_sends_it_itself_pays_once() {
+fn attack_04_a_payer_who_also_broadcasts_pays_once() {
     let dev = shared();
     let (shop, receiver, agent) = (dev.shop(), Receiver::start(), dev.ledger.account("agent"));
     shop.set_webhook(&receiver);
@@ -160,11 +160,11 @@ fn attack_04_a_payer_who_also_sends_it_itself_pays_once() {
         }
         let settling = background(move || visit(&api, &path, Some(&shown)));
         if first == "both" {
-            // Whichever comes second is a duplicate to the node, and no failure to anybody.
+            // The second one is a duplicate to the node and no failure to the caller.
             let _ = dev.ledger.broadcast(&signed);
         }
         let answer = settling.join().expect("an answer");
-        // What its payer sent before it was shown is a wallet's: it pays, and has no receipt.
+        // A transaction that its payer broadcast before submitting it is a wallet payment: it pays, and has no receipt.
         let body = match (first, answer.status) {
             ("payer", _) | ("both", 409) => answer.closed(409, "duplicate_settlement"),
             _ => answer.ok(200),
@@ -177,7 +177,7 @@ fn attack_04_a_payer_who_also_sends_it_itself_pays_once() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 3, "one webhook each");
 }
 
-fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
+fn attack_08_a_pending_outcome_is_reported_until_it_is_known() {
     let dev = Dev::start();
     let (shop, receiver, agent) = (dev.shop(), Receiver::start(), dev.ledger.account("agent"));
     shop.set_webhook(&receiver);
@@ -190,7 +190,7 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
     let (api, at, first) = (shop.api.clone(), path.clone(), shown.clone());
     let waiting = background(move || visit(&api, &at, Some(&first)));
     until("the claim to be in flight", || (shop.payment(&payment.id)["txId"] == tx_id).then_some(()));
-    // Meanwhile nobody is asked for money, and nobody cancels.
+    // Meanwhile no payment is requested, and no cancellation is accepted.
     let busy = visit(&shop.api, &path, None).closed(409, "payment_in_flight");
     assert_eq!((busy.get("txId"), &busy["sessionId"]), (None, &json!(payment.id)), "nobody learns who pays");
     assert_eq!(busy["status"], "pending", "until the time to wait is over");
@@ -237,7 +237,7 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 2);
 }
 
-fn attack_14_a_lost_reply_ends_in_one_transfer() {
+fn attack_14_a_lost_response_results_in_one_transfer() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     for lost in [1, 3] {
@@ -255,7 +255,7 @@ fn attack_14_a_lost_reply_ends_in_one_transfer() {
     }
 }
 
-fn attack_30_without_a_node_nobody_is_blamed() {
+fn attack_30_without_a_node_the_payer_is_not_blamed() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -264,7 +264,7 @@ fn attack_30_without_a_node_nobody_is_blamed() {
     let shown = v1(&json_of(&signed), &nonce());
     for fault in [json!({ "disconnected": true }), json!({ "disconnected": false, "garbage": true })] {
         dev.ledger.order("node", &fault);
-        // What is wrong with the payment itself needs no node to be seen.
+        // An invalid payment is detected without a node.
         let cheap = dev.ledger.order("status", &json!({}))["head"]["time"].is_string();
         assert!(cheap);
         let answer = visit(&shop.api, &path, Some(&shown));
@@ -284,7 +284,7 @@ fn attack_30_without_a_node_nobody_is_blamed() {
             assert_eq!((&said[no], &said[name]), (&json!(false), &json!(word)), "{said}");
             assert!(answer.header("retry-after").is_some());
         }
-        // An unpaid agent is still told what to pay.
+        // An unpaid agent still gets the payment options.
         assert_eq!(visit(&shop.api, &path, None).status, 402);
         until("the gateway to notice", || {
             let answer = shop.api.get("/api/public/x402/health").send();

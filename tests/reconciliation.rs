@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Dev, Shop, Stopwatch, until};
 
-crate::tests!(a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told);
+crate::tests!(a_day_is_reconciled_with_the_ledgers_history_and_differences_are_reported);
 
 fn checks(dev: &Dev) -> Vec<Value> {
     let page = dev.api.get("/api/admin/books").bearer(dev.admin_key()).send().ok(200);
@@ -23,7 +23,7 @@ fn sell(dev: &Dev, shop: &Shop) -> String {
     paid["internalId"].as_str().expect("a transaction").to_owned()
 }
 
-fn a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told() {
+fn a_day_is_reconciled_with_the_ledgers_history_and_differences_are_reported() {
     let dev = Dev::with(&[]);
     let shop = dev.shop();
     // A minute after the registration every transfer of the account is scanned.

@@ -1,4 +1,4 @@
-//! Two processes, engine and facade, give the same answers as one.
+//! Two processes, engine and facade, return the same responses as one.
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,9 @@ use crate::{
 };
 
 crate::tests!(
-    two_processes_answer_word_for_word_as_one,
-    a_facade_outlives_its_engine,
-    a_facade_with_a_wrong_token_blames_itself_and_not_its_callers,
+    two_processes_have_the_same_responses_as_one,
+    a_facade_keeps_running_without_its_engine,
+    a_facade_with_a_wrong_token_reports_its_own_configuration,
     a_facade_with_plain_http_to_a_tls_port_logs_the_cause,
 );
 
@@ -21,7 +21,7 @@ fn house() -> (LedgerHouse, Split) {
     (ledger, split)
 }
 
-fn two_processes_answer_word_for_word_as_one() {
+fn two_processes_have_the_same_responses_as_one() {
     let (ledger, split) = house();
     let args = ["admin", "--json", "--account", "hivetill.fees", "--engine-url", &split.grpc];
     let token = format!("--set=grpc.token={}", split.token());
@@ -29,13 +29,13 @@ fn two_processes_answer_word_for_word_as_one() {
     let made = Process::start(&args).finish();
     assert!(made.success, "{made:?}");
     let admin: Value = serde_json::from_str(&made.stdout).expect("a line of JSON");
-    // The transcripts of the single process are the files; a run that writes them writes those of one process.
+    // The golden files are the transcripts of one process, also in a run that updates them.
     for (name, text) in golden::tell(&split.api, &ledger.ledger, admin["apiKey"].as_str().expect("a key")) {
         golden::compare(name, &text);
     }
 }
 
-fn a_facade_outlives_its_engine() {
+fn a_facade_keeps_running_without_its_engine() {
     let (ledger, mut split) = house();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let payment = shop.open_payment();
@@ -58,7 +58,7 @@ fn a_facade_outlives_its_engine() {
     assert!(split.facade.stop().success());
 }
 
-fn a_facade_with_a_wrong_token_blames_itself_and_not_its_callers() {
+fn a_facade_with_a_wrong_token_reports_its_own_configuration() {
     let (ledger, split) = house();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let url = format!("--engine-url={}", split.grpc);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::chrome::Tab;
 use crate::harness::{Dev, Opened, Payer, Shop, until};
 
-super::journeys!(open_states, paid_states, ended_states, a_payment_that_failed, refusals_and_languages);
+super::journeys!(open_states, paid_states, ended_states, a_failed_payment, refusals_and_languages);
 
 /// A ledger and a shop of its own.
 struct Stage {
@@ -99,7 +99,7 @@ async fn ended_states() {
     stage.look(&shop, "?still=1", "Blue Mug Shop cancelled this payment.", "cancelled-by-shop").await;
 }
 
-async fn a_payment_that_failed() {
+async fn a_failed_payment() {
     let stage = Stage::set().await;
     let payment = stage.order(1_800);
     stage.dev.ledger.hold_irreversibility(true);

@@ -15,23 +15,23 @@ use serde_json::json;
 use crate::harness::{Api, LedgerHouse, Process, Serve, Shop, Stopwatch, folder, order, until, until_ready};
 
 crate::tests!(
-    a_store_that_is_gone_is_never_taken_for_a_new_one,
-    what_starting_again_does_not_cure_is_not_started_again,
-    a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing,
-    a_gateway_whose_nodes_are_all_dead_starts_and_credits_later,
-    it_ends_in_time_though_streams_and_webhooks_are_under_way,
-    a_hangup_ends_nothing_and_few_open_files_are_reported,
+    a_missing_store_is_never_replaced_by_a_new_one,
+    permanent_failures_are_not_restarted,
+    a_file_size_limit_stops_the_gateway_and_loses_no_acknowledged_write,
+    a_gateway_without_nodes_starts_and_credits_later,
+    shutdown_is_timely_despite_open_streams_and_webhooks,
+    sighup_is_ignored_and_a_low_limit_of_open_files_is_reported,
 );
 
 /// Returns every test of this module; tests that this machine does not support are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     let name = |name: &str| crate::title(module_path!(), name);
-    let full = libtest_mimic::Trial::test(name("a_full_file_system_stops_the_gateway_and_loses_nothing"), || {
-        a_full_file_system_stops_the_gateway_and_loses_nothing();
+    let full = libtest_mimic::Trial::test(name("a_full_file_system_stops_the_gateway_and_loses_no_acknowledged_write"), || {
+        a_full_file_system_stops_the_gateway_and_loses_no_acknowledged_write();
         Ok(())
     });
-    let denied = libtest_mimic::Trial::test(name("what_may_not_be_read_has_its_own_code"), || {
-        what_may_not_be_read_has_its_own_code();
+    let denied = libtest_mimic::Trial::test(name("missing_permissions_have_their_own_exit_code"), || {
+        missing_permissions_have_their_own_exit_code();
         Ok(())
     });
     let mut all = tests();
@@ -116,7 +116,7 @@ fn nothing_is_lost(mut full: Serve, shop: &Shop, made: &[String], restart: impl 
     shop.open_payment();
 }
 
-fn a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing() {
+fn a_file_size_limit_stops_the_gateway_and_loses_no_acknowledged_write() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     // The signal would end the process before it could log the reason; service managers ignore it, too.
@@ -135,7 +135,7 @@ impl Drop for Mounted {
     }
 }
 
-fn a_full_file_system_stops_the_gateway_and_loses_nothing() {
+fn a_full_file_system_stops_the_gateway_and_loses_no_acknowledged_write() {
     let (ledger, folder) = ledger();
     let disk = folder.join("disk");
     fs::create_dir(&disk).expect("made");
@@ -152,7 +152,7 @@ fn a_full_file_system_stops_the_gateway_and_loses_nothing() {
     drop(mounted);
 }
 
-fn what_may_not_be_read_has_its_own_code() {
+fn missing_permissions_have_their_own_exit_code() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
@@ -181,7 +181,7 @@ fn refused(data: &Path, ledger: &LedgerHouse, more: &[&str]) -> (Option<i32>, St
     (ended.code, ended.stderr)
 }
 
-fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
+fn a_missing_store_is_never_replaced_by_a_new_one() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let (code, said) = refused(&data, &ledger, &[]);
@@ -205,7 +205,7 @@ fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
     assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&payment.id)["status"], "pending");
 }
 
-fn what_starting_again_does_not_cure_is_not_started_again() {
+fn permanent_failures_are_not_restarted() {
     let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy/hivetill.service"));
     let unit = unit.expect("the unit");
     let line = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).expect("a list");
@@ -233,7 +233,7 @@ fn what_starting_again_does_not_cure_is_not_started_again() {
     assert!(is_left_alone(9) && is_left_alone(10));
 }
 
-fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
+fn a_gateway_without_nodes_starts_and_credits_later() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
@@ -258,7 +258,7 @@ fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
     until_ready(&serve.api);
 }
 
-fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
+fn shutdown_is_timely_despite_open_streams_and_webhooks() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
@@ -292,7 +292,7 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
     assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&watched.id)["status"], "pending");
 }
 
-fn a_hangup_ends_nothing_and_few_open_files_are_reported() {
+fn sighup_is_ignored_and_a_low_limit_of_open_files_is_reported() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     // One more than the default limit of any system.

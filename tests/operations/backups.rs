@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use crate::harness::{LedgerHouse, Process, Serve, Shop, Split, background, folder, order, pause, until};
 
 crate::tests!(
-    a_backup_restored_and_read_on_has_the_books_of_the_original,
-    a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with,
-    a_backup_under_load_holds_everything_acknowledged_before_it,
-    a_backup_killed_at_any_moment_leaves_no_half_file,
-    a_backup_is_taken_over_the_network_and_of_a_stopped_gateway,
-    a_damaged_store_is_told_of_and_not_started,
-    an_export_holds_every_record_and_no_secret,
-    compaction_keeps_the_books,
-    nothing_is_overwritten_unasked,
+    a_restored_backup_that_catches_up_has_the_totals_of_the_original,
+    a_cursor_from_before_a_restore_is_rejected_with_the_cursor_to_resume_from,
+    a_backup_under_load_contains_everything_acknowledged_before,
+    a_backup_killed_at_any_moment_leaves_no_partial_file,
+    a_backup_works_over_the_network_and_with_a_stopped_gateway,
+    a_damaged_store_is_reported_and_not_started,
+    an_export_contains_every_record_and_no_secret,
+    compaction_preserves_the_totals,
+    no_file_is_overwritten_without_a_flag,
 );
 
 const PRICE: &str = "1.500 HBD";
@@ -87,7 +87,7 @@ fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
 
-fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
+fn a_restored_backup_that_catches_up_has_the_totals_of_the_original() {
     let house = House::new();
     let mut serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger).prove();
@@ -141,7 +141,7 @@ fn refused(shop: &Shop, after: &str) -> String {
     body["nextCursor"].as_str().expect("a cursor").to_owned()
 }
 
-fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
+fn a_cursor_from_before_a_restore_is_rejected_with_the_cursor_to_resume_from() {
     let house = House::new();
     let mut serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -199,7 +199,7 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     assert_eq!(events(&shop, &again).0.len(), 2);
 }
 
-fn a_backup_under_load_holds_everything_acknowledged_before_it() {
+fn a_backup_under_load_contains_everything_acknowledged_before() {
     let house = House::new();
     let serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -231,7 +231,7 @@ fn a_backup_under_load_holds_everything_acknowledged_before_it() {
     }
 }
 
-fn a_backup_killed_at_any_moment_leaves_no_half_file() {
+fn a_backup_killed_at_any_moment_leaves_no_partial_file() {
     let house = House::new();
     let serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -261,7 +261,7 @@ fn a_backup_killed_at_any_moment_leaves_no_half_file() {
     shop.open_payment();
 }
 
-fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
+fn a_backup_works_over_the_network_and_with_a_stopped_gateway() {
     let house = House::new();
     let mut split = Split::start(&house.path("data"), &house.ledger.ledger);
     let shop = Shop::open(&split.api, &house.ledger.ledger);
@@ -303,7 +303,7 @@ pub(super) fn rot(backup: &Path, from: &Path, to: &Path) {
     fs::copy(from.join("master-key"), to.join("master-key")).expect("the kept copy");
 }
 
-fn a_damaged_store_is_told_of_and_not_started() {
+fn a_damaged_store_is_reported_and_not_started() {
     let house = House::new();
     let mut serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -328,7 +328,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
         assert_eq!(code, 10, "{command}: {stdout}{stderr}");
     }
     assert!(!copy.exists());
-    damaged_rows_are_refused_by_name(&house, &rotten, &shop, &old[0].id);
+    damaged_rows_are_reported_by_name(&house, &rotten, &shop, &old[0].id);
     for (name, bytes) in [("garbage", vec![7; 8_192]), ("cut", bytes[..6_000].to_vec())] {
         let data = house.path(name);
         fs::create_dir(&data).expect("made");
@@ -344,7 +344,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
 }
 
 /// The gateway starts, serves intact rows, and reports damaged ones.
-fn damaged_rows_are_refused_by_name(house: &House, data: &Path, shop: &Shop, damaged: &str) {
+fn damaged_rows_are_reported_by_name(house: &House, data: &Path, shop: &Shop, damaged: &str) {
     let mut serve = Serve::start(data, &house.ledger.ledger);
     let shop = back(shop, &serve);
     let answer = shop.get(&format!("/api/public/payments/{damaged}")).send();
@@ -359,7 +359,7 @@ fn damaged_rows_are_refused_by_name(house: &House, data: &Path, shop: &Shop, dam
     assert!(serve.process.stop().success());
 }
 
-fn an_export_holds_every_record_and_no_secret() {
+fn an_export_contains_every_record_and_no_secret() {
     let house = House::new();
     let serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -387,7 +387,7 @@ fn an_export_holds_every_record_and_no_secret() {
     assert_eq!(code, 1, "the file is there");
 }
 
-fn compaction_keeps_the_books() {
+fn compaction_preserves_the_totals() {
     let house = House::new();
     let mut serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);
@@ -408,7 +408,7 @@ fn compaction_keeps_the_books() {
     back(&shop, &serve).open_payment();
 }
 
-fn nothing_is_overwritten_unasked() {
+fn no_file_is_overwritten_without_a_flag() {
     let house = House::new();
     let mut serve = house.serve("data");
     let shop = Shop::open(&serve.api, &house.ledger.ledger);

@@ -1,4 +1,4 @@
-//! Money that went astray, seen by its merchant: found, put in its place, decided about, sent back.
+//! Unmatched transfers of a merchant: listed, assigned, ignored, refunded.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::harness::{Shop, shared, until};
 
 crate::tests!(
     a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned,
-    what_a_recurrent_transfer_pays_is_listed_and_pays_no_session,
-    what_is_no_transfer_of_ones_own_is_not_found,
+    a_recurrent_transfer_is_listed_and_pays_no_session,
+    transfers_of_other_merchants_are_not_found,
     a_late_payment_is_resolved_and_needs_no_attention,
-    a_refund_is_filled_in_signed_and_found,
-    every_field_of_these_requests_is_checked_and_named,
+    a_refund_is_prepared_signed_and_recorded,
+    every_field_of_these_requests_is_validated_by_name,
 );
 
-/// Waits until a shop has as many unmatched transfers, and returns them, newest first.
+/// Waits until a shop has this number of unmatched transfers, and returns them, newest first.
 #[track_caller]
 fn strays(shop: &Shop, count: usize) -> Vec<Value> {
     until("the transfers to be listed", || {
@@ -70,7 +70,7 @@ fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
     assert_eq!(strays(&shop, 2), all[1..]);
 }
 
-fn what_a_recurrent_transfer_pays_is_listed_and_pays_no_session() {
+fn a_recurrent_transfer_is_listed_and_pays_no_session() {
     let dev = shared();
     let shop = dev.shop().prove();
     let payment = shop.open_payment();
@@ -81,7 +81,7 @@ fn what_a_recurrent_transfer_pays_is_listed_and_pays_no_session() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending", "its memo names the session, and it is no transfer");
 }
 
-fn what_is_no_transfer_of_ones_own_is_not_found() {
+fn transfers_of_other_merchants_are_not_found() {
     let dev = shared();
     let (shop, other) = (dev.shop().prove(), dev.shop().prove());
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", "thanks!");
@@ -122,7 +122,7 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     assert_eq!((&resolved["resolution"]["note"], &resolved["resolution"]["txId"]), (&body["note"], &body["txId"]));
     assert_eq!(unusual(&shop), json!([]));
     assert_eq!(shop.payment(&payment.id), resolved);
-    // The note may name a person: it is deleted on request, and the decision stays.
+    // The note may contain a person's name: it is deleted on request, and the decision remains.
     let note = format!("/api/public/payments/{}/note", payment.id);
     let delete = |key: &str| dev.api.ask("DELETE", &note).bearer(key).send();
     delete(&dev.shop().key).refused(404, "not_found");
@@ -142,7 +142,7 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     shop.post(&path, &json!({ "kind": "ignored" })).send().refused(409, "nothing_to_resolve");
 }
 
-fn a_refund_is_filled_in_signed_and_found() {
+fn a_refund_is_prepared_signed_and_recorded() {
     let dev = shared();
     let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let payment = shop.open_payment();
@@ -164,7 +164,7 @@ fn a_refund_is_filled_in_signed_and_found() {
     assert_eq!((&whole["to"], &whole["amount"]["formatted"]), (&json!("bob"), &json!("1.500 HIVE")));
 }
 
-fn every_field_of_these_requests_is_checked_and_named() {
+fn every_field_of_these_requests_is_validated_by_name() {
     let dev = shared();
     let shop = dev.shop().prove();
     let payment = shop.open_payment();

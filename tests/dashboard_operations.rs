@@ -1,4 +1,4 @@
-//! A merchant's day at the dashboard: money is found, webhooks are sent again, figures are read, keys are rolled.
+//! The operations of a merchant in the dashboard: search for payments, redelivery of webhooks, figures, key rotation.
 
 use serde_json::json;
 
@@ -8,15 +8,15 @@ use crate::{
 };
 
 crate::tests!(
-    what_anybody_writes_is_text_on_every_page,
-    money_is_found_by_payer_transaction_and_amount,
-    a_payments_deliveries_stand_on_its_page_and_are_sent_again,
-    the_overview_counts_every_payment_and_says_since_when,
-    a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on,
-    pages_and_exports_are_limited_as_the_interface_is,
+    user_texts_are_escaped_on_every_page,
+    payments_are_found_by_payer_transaction_and_amount,
+    a_payments_page_lists_its_deliveries_and_redelivers,
+    the_overview_counts_every_payment,
+    a_key_is_rolled_if_allowed_and_the_session_continues,
+    pages_and_exports_have_the_limits_of_the_api,
 );
 
-fn money_is_found_by_payer_transaction_and_amount() {
+fn payments_are_found_by_payer_transaction_and_amount() {
     let dev = shared();
     let (shop, payer) = (dev.shop(), dev.ledger.account("payer"));
     let visitor = Visitor::of(&shop);
@@ -46,7 +46,7 @@ fn money_is_found_by_payer_transaction_and_amount() {
     assert!(wrong.status == 400 && wrong.text().contains("minAmount must be a number"), "{}", wrong.text());
 }
 
-fn a_payments_deliveries_stand_on_its_page_and_are_sent_again() {
+fn a_payments_page_lists_its_deliveries_and_redelivers() {
     let (shop, other) = (shared().shop(), shared().shop());
     let (visitor, receiver) = (Visitor::of(&shop), Receiver::start());
     shop.set_webhook(&receiver);
@@ -75,7 +75,7 @@ fn a_payments_deliveries_stand_on_its_page_and_are_sent_again() {
     assert!(elsewhere.starts_with("/dashboard/webhooks?"), "{elsewhere}");
 }
 
-fn the_overview_counts_every_payment_and_says_since_when() {
+fn the_overview_counts_every_payment() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let (paid, cancelled) = (shop.open_payment(), shop.open_payment());
@@ -99,7 +99,7 @@ fn the_overview_counts_every_payment_and_says_since_when() {
     }
 }
 
-fn a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on() {
+fn a_key_is_rolled_if_allowed_and_the_session_continues() {
     let dev = Dev::with(&["--set=keys.roll=true"]);
     let shop = dev.shop();
     let (visitor, elsewhere) = (Visitor::of(&shop), Visitor::of(&shop));
@@ -122,7 +122,7 @@ fn a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on() {
     assert!(page.contains("issued anew by the operator") && !page.contains("/roll\""), "{page}");
 }
 
-fn pages_and_exports_are_limited_as_the_interface_is() {
+fn pages_and_exports_have_the_limits_of_the_api() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -143,7 +143,7 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
     assert_eq!(Visitor::of(&other).get("/dashboard/payments").status, 200, "others go on");
 }
 
-fn what_anybody_writes_is_text_on_every_page() {
+fn user_texts_are_escaped_on_every_page() {
     const EVIL: &str = "<img src=x onerror=alert(1)>\"'";
     let dev = shared();
     let shop = dev.shop().prove();
