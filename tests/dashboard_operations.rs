@@ -52,7 +52,7 @@ fn a_payments_page_lists_its_deliveries_and_redelivers() {
     shop.set_webhook(&receiver);
     let (payment, beside) = (shop.open_payment(), shop.open_payment());
     let path = format!("/dashboard/payments/{}", payment.id);
-    assert!(visitor.page(&path).contains("Nothing was announced of it yet."));
+    assert!(visitor.page(&path).contains("No deliveries yet."));
     for id in [&payment.id, &beside.id] {
         shop.cancelled(id);
     }
@@ -63,14 +63,14 @@ fn a_payments_page_lists_its_deliveries_and_redelivers() {
         })
     };
     let page = sent(1);
-    assert_eq!(page.matches(">Send again<").count(), 1, "only its own: {page}");
+    assert_eq!(page.matches(">Redeliver<").count(), 1, "only its own: {page}");
     let again =
         page.split("action=\"").find(|rest| rest.contains("/redeliver")).and_then(|rest| rest.split('"').next());
     let again = again.expect("a way to send it again");
     assert_eq!(Visitor::of(&other).send(again, &[("payment", &payment.id)]).status, 404);
     let back = visitor.done(again, &[("payment", &payment.id)]);
-    assert!(back.starts_with(&path) && visitor.page(&back).contains("The event is sent once more."), "{back}");
-    assert!(sent(2).contains("<td>asked for</td>"));
+    assert!(back.starts_with(&path) && visitor.page(&back).contains("The event is being redelivered."), "{back}");
+    assert!(sent(2).contains("<td>redelivery</td>"));
     let elsewhere = visitor.done(again, &[("payment", "//evil.example")]);
     assert!(elsewhere.starts_with("/dashboard/webhooks?"), "{elsewhere}");
 }
@@ -108,18 +108,18 @@ fn a_key_is_rolled_if_allowed_and_the_session_continues() {
     let roll = page.split("action=\"").find(|rest| rest.contains("/roll\"")).and_then(|rest| rest.split('"').next());
     let roll = roll.expect("a way to roll the key").to_owned();
     assert_eq!(visitor.send(&roll, &[("overlapHours", "73")]).status, 400);
-    let answer = visitor.send(&roll, &[("overlapHours", "0")]);
-    let text = answer.text();
+    let response = visitor.send(&roll, &[("overlapHours", "0")]);
+    let text = response.text();
     let key = text.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a key").to_owned();
     shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
     shop.api.get("/api/public/merchants/me").bearer(&key).send().ok(200);
-    let renewed = cookie_of(&answer);
+    let renewed = cookie_of(&response);
     assert_ne!(renewed, visitor.cookie, "the session is another one from now on");
     assert_eq!(shop.api.get("/dashboard").header("cookie", &renewed).send().status, 200);
     assert_eq!((visitor.get("/dashboard").status, elsewhere.get("/dashboard").status), (303, 303));
     let forbidden = shared().shop();
     let page = Visitor::of(&forbidden).page("/dashboard/settings");
-    assert!(page.contains("issued anew by the operator") && !page.contains("/roll\""), "{page}");
+    assert!(page.contains("the operator can issue a new one") && !page.contains("/roll\""), "{page}");
 }
 
 fn pages_and_exports_have_the_limits_of_the_api() {

@@ -146,13 +146,13 @@ fn the_commands_for_testing_a_shop_work() {
         .env("HIVETILL_LEDGER_NODES", &dev.ledger.rpc.base)
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)
-        .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .stdin(Stdio::null())
         .output()
         .expect("bash starts");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert!(!said.contains("\"error\""), "{said}");
+    let report = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{report}");
+    assert!(!report.contains("\"error\""), "{report}");
 }
 
 /// The page of webhook requests, and the secret of its examples.

@@ -105,9 +105,9 @@ fn the_list_has_the_events_of_webhooks_in_order() {
     assert_eq!(payments_of(&events), ids);
     assert_eq!(events["hasMore"], false);
     receiver.hook(1);
-    let mut told: Vec<Value> = receiver.hooks().iter().map(crate::harness::Hook::json).collect();
-    told.sort_by_key(|body| body["createdAt"].to_string());
-    assert_eq!(events["events"].as_array().expect("a list"), &told, "the same bodies, the same ids");
+    let mut reported: Vec<Value> = receiver.hooks().iter().map(crate::harness::Hook::json).collect();
+    reported.sort_by_key(|body| body["createdAt"].to_string());
+    assert_eq!(events["events"].as_array().expect("a list"), &reported, "the same bodies, the same ids");
     assert!(events["events"][0]["id"].as_str().is_some_and(|id| id.starts_with("evt_")));
 }
 
@@ -142,7 +142,7 @@ fn a_list_is_limited_to_its_merchant_and_its_parameters_are_validated() {
     assert_eq!(payments_of(&list(&shop, "")).len(), 0);
     for address in ["/api/public/events", "/api/public/events/stream"] {
         shop.api.get(address).send().refused(401, "invalid_api_key");
-        shop.api.ask("POST", address).bearer(&shop.key).send().refused(405, "method_not_allowed");
+        shop.api.request("POST", address).bearer(&shop.key).send().refused(405, "method_not_allowed");
         for bad in ["x", "-1", "1.5", "%201", "99999999999999999999999"] {
             shop.api.get(&format!("{address}?after={bad}")).bearer(&shop.key).send().wrong(&["after"]);
         }
@@ -193,8 +193,8 @@ fn a_stream_ends_when_its_key_is_replaced() {
     let mut stream = Stream::open(&shop.api, &shop.key, "", None);
     stream.event();
     let path = format!("/api/admin/merchants/{}/api-key", shop.id);
-    dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
-    assert!(stream.next().is_none(), "nothing more is told");
+    dev.api.request("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    assert!(stream.next().is_none(), "no more events");
 }
 
 fn events_and_streams_continue_after_a_kill_without_a_gap() {
@@ -209,7 +209,7 @@ fn events_and_streams_continue_after_a_kill_without_a_gap() {
     let worker = background(move || {
         for id in ids {
             let path = format!("/api/public/payments/{id}/cancel");
-            if cancelling.api.ask("POST", &path).bearer(&cancelling.key).try_send().is_err() {
+            if cancelling.api.request("POST", &path).bearer(&cancelling.key).try_send().is_err() {
                 return;
             }
         }
@@ -217,15 +217,15 @@ fn events_and_streams_continue_after_a_kill_without_a_gap() {
     let mut heard = Vec::new();
     let mut last = String::new();
     for _ in 0..5 {
-        let told = stream.event();
-        heard.push(told.data["data"]["id"].as_str().expect("an id").to_owned());
-        last = told.id;
+        let reported = stream.event();
+        heard.push(reported.data["data"]["id"].as_str().expect("an id").to_owned());
+        last = reported.id;
     }
     dev.process.kill();
     // Data written to the socket before may still arrive.
-    while let Some(told) = stream.next() {
-        heard.push(told.data["data"]["id"].as_str().expect("an id").to_owned());
-        last = told.id;
+    while let Some(reported) = stream.next() {
+        heard.push(reported.data["data"]["id"].as_str().expect("an id").to_owned());
+        last = reported.id;
     }
     let _ = worker.join();
     let dev = Dev::with(&[&data]);

@@ -87,8 +87,8 @@ fn an_interrupted_watch_is_unavailable_and_a_finished_one_ends_with_ok() {
     assert_eq!(cut.code(), Code::Unavailable, "{cut:?}");
     let cut = port.run(events.next()).expect("a status").expect_err("cut off");
     assert_eq!(cut.code(), Code::Unavailable, "{cut:?}");
-    let told = port.run(serving.next()).expect("a status").expect("a change");
-    assert_eq!(told.status(), ServingStatus::NotServing);
+    let reported = port.run(serving.next()).expect("a status").expect("a change");
+    assert_eq!(reported.status(), ServingStatus::NotServing);
     assert!(port.dev.process.wait().success());
 }
 
@@ -97,8 +97,8 @@ fn health_needs_no_token_and_names_every_service() {
     let mut health = HealthClient::new(port.channel());
     for service in proto::SERVICES.iter().chain(&[""]) {
         let asked = HealthCheckRequest { service: (*service).to_owned() };
-        let answer = port.run(health.check(asked)).unwrap_or_else(|refused| panic!("{service}: {refused}"));
-        assert_eq!(answer.into_inner().status(), ServingStatus::Serving, "{service}");
+        let response = port.run(health.check(asked)).unwrap_or_else(|refused| panic!("{service}: {refused}"));
+        assert_eq!(response.into_inner().status(), ServingStatus::Serving, "{service}");
     }
     let asked = HealthCheckRequest { service: "hivetill.engine.v1.Nobody".to_owned() };
     assert_eq!(port.run(health.check(asked)).expect_err("unknown").code(), Code::NotFound);
@@ -185,8 +185,8 @@ fn a_request_id_is_echoed_and_calls_are_counted() {
         let caller = Caller { request_id: Some(id), ..Caller::with_key(&shop.key) };
         caller.request(v1::GetPaymentRequest { payment_id: shop.open_payment().id })
     };
-    let answer = port.run(engine.payments().get_payment(named(&shop))).expect("read");
-    assert_eq!(answer.metadata().get("x-request-id").and_then(|id| id.to_str().ok()), Some("order-4711"));
+    let response = port.run(engine.payments().get_payment(named(&shop))).expect("read");
+    assert_eq!(response.metadata().get("x-request-id").and_then(|id| id.to_str().ok()), Some("order-4711"));
     let refused = port.run(engine.payments().get_payment(v1::GetPaymentRequest::default())).expect_err("no key");
     assert_eq!(ApiError::from(refused).reason, Reason::InvalidApiKey);
     let page = metrics.get("/metrics").send().text();
@@ -200,8 +200,8 @@ fn a_request_id_is_echoed_and_calls_are_counted() {
 }
 
 #[track_caller]
-fn lacks<T>(answer: Result<T, Status>, paths: &[&str]) {
-    let status = answer.map(|_| ()).expect_err("refused");
+fn lacks<T>(response: Result<T, Status>, paths: &[&str]) {
+    let status = response.map(|_| ()).expect_err("refused");
     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
     let details = status.get_error_details();
     let fields = &details.bad_request().expect("BadRequest").field_violations;
@@ -438,8 +438,8 @@ fn a_call_cancelled_before_its_message_is_not_counted_as_a_failure() {
     let a_moment = std::time::Duration::from_millis(5);
     let shows = |line: &str| metrics.get("/metrics").send().text().contains(line).then_some(());
     until("the call to be open", || {
-        let answer = port.run(async { tokio::time::timeout(a_moment, &mut call).await });
-        assert!(answer.is_err(), "it waits for its message: {answer:?}");
+        let response = port.run(async { tokio::time::timeout(a_moment, &mut call).await });
+        assert!(response.is_err(), "it waits for its message: {response:?}");
         shows("hivetill_grpc_server_open_calls 1\n")
     });
     drop(call);

@@ -85,8 +85,8 @@ fn hbd_off_its_peg_is_rejected_if_configured() {
     let id = create().ok(201)["id"].as_str().expect("an id").to_owned();
     market_pays(&dev, "3.225 HBD");
     let refused = until("HBD to be refused", || {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        (answer.status != 201).then_some(answer)
+        let response = shop.post("/api/public/payments", &order()).send();
+        (response.status != 201).then_some(response)
     });
     assert_eq!(refused.header("retry-after"), Some("60"));
     refused.refused(503, "hbd_off_peg");

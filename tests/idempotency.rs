@@ -9,7 +9,7 @@ use tonic_types::StatusExt;
 
 use crate::{
     grpc::{Port, mug},
-    harness::{Answer, LedgerHouse, Serve, Shop, folder, order, shared},
+    harness::{LedgerProcess, Response, Serve, Shop, folder, order, shared},
 };
 
 crate::tests!(
@@ -26,7 +26,7 @@ crate::tests!(
 
 const CREATE: &str = "/api/public/payments";
 
-fn create(shop: &Shop, path: &str, key: &str, body: &Value) -> Answer {
+fn create(shop: &Shop, path: &str, key: &str, body: &Value) -> Response {
     shop.post(path, body).header("idempotency-key", key).send()
 }
 
@@ -67,10 +67,10 @@ fn is_now(shop: &Shop, key: &str, body: &Value, made: &Value, status: &str) {
 
 fn a_repeated_creation_returns_the_current_payment() {
     let work = folder("replays");
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let data = work.join("data");
-    let mut serve = Serve::start(&data, &house.ledger);
-    let mut shop = Shop::open(&serve.api, &house.ledger);
+    let mut serve = Serve::start(&data, &setup.ledger);
+    let mut shop = Shop::open(&serve.api, &setup.ledger);
     let short = json!({ "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 60 });
     let bodies = [("open", order()), ("paid", order()), ("cancelled", order()), ("late", short)];
     let made: BTreeMap<&str, Value> =
@@ -78,10 +78,10 @@ fn a_repeated_creation_returns_the_current_payment() {
     let id = |key: &str| made[key]["id"].as_str().expect("an id");
     let account = shop.account.name.clone();
     let pay = json!({ "from": "alice", "to": account, "amount": "1.500 HBD", "memo": format!("pos-{}", id("paid")) });
-    house.ledger.order("transfer", &pay);
+    setup.ledger.order("transfer", &pay);
     shop.until_status(id("paid"), "completed");
     shop.cancelled(id("cancelled"));
-    house.ledger.advance(120);
+    setup.ledger.advance(120);
     shop.until_status(id("late"), "system_cancelled");
     for round in ["at once", "after a restart"] {
         let now = ["pending", "completed", "user_cancelled", "system_cancelled"];
@@ -90,7 +90,7 @@ fn a_repeated_creation_returns_the_current_payment() {
         }
         assert_eq!(count(&shop), 4, "{round}");
         serve.process.kill();
-        serve = Serve::start(&data, &house.ledger);
+        serve = Serve::start(&data, &setup.ledger);
         shop.api = serve.api.clone();
     }
 }
@@ -109,9 +109,9 @@ fn concurrent_callers_with_one_key_create_one_payment() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let ids: Vec<Value> = thread::scope(|scope| {
-        let ask = || create(&shop, CREATE, "order-1", &order()).ok(201)["id"].clone();
-        let callers: Vec<_> = (0..20).map(|_| scope.spawn(ask)).collect();
-        callers.into_iter().map(|caller| caller.join().expect("an answer")).collect()
+        let request = || create(&shop, CREATE, "order-1", &order()).ok(201)["id"].clone();
+        let callers: Vec<_> = (0..20).map(|_| scope.spawn(request)).collect();
+        callers.into_iter().map(|caller| caller.join().expect("a response")).collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     assert_eq!(count(&shop), 1);
@@ -206,8 +206,8 @@ fn an_operation_without_key_support_rejects_a_key_and_changes_nothing() {
     ];
     for (method, path) in &changes {
         let key = if path.starts_with("/api/admin/") { dev.admin_key() } else { &shop.key };
-        let ask = dev.api.ask(method, path).bearer(key).header("idempotency-key", "order-1");
-        let refused = ask.json(&json!({})).send().refused(400, "validation_failed");
+        let request = dev.api.request(method, path).bearer(key).header("idempotency-key", "order-1");
+        let refused = request.json(&json!({})).send().refused(400, "validation_failed");
         assert_eq!(refused["details"][0]["field"], "Idempotency-Key", "{method} {path}: {refused}");
     }
     shop.get("/api/public/merchants/me").header("idempotency-key", "order-1").send().ok(200);
@@ -215,7 +215,7 @@ fn an_operation_without_key_support_rejects_a_key_and_changes_nothing() {
     let keys = shop.get(&of("/api-keys")).send().ok(200);
     assert_eq!(keys.as_array().or(keys["data"].as_array()).map(Vec::len), Some(1), "{keys}");
     // Unknown routes and methods keep their errors.
-    let ask = |method: &str, path: &str| dev.api.ask(method, path).header("idempotency-key", "order-1").send();
-    ask("POST", "/api/public/nothing").refused(404, "unknown_route");
-    ask("DELETE", "/api/public/payments").refused(405, "method_not_allowed");
+    let request = |method: &str, path: &str| dev.api.request(method, path).header("idempotency-key", "order-1").send();
+    request("POST", "/api/public/nothing").refused(404, "unknown_route");
+    request("DELETE", "/api/public/payments").refused(405, "method_not_allowed");
 }

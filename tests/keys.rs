@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Dev, Ledger, LedgerHouse, Process, Receiver, Serve, Shop, folder, order, shared};
+use crate::harness::{Dev, Ledger, LedgerProcess, Process, Receiver, Response, Serve, Shop, folder, order, shared};
 
 crate::tests!(
     a_key_is_limited_to_its_scopes,
@@ -25,7 +25,7 @@ fn keys_of(shop: &Shop) -> String {
     format!("/api/public/merchants/{}/api-keys", shop.id)
 }
 
-fn create(shop: &Shop, scopes: &[&str]) -> Answer {
+fn create(shop: &Shop, scopes: &[&str]) -> Response {
     shop.post(&keys_of(shop), &json!({ "name": "till 3", "scopes": scopes })).send()
 }
 
@@ -55,7 +55,7 @@ fn a_key_is_limited_to_its_scopes() {
         let changed = other.update(&json!({ "name": "Mugs" }));
         let seen = other.get("/api/public/merchants/me").send();
         assert_eq!([list.status, opened.status, changed.status, seen.status], [read, write, change, me], "{scope}");
-        for refused in [list, opened, changed].iter().filter(|answer| answer.status == 403) {
+        for refused in [list, opened, changed].iter().filter(|response| response.status == 403) {
             refused.refused(403, "insufficient_scope");
         }
         let cancelled = other.cancel(&payment.id);
@@ -101,7 +101,7 @@ fn a_revoked_key_is_rejected_and_no_key_revokes_itself() {
     let other = with(&shop, &made["apiKey"]);
     other.get("/api/public/payments").send().ok(200);
     let place = |id: &Value| format!("{}/{}", keys_of(&shop), text(id));
-    let revoke = |id: &Value| shop.api.ask("DELETE", &place(id)).bearer(&shop.key).send();
+    let revoke = |id: &Value| shop.api.request("DELETE", &place(id)).bearer(&shop.key).send();
     let left = revoke(&made["key"]["id"]).ok(200);
     assert_eq!(left["data"].as_array().map(Vec::len), Some(1));
     other.get("/api/public/payments").send().refused(401, "invalid_api_key");
@@ -117,7 +117,8 @@ fn a_key_revokes_only_keys_whose_scopes_it_has() {
     let reader = create(&shop, &["payments:read"]).ok(201);
     let settings = with(&shop, &create(&shop, &["merchant:write"]).ok(201)["apiKey"]);
     let second = create(&shop, &["merchant:write"]).ok(201);
-    let revoke = |id: &str| shop.api.ask("DELETE", &format!("{}/{id}", keys_of(&shop))).bearer(&settings.key).send();
+    let revoke =
+        |id: &str| shop.api.request("DELETE", &format!("{}/{id}", keys_of(&shop))).bearer(&settings.key).send();
     for key in [first_key(&shop), text(&reader["key"]["id"])] {
         revoke(&key).refused(403, "insufficient_scope");
     }
@@ -161,7 +162,7 @@ fn support_revokes_every_key_of_a_merchant() {
     let shop = dev.shop();
     let made = create(&shop, &["payments:read"]).ok(201);
     let path = format!("/api/admin/merchants/{}/api-key", shop.id);
-    let new = dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    let new = dev.api.request("POST", &path).bearer(dev.admin_key()).send().ok(200);
     for old in [&json!(shop.key), &made["apiKey"]] {
         with(&shop, old).get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
     }
@@ -181,7 +182,7 @@ fn a_key_without_the_admin_scope_has_no_admin_rights() {
     dev.api.get(&keys_of(&shop)).bearer(&small).send().refused(403, "forbidden_merchant");
     dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200);
     let key = format!("{path}/{}", text(&made["key"]["id"]));
-    dev.api.ask("DELETE", &key).bearer(dev.admin_key()).send().ok(200);
+    dev.api.request("DELETE", &key).bearer(dev.admin_key()).send().ok(200);
 }
 
 fn sealed_secrets_sign_the_same_under_another_master_key() {
@@ -252,7 +253,7 @@ fn refused(data: &Path, ledger: &Ledger) -> String {
 
 fn serve_creates_a_master_key_that_no_backup_contains() {
     let folder = folder("sealed");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let (data, again, backup) = (folder.join("data"), folder.join("again"), folder.join("backup"));
     let mut serve = Serve::start(&data, &ledger.ledger);
     let key_file = data.join("master-key");
@@ -273,8 +274,8 @@ fn serve_creates_a_master_key_that_no_backup_contains() {
     let flags = [format!("--data={}", again.display()), format!("--from={}", backup.display())];
     let restored = Process::start(&["restore", &flags[0], &flags[1]]).finish();
     assert!(restored.success && restored.stdout.contains("The master key is not in the backup"), "{restored:?}");
-    let said = refused(&again, &ledger.ledger);
-    assert!(said.contains("master-key") && said.contains("master_key_file"), "{said}");
+    let report = refused(&again, &ledger.ledger);
+    assert!(report.contains("master-key") && report.contains("master_key_file"), "{report}");
     let left: Vec<_> = std::fs::read_dir(&again).expect("a folder").map(|e| e.expect("an entry").file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("master-key")), "a wrong key is left: {left:?}");
     std::fs::copy(&key_file, again.join("master-key")).expect("the kept copy");
@@ -287,14 +288,14 @@ fn serve_creates_a_master_key_that_no_backup_contains() {
 
 fn unencrypted_secrets_are_reported_by_the_doctor_and_sealed_at_the_next_start() {
     let folder = folder("sealed");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
     let doctor = || {
         let flags = [format!("--data={}", data.display()), format!("--node={}", ledger.ledger.rpc.base)];
-        let said = Process::start(&["doctor", "--json", "--network=dev", &flags[0], &flags[1]]).finish();
-        let said: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
-        let found = said["findings"].as_array().expect("findings").iter().find(|found| found["check"] == "secrets");
-        found.unwrap_or_else(|| panic!("nothing of secrets: {said}")).clone()
+        let report = Process::start(&["doctor", "--json", "--network=dev", &flags[0], &flags[1]]).finish();
+        let report: Value = serde_json::from_str(&report.stdout).unwrap_or_else(|_| panic!("{report:?}"));
+        let found = report["findings"].as_array().expect("findings").iter().find(|found| found["check"] == "secrets");
+        found.unwrap_or_else(|| panic!("nothing of secrets: {report}")).clone()
     };
     let mut serve = Serve::with(&data, &ledger.ledger, &["--set=encrypt_secrets=false"]);
     let shop = Shop::open(&serve.api, &ledger.ledger);

@@ -96,7 +96,7 @@ fn a_timely_payment_completes_although_the_node_was_down_past_the_expiry() {
     pay(&late.memo);
     dev.ledger.produce(30);
     for session in [&paid, &unpaid, &late] {
-        assert_eq!(shop.payment(&session.id)["status"], "pending", "nobody can know while the node is away");
+        assert_eq!(shop.payment(&session.id)["status"], "pending", "the outcome is unknown while the node is down");
     }
     dev.ledger.disconnect(false);
     let done = shop.until_status(&paid.id, "completed");
@@ -105,9 +105,10 @@ fn a_timely_payment_completes_although_the_node_was_down_past_the_expiry() {
     let late = shop.until(&late.id, "late", |p| p["exceptions"] == json!(["paid_late"]));
     assert_eq!(late["status"], "system_cancelled");
     receiver.hook(2);
-    let mut told: Vec<String> = receiver.hooks().iter().map(|hook| hook.json()["data"]["status"].to_string()).collect();
-    told.sort();
-    assert_eq!(told, ["\"completed\"", "\"system_cancelled\"", "\"system_cancelled\""]);
+    let mut reported: Vec<String> =
+        receiver.hooks().iter().map(|hook| hook.json()["data"]["status"].to_string()).collect();
+    reported.sort();
+    assert_eq!(reported, ["\"completed\"", "\"system_cancelled\"", "\"system_cancelled\""]);
 }
 
 fn expiry_waits_for_the_chain_while_the_page_shows_it() {
@@ -137,7 +138,7 @@ fn a_reversible_transfer_is_shown_and_counts_when_irreversible() {
     let seen = shop.until(&payment.id, "seen", |p| p["transfers"][0]["finality"] == "reversible");
     assert_eq!((&seen["status"], &seen["amountPaid"]), (&json!("pending"), &json!("0")));
     shop.cancel(&payment.id).refused(409, "payment_detected");
-    dev.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).send().refused(409, "payment_detected");
+    dev.api.request("POST", &format!("/for/{}/cancel", payment.slug)).send().refused(409, "payment_detected");
     assert_eq!(dev.api.get(&format!("/for/{}/status", payment.slug)).send().ok(200)["phase"], "seen");
     dev.ledger.produce(5);
     assert_eq!(shop.payment(&payment.id)["status"], "pending");

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Dev, Opened, Payer, Stopwatch, background, order, until};
+use crate::harness::{Api, Dev, Opened, Payer, Response, Stopwatch, background, order, until};
 
 crate::tests!(
     dev_has_no_limits_by_default,
@@ -45,14 +45,14 @@ fn limited() -> Dev {
 }
 
 #[track_caller]
-fn too_many(answer: &Answer) -> u64 {
-    answer.refused(429, "rate_limited");
-    let wait = answer.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds to wait");
-    assert!(wait > 0, "{answer:?}");
+fn too_many(response: &Response) -> u64 {
+    response.refused(429, "rate_limited");
+    let wait = response.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds to wait");
+    assert!(wait > 0, "{response:?}");
     wait
 }
 
-fn register(dev: &Dev, account: &str, forwarded: &str) -> Answer {
+fn register(dev: &Dev, account: &str, forwarded: &str) -> Response {
     let body = json!({ "name": "Shop", "hiveAccount": account });
     dev.api.post("/api/public/merchants/register", &body).header("x-forwarded-for", forwarded).send()
 }
@@ -61,9 +61,9 @@ fn dev_has_no_limits_by_default() {
     let dev = crate::harness::shared();
     let shop = dev.shop();
     for _ in 0..60 {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        answer.ok(201);
-        assert_eq!(answer.header("ratelimit"), None);
+        let response = shop.post("/api/public/payments", &order()).send();
+        response.ok(201);
+        assert_eq!(response.header("ratelimit"), None);
     }
 }
 
@@ -71,11 +71,11 @@ fn a_key_above_its_write_limit_gets_a_retry_after() {
     let dev = limited();
     let shop = dev.shop();
     for left in [2, 1, 0] {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        answer.ok(201);
-        assert_eq!(answer.header("ratelimit-policy"), Some("\"writes\";q=3;w=180"));
+        let response = shop.post("/api/public/payments", &order()).send();
+        response.ok(201);
+        assert_eq!(response.header("ratelimit-policy"), Some("\"writes\";q=3;w=180"));
         let state = format!("\"writes\";r={left};t=");
-        assert!(answer.header("ratelimit").is_some_and(|shown| shown.starts_with(&state)), "{answer:?}");
+        assert!(response.header("ratelimit").is_some_and(|shown| shown.starts_with(&state)), "{response:?}");
     }
     let refused = shop.post("/api/public/payments", &order()).send();
     assert!(too_many(&refused) <= 60);
@@ -117,7 +117,7 @@ fn the_number_of_streams_of_a_page_is_limited() {
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
     Write::write_all(&mut first, request.as_bytes()).expect("sent");
     let mut start = [0; 12];
-    Read::read_exact(&mut first, &mut start).expect("an answer");
+    Read::read_exact(&mut first, &mut start).expect("a response");
     assert_eq!(&start, b"HTTP/1.1 200");
     too_many(&dev.api.get(&path).send());
     drop(first);
@@ -126,7 +126,7 @@ fn the_number_of_streams_of_a_page_is_limited() {
         let mut again = TcpStream::connect(address).expect("listening");
         Write::write_all(&mut again, request.as_bytes()).expect("sent");
         let mut start = [0; 12];
-        Read::read_exact(&mut again, &mut start).expect("an answer");
+        Read::read_exact(&mut again, &mut start).expect("a response");
         (&start == b"HTTP/1.1 200").then_some(())
     });
 }
@@ -137,9 +137,9 @@ fn rate_limited_payments_get_x402_errors() {
         "paymentPayload": { "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": {} },
     });
     let limited = Dev::with(&["--limits", "production", "--set=limits.x402=1/min"]);
-    let ask = || limited.api.post("/api/public/x402/verify", &body).send();
-    ask().ok(200);
-    let refused = ask();
+    let request = || limited.api.post("/api/public/x402/verify", &body).send();
+    request().ok(200);
+    let refused = request();
     assert_eq!((refused.status, refused.header("retry-after").is_some()), (429, true));
     let refused = refused.json();
     assert_eq!((&refused["isValid"], &refused["invalidReason"]), (&json!(false), &json!("rate_limited")));
@@ -181,13 +181,13 @@ fn the_number_of_open_payments_is_limited() {
             background(move || shop.post("/api/public/payments", &order()).send())
         })
         .collect();
-    let answers: Vec<Answer> = creators.into_iter().map(|creator| creator.join().expect("an answer")).collect();
-    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 7, "and the first");
-    let refused = answers.iter().find(|answer| answer.status != 201).expect("nine of them");
+    let responses: Vec<Response> = creators.into_iter().map(|creator| creator.join().expect("a response")).collect();
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 7, "and the first");
+    let refused = responses.iter().find(|response| response.status != 201).expect("nine of them");
     refused.refused(429, "too_many_open_payments");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     shop.post("/api/public/payments/create", &order()).send().refused(429, "too_many_open_payments");
-    assert_eq!(once("first").ok(201)["id"], first["id"], "who repeats a request gets its answer");
+    assert_eq!(once("first").ok(201)["id"], first["id"], "a repeated request gets its response");
     dev.shop().open_payment();
     shop.cancelled(first["id"].as_str().expect("an id"));
     let next = shop.open_payment();
@@ -198,11 +198,11 @@ fn the_number_of_open_payments_is_limited() {
     long["metadata"] =
         json!({ "a": "x".repeat(400), "b": "x".repeat(400), "c": "x".repeat(400), "d": "x".repeat(400) });
     let full = until("the bytes to be taken", || {
-        let answer = shop.post("/api/public/payments", &long).send();
-        if answer.status != 201 {
-            return Some(answer);
+        let response = shop.post("/api/public/payments", &long).send();
+        if response.status != 201 {
+            return Some(response);
         }
-        shop.cancelled(answer.ok(201)["id"].as_str().expect("an id"));
+        shop.cancelled(response.ok(201)["id"].as_str().expect("an id"));
         None
     });
     full.refused(429, "stored_bytes_reached");
@@ -210,21 +210,21 @@ fn the_number_of_open_payments_is_limited() {
 
 fn a_recently_used_key_is_not_locked_out_with_its_ip_address() {
     let dev = limited();
-    let (shop, stranger) = (dev.shop(), dev.shop());
+    let (shop, third_party) = (dev.shop(), dev.shop());
     let me = |key: &str| {
-        let ask = dev.api.get("/api/public/merchants/me").bearer(key);
-        ask.header("x-forwarded-for", "203.0.113.7").send()
+        let request = dev.api.get("/api/public/merchants/me").bearer(key);
+        request.header("x-forwarded-for", "203.0.113.7").send()
     };
     me(&shop.key).ok(200);
     for n in 0..10 {
         me(&format!("sk_live_{n:048}")).refused(401, "invalid_api_key");
     }
     too_many(&me(&format!("sk_live_{:048}", 99)));
-    too_many(&me(&stranger.key));
+    too_many(&me(&third_party.key));
     me(&shop.key).ok(200);
     let make = |key: &str| {
-        let ask = dev.api.post("/api/public/payments", &order()).bearer(key);
-        ask.header("x-forwarded-for", "203.0.113.7").send()
+        let request = dev.api.post("/api/public/payments", &order()).bearer(key);
+        request.header("x-forwarded-for", "203.0.113.7").send()
     };
     make(&shop.key).ok(201);
     let reissue = format!("/api/admin/merchants/{}/api-key", shop.id);
@@ -236,11 +236,11 @@ fn a_recently_used_key_is_not_locked_out_with_its_ip_address() {
 fn cors_allows_api_keys_from_configured_origins_only() {
     let dev = Dev::with(&["--set=cors.key_origins=https://admin.example"]);
     let allowed = |origin: &str| {
-        let ask = dev.api.ask("OPTIONS", "/api/public/payments").header("origin", origin);
-        let answer = ask.header("access-control-request-headers", "x-api-key").send();
-        let all = answer.headers.get_all("access-control-allow-headers").iter();
+        let builder = dev.api.request("OPTIONS", "/api/public/payments").header("origin", origin);
+        let response = builder.header("access-control-request-headers", "x-api-key").send();
+        let all = response.headers.get_all("access-control-allow-headers").iter();
         let all: Vec<String> = all.map(|value| value.to_str().expect("text").to_owned()).collect();
-        let origin = answer.header("access-control-allow-origin").unwrap_or_default().to_owned();
+        let origin = response.header("access-control-allow-origin").unwrap_or_default().to_owned();
         (origin, all.join(", ").contains("x-api-key"))
     };
     assert_eq!(allowed("https://evil.example"), ("*".to_owned(), false));
@@ -269,9 +269,9 @@ fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
     let mut stream = connect_from(from, &api.base);
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("sent");
-    let mut said = Vec::new();
-    let _ = stream.read_to_end(&mut said);
-    (said.starts_with(b"HTTP/1.1 200"), watch.elapsed())
+    let mut report = Vec::new();
+    let _ = stream.read_to_end(&mut report);
+    (report.starts_with(b"HTTP/1.1 200"), watch.elapsed())
 }
 
 /// Opens connections that send many requests and read no response.
@@ -373,8 +373,8 @@ impl Session {
     /// Returns the same transaction signed with another account's key: only the payer's authority shows that it is
     /// invalid.
     fn forged(&self) -> Value {
-        let stranger = self.dev.ledger.account("stranger");
-        let foreign = self.dev.ledger.signed(&stranger, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
+        let third_party = self.dev.ledger.account("stranger");
+        let foreign = self.dev.ledger.signed(&third_party, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
         let foreign: Value = serde_json::from_str(&foreign.to_condenser_json()).expect("JSON");
         let mut forged = self.good();
         forged["signatures"] = foreign["signatures"].clone();
@@ -386,7 +386,7 @@ impl Session {
             "payload": { "signedTransaction": transaction, "nonce": "n" } })
     }
 
-    fn settle(&self, transaction: &Value, from: &str) -> Answer {
+    fn settle(&self, transaction: &Value, from: &str) -> Response {
         let body = json!({ "sessionId": self.payment.id, "paymentPayload": Self::payload(transaction) });
         self.dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
     }
@@ -445,8 +445,8 @@ fn malformed_payments_cost_no_attempt() {
     // Ten payments whose signatures had to be checked reach the limit, at any endpoint.
     let forged = session.forged();
     for n in 0..10 {
-        let answer = if n % 2 == 0 { show(&forged) } else { session.settle(&forged, home) };
-        assert!([402, 200].contains(&answer.status), "{n}: {answer:?}");
+        let response = if n % 2 == 0 { show(&forged) } else { session.settle(&forged, home) };
+        assert!([402, 200].contains(&response.status), "{n}: {response:?}");
     }
     assert_eq!(session.settle(&session.good(), home).ok(429)["errorReason"], "rate_limited");
     too_many(&show(&session.good()));
@@ -471,22 +471,22 @@ fn judged(path: &str, body: &Value, reason: &str) {
 
 fn the_key_lockout_applies_to_the_facilitator() {
     let dev = limited();
-    let ask = |path: &str, key: &str, from: &str| {
+    let request = |path: &str, key: &str, from: &str| {
         let path = format!("/api/public/x402/{path}");
-        let ask = match path.contains("sales") {
+        let request = match path.contains("sales") {
             true => dev.api.get(&path),
             false => dev.api.post(&path, &nothing()),
         };
-        ask.bearer(key).header("x-forwarded-for", from).send()
+        request.bearer(key).header("x-forwarded-for", from).send()
     };
     for (place, path) in ["sales", "sales/export", "verify", "settle"].into_iter().enumerate() {
         let from = format!("203.0.113.{place}");
         for n in 0..10 {
-            let refused = ask(path, &format!("sk_live_{n:048}"), &from).ok(401);
+            let refused = request(path, &format!("sk_live_{n:048}"), &from).ok(401);
             assert_eq!(refused["reason"], "invalid_api_key");
             judged(path, &refused, "invalid_payload");
         }
-        let locked = ask(path, &format!("sk_live_{:048}", 99), &from);
+        let locked = request(path, &format!("sk_live_{:048}", 99), &from);
         assert!(locked.header("retry-after").is_some_and(|seconds| seconds.len() == 3), "{path}: {locked:?}");
         judged(path, &locked.ok(429), "rate_limited");
         // The lockout applies everywhere.
@@ -507,8 +507,8 @@ fn the_facilitator_limits_sellers_by_merchant() {
     ]);
     let (shop, other) = (dev.shop(), dev.shop());
     let judge = |path: &str, key: Option<&str>, from: &str| {
-        let ask = dev.api.post(&format!("/api/public/x402/{path}"), &nothing()).header("x-forwarded-for", from);
-        key.into_iter().fold(ask, |ask, key| ask.bearer(key)).send()
+        let request = dev.api.post(&format!("/api/public/x402/{path}"), &nothing()).header("x-forwarded-for", from);
+        key.into_iter().fold(request, |request, key| request.bearer(key)).send()
     };
     judge("verify", None, "203.0.113.1").ok(200);
     judged("settle", &judge("settle", None, "203.0.113.1").ok(429), "rate_limited");

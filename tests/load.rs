@@ -16,12 +16,12 @@ crate::tests!(
 fn command(dev: &Dev, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     command.env_clear().arg("load").args(arguments).args(["--url", &dev.api.base, "--node", &dev.ledger.rpc.base]);
-    command.env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"));
+    command.env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"));
     command.env("HIVETILL_KEY", &dev.demo_account("alice").key);
     command
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -29,7 +29,7 @@ fn said(output: &Output) -> String {
 fn report(dev: &Dev, arguments: &[&str]) -> Value {
     let more = ["--json", "--duration", "500ms", "--warmup", "100ms", "--connections", "4"];
     let output = command(dev, &[arguments, &more[..]].concat()).output().expect("the binary starts");
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    assert!(output.status.success(), "{arguments:?}: {}", stderr_of(&output));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
@@ -64,7 +64,7 @@ fn a_run_that_hits_rate_limits_fails() {
     let output =
         command(&dev, &["create", "--json", "--duration", "2s", "--warmup", "1s"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said(&output).contains("rate limits"), "{}", said(&output));
+    assert!(stderr_of(&output).contains("rate limits"), "{}", stderr_of(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("the report all the same");
     assert!(report["limits"].as_str().is_some_and(|limits| limits.contains("writes")), "{report}");
 }
@@ -74,11 +74,11 @@ fn invalid_load_options_fail_before_the_measurement() {
     let mut wrong_key = command(dev, &["status"]);
     wrong_key.env("HIVETILL_API_KEY", "sk_live_none");
     let output = wrong_key.output().expect("it starts");
-    assert!(output.status.code() == Some(1) && said(&output).contains("401"), "{output:?}");
+    assert!(output.status.code() == Some(1) && stderr_of(&output).contains("401"), "{output:?}");
     let mut unsigned = command(dev, &["x402-verify", "--sessions", "1"]);
     unsigned.env_remove("HIVETILL_KEY");
-    assert!(said(&unsigned.output().expect("it starts")).contains("HIVETILL_KEY"));
+    assert!(stderr_of(&unsigned.output().expect("it starts")).contains("HIVETILL_KEY"));
     let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     elsewhere.args(["load", "status", "--url", "http://192.0.2.1:8080", "--api-key", "sk_live_none"]);
-    assert!(said(&elsewhere.output().expect("it starts")).contains("--allow-remote"));
+    assert!(stderr_of(&elsewhere.output().expect("it starts")).contains("--allow-remote"));
 }

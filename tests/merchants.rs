@@ -102,8 +102,8 @@ fn a_registration_needs_a_name_and_an_account_that_can_receive() {
         ("", "validation_failed"),
         ("abcdefghijklmnopq", "validation_failed"),
     ] {
-        let answer = api.post(REGISTER, &json!({ "name": "x", "hiveAccount": account })).send();
-        let body = answer.wrong(&["hiveAccount"]);
+        let response = api.post(REGISTER, &json!({ "name": "x", "hiveAccount": account })).send();
+        let body = response.wrong(&["hiveAccount"]);
         assert_eq!(body["reason"], reason, "{account:?}: {body}");
     }
 }
@@ -226,7 +226,7 @@ fn a_new_webhook_secret_replaces_the_old_one_immediately() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     event(&shop, &receiver, 0).verify(&shop.secret);
-    let made = shop.api.ask("POST", &format!("{}/webhook-secret", path(&shop))).bearer(&shop.key).send().ok(200);
+    let made = shop.api.request("POST", &format!("{}/webhook-secret", path(&shop))).bearer(&shop.key).send().ok(200);
     let new = made["webhookSecret"].as_str().unwrap();
     assert!(new.starts_with("whsec_") && new != shop.secret);
     let hook = event(&shop, &receiver, 1);
@@ -343,15 +343,15 @@ fn an_inactive_merchant_can_read_but_not_create_payments() {
     set("/api/admin/merchants/change-status", &json!({ "role": "user" })).wrong(&["merchantId"]);
     set(&active, &json!({ "isActive": "yes" })).wrong(&["isActive"]);
     set(&active, &json!({})).wrong(&["isActive"]);
-    let nobody = "/api/admin/merchants/mer_00000000000000000000000000/active";
-    set(nobody, &json!({ "isActive": true })).refused(404, "not_found");
+    let unknown = "/api/admin/merchants/mer_00000000000000000000000000/active";
+    set(unknown, &json!({ "isActive": true })).refused(404, "not_found");
 }
 
 fn a_new_key_replaces_the_old_one_immediately() {
     let dev = shared();
     let shop = dev.shop();
     let path = format!("/api/admin/merchants/{}/api-key", shop.id);
-    let made = dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    let made = dev.api.request("POST", &path).bearer(dev.admin_key()).send().ok(200);
     let new = made["apiKey"].as_str().unwrap();
     assert!(new.starts_with("sk_live_") && new != shop.key);
     shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
@@ -369,13 +369,13 @@ fn admin_paths_need_an_admin() {
         ("POST", format!("/api/admin/merchants/change-status?merchantId={id}"), Some(json!({ "role": "nonActive" }))),
         ("POST", format!("/api/admin/merchants/{id}/api-key"), None),
     ] {
-        let ask = || {
-            let ask = shop.api.ask(method, &path);
-            if let Some(body) = &body { ask.json(body) } else { ask }
+        let request = || {
+            let request = shop.api.request(method, &path);
+            if let Some(body) = &body { request.json(body) } else { request }
         };
-        ask().bearer(&shop.key).send().refused(403, "admin_required");
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer("sk_live_none").send().refused(401, "invalid_api_key");
+        request().bearer(&shop.key).send().refused(403, "admin_required");
+        request().send().refused(401, "invalid_api_key");
+        request().bearer("sk_live_none").send().refused(401, "invalid_api_key");
     }
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], true);
 }

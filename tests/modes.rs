@@ -51,8 +51,8 @@ fn every_page_of_a_development_network_shows_the_test_mode() {
     let (open, paid) = (shop.open_payment(), shop.open_payment());
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &paid.memo);
     shop.until_status(&paid.id, "completed");
-    let says = |path: &str, answer: &crate::harness::Answer| {
-        let page = answer.text();
+    let says = |path: &str, response: &crate::harness::Response| {
+        let page = response.text();
         assert_eq!(page.matches("id=\"test-mode\"").count(), 1, "{path}: {page}");
         assert!(page.contains("No real money moves."), "{path}: {page}");
     };

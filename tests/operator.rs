@@ -104,10 +104,10 @@ fn a_flagged_merchant_is_listed_cleared_and_given_limits() {
     assert_eq!(admin.send(&format!("{path}/clear"), &[("reason", " ")]).status, 400);
     let wrong = admin.send(&format!("{path}/limits"), &[("single", "lots"), ("daily", "5")]);
     assert!(wrong.status == 400 && wrong.text().contains("single must be dollars"), "{}", wrong.text());
-    assert!(wrong.text().contains("value=\"lots\""), "what was typed stays");
+    assert!(wrong.text().contains("value=\"lots\""), "the entered value is kept");
     let done = admin.done(&format!("{path}/clear"), &[("reason", "Passport <b>seen</b>")]);
     let page = admin.page(&done);
-    assert!(page.contains("The hold is ended.") && page.contains("Passport &#60;b&#62;seen"), "{page}");
+    assert!(page.contains("The hold was ended.") && page.contains("Passport &#60;b&#62;seen"), "{page}");
     admin.done(&format!("{path}/limits"), &[("single", "250"), ("daily", ""), ("monthly", "0")]);
     assert!(admin.page(&path).contains("value=\"250.00\""));
     Visitor::of(&shop).done("/dashboard/payments/new", &large);
@@ -127,7 +127,7 @@ fn a_flagged_merchant_is_listed_cleared_and_given_limits() {
 fn nodes_and_scanner_are_shown() {
     let dev = shared();
     let page = admin().page("/dashboard/nodes");
-    assert!(page.contains("answers") && page.contains("Read up to") && page.contains("127.0.0.1"), "{page}");
+    assert!(page.contains("Node reachable") && page.contains("Scanned block") && page.contains("127.0.0.1"), "{page}");
     let nodes = dev.api.get("/api/admin/nodes").bearer(dev.admin_key()).send().ok(200);
     assert_eq!((&nodes["needed"], &nodes["data"][0]["failures"]), (&1.into(), &0.into()), "{nodes}");
     assert!(nodes["data"][0]["answeredAt"].is_string());

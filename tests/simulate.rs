@@ -21,7 +21,7 @@ fn simulate(arguments: &[&str]) -> Output {
     command.env_clear().arg("simulate").args(arguments).output().expect("the binary starts")
 }
 
-fn said(output: &Output) -> String {
+fn report(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
@@ -38,13 +38,13 @@ fn the_library_runs_and_a_failed_expectation_fits_on_one_screen() {
     std::fs::write(&good, format!("{STORY}[expect]\nA = {{ state = [\"completed\"] }}\n")).unwrap();
     std::fs::write(&bad, format!("{STORY}[expect]\nA = {{ state = [\"failed\"] }}\n")).unwrap();
     let output = simulate(&["run", good.to_str().unwrap()]);
-    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), "ok      One payment\n"));
+    assert_eq!((output.status.code(), report(&output).as_str()), (Some(0), "ok      One payment\n"));
     let output = simulate(&["run", bad.to_str().unwrap(), "--html", page.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(10), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(10), "{}", report(&output));
     for part in ["BROKEN  expected", "it is completed, expected failed", "replay  hivetill simulate run", "--seed 0"] {
-        assert!(said(&output).contains(part), "{}", said(&output));
+        assert!(report(&output).contains(part), "{}", report(&output));
     }
-    assert!(said(&output).lines().count() <= 40, "{}", said(&output));
+    assert!(report(&output).lines().count() <= 40, "{}", report(&output));
     assert!(std::fs::read_to_string(&page).unwrap().contains("the rule breaks here"));
 }
 
@@ -53,9 +53,9 @@ fn a_malformed_scenario_names_file_line_and_field() {
     let file = folder.path().join("wrong.toml");
     std::fs::write(&file, STORY.replace("at = \"2m\"", "at = \"-2m\"")).unwrap();
     let output = simulate(&["run", file.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", report(&output));
     for part in ["wrong.toml", "line 4", "`at` \"-2m\" is no time"] {
-        assert!(said(&output).contains(part), "{part:?} is not in {}", said(&output));
+        assert!(report(&output).contains(part), "{part:?} is not in {}", report(&output));
     }
 }
 
@@ -64,31 +64,31 @@ fn an_unwritable_report_fails_before_the_run() {
     let many = ["campaign", "--runs", "10000000", "--html", "/nowhere/at/all.html"];
     let output = simulate(&many);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("/nowhere/at/all.html"), "{}", said(&output));
+    assert!(report(&output).contains("/nowhere/at/all.html"), "{}", report(&output));
 }
 
 fn a_development_build_detects_its_mutants_and_a_release_build_has_none() {
     let output = simulate(&["mutants", "partial-amount-completes", "--payments", "10"]);
     if cfg!(debug_assertions) {
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        assert!(said(&output).contains("1 killed, 0 survive, median"), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", report(&output));
+        assert!(report(&output).contains("1 killed, 0 survive, median"), "{}", report(&output));
     } else {
         assert_eq!(output.status.code(), Some(1));
-        assert!(said(&output).contains("a release build has no mutants"), "{}", said(&output));
+        assert!(report(&output).contains("a release build has no mutants"), "{}", report(&output));
     }
 }
 
 fn a_seed_has_the_same_trace_here_and_in_a_new_process() {
     let output = simulate(&["check-determinism", "--seed", "7", "--seeds", "2", "--payments", "10", "--jobs", "2"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", report(&output));
     assert!(
-        said(&output).contains("2 seeds produced the same trace 2 times in this process and once in a new process")
+        report(&output).contains("2 seeds produced the same trace 2 times in this process and once in a new process")
     );
 }
 
 fn clients_of_the_facade_see_no_violation() {
     let output = simulate(&["campaign", "--facade", "--runs", "6", "--payments", "25", "--jobs", "2"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", report(&output));
     for reached in [
         "a client asks for what is another's",
         "a client forges a form",
@@ -100,14 +100,14 @@ fn clients_of_the_facade_see_no_violation() {
         "an idempotency key is used again",
         "another order comes under a key that was used",
     ] {
-        assert!(said(&output).contains(reached), "{reached:?} is not in {}", said(&output));
+        assert!(report(&output).contains(reached), "{reached:?} is not in {}", report(&output));
     }
 }
 
 fn a_seed_with_clients_of_the_facade_has_the_same_trace_every_time() {
     let arguments = ["check-determinism", "--facade", "--seed", "3", "--seeds", "2", "--payments", "12", "--jobs", "2"];
     let output = simulate(&arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", report(&output));
 }
 
 fn a_development_build_detects_the_mutants_of_the_facade() {
@@ -128,8 +128,8 @@ fn a_development_build_detects_the_mutants_of_the_facade() {
     ];
     let arguments = ["mutants", "--seeds", "8", "--payments", "25", "--jobs", "2"];
     let output = simulate(&[&arguments[..], &mutants[..]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(said(&output).contains("10 killed, 0 survive"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", report(&output));
+    assert!(report(&output).contains("10 killed, 0 survive"), "{}", report(&output));
 }
 
 fn a_campaign_ends_cleanly_on_sigterm() {
@@ -143,7 +143,7 @@ fn a_campaign_ends_cleanly_on_sigterm() {
     let asked = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(asked.success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(said(&output).contains("stopped early"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", report(&output));
+    assert!(report(&output).contains("stopped early"), "{}", report(&output));
     assert!(std::fs::read_to_string(&page).unwrap().contains("A campaign of simulated payments"));
 }

@@ -132,7 +132,7 @@ fn packages_depend_downwards_only() {
     for package in &ours {
         let row = MAY_IMPORT.iter().find(|(name, _)| *name == package.name.as_str());
         let Some((_, allowed)) = row else {
-            findings.push(format!("{} is no room of the house", package.name));
+            findings.push(format!("{} is not a known package", package.name));
             continue;
         };
         for dependency in &package.dependencies {
@@ -202,18 +202,18 @@ fn every_file_has_a_caption_and_a_final_newline() {
     for (path, text) in &files {
         let caption = text.lines().next().unwrap_or_default();
         if !caption.starts_with("//! ") || caption.len() < 20 {
-            findings.push(format!("{path} does not say what it is"));
+            findings.push(format!("{path} has no caption"));
         }
         let lines = text.lines().count();
         if lines > MAX_LINES {
-            findings.push(format!("{path} has {lines} lines and wants to be several"));
+            findings.push(format!("{path} has {lines} lines: split it"));
         }
         if !text.ends_with('\n') || text.ends_with("\n\n") {
             findings.push(format!("{path} does not end with one line end"));
         }
         let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if matches!(stem.as_str(), "utils" | "util" | "common" | "helpers" | "misc") {
-            findings.push(format!("{path} has a name for anything"));
+            findings.push(format!("{path} has a name without meaning"));
         }
     }
     assert!(files.len() > 100);
@@ -223,12 +223,12 @@ fn every_file_has_a_caption_and_a_final_newline() {
 fn the_top_level_contains_the_expected_files() {
     let entries = fs::read_dir(root()).expect("the root").map(|entry| entry.expect("an entry").file_name());
     let names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
-    let strangers: Vec<String> = names
+    let third_parties: Vec<String> = names
         .iter()
         .filter(|name| !name.starts_with('.') && *name != "target" && !TOP_LEVEL.contains(&name.as_str()))
         .cloned()
         .collect();
-    none(&strangers);
+    none(&third_parties);
     for wanted in ["Cargo.toml", "LICENSE", "README.md", "CHANGELOG.md"] {
         assert!(names.iter().any(|name| name == wanted), "{wanted} is missing");
     }
@@ -378,9 +378,9 @@ fn sources_contain_no_leftovers() {
         ("a path of one machine", ["/ho", "me/"]),
         ("a path of one machine", ["/wo", "rk/"]),
         ("a path of one machine", ["\"/tm", "p/"]),
-        ("how it was made", ["mile", "stone"]),
-        ("how it was made", ["language", " model"]),
-        ("how it was made", ["co", "pilot"]),
+        ("a trace of its production", ["mile", "stone"]),
+        ("a trace of its production", ["language", " model"]),
+        ("a trace of its production", ["co", "pilot"]),
         ("a note to oneself", ["FIX", "ME"]),
         ("a conflict", ["<<<<", "<<<"]),
     ]

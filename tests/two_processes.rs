@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     golden,
-    harness::{LedgerHouse, Process, Shop, Split, folder, order, until, until_ready},
+    harness::{LedgerProcess, Process, Shop, Split, folder, order, until, until_ready},
 };
 
 crate::tests!(
@@ -14,15 +14,15 @@ crate::tests!(
     a_facade_with_plain_http_to_a_tls_port_logs_the_cause,
 );
 
-fn house() -> (LedgerHouse, Split) {
+fn setup() -> (LedgerProcess, Split) {
     let folder = folder("split");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let split = Split::start(&folder.join("data"), &ledger.ledger);
     (ledger, split)
 }
 
 fn two_processes_have_the_same_responses_as_one() {
-    let (ledger, split) = house();
+    let (ledger, split) = setup();
     let args = ["admin", "--json", "--account", "hivetill.fees", "--engine-url", &split.grpc];
     let token = format!("--set=grpc.token={}", split.token());
     let args: Vec<&str> = args.into_iter().chain([token.as_str()]).collect();
@@ -36,12 +36,12 @@ fn two_processes_have_the_same_responses_as_one() {
 }
 
 fn a_facade_keeps_running_without_its_engine() {
-    let (ledger, mut split) = house();
+    let (ledger, mut split) = setup();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let payment = shop.open_payment();
     split.engine.kill();
-    for ask in [shop.get("/api/public/payments"), shop.post("/api/public/payments", &order())] {
-        let refused = ask.send();
+    for request in [shop.get("/api/public/payments"), shop.post("/api/public/payments", &order())] {
+        let refused = request.send();
         refused.refused(503, "engine_unavailable");
         assert!(refused.header("retry-after").is_some());
     }
@@ -59,7 +59,7 @@ fn a_facade_keeps_running_without_its_engine() {
 }
 
 fn a_facade_with_a_wrong_token_reports_its_own_configuration() {
-    let (ledger, split) = house();
+    let (ledger, split) = setup();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let url = format!("--engine-url={}", split.grpc);
     let mut wrong = Process::start(&[
@@ -70,8 +70,8 @@ fn a_facade_with_a_wrong_token_reports_its_own_configuration() {
         "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
     ]);
     let api = crate::harness::Api::new(&format!("http://{}", wrong.log_after("listening on ")));
-    let answer = until("an answer", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
-    answer.refused(503, "engine_access_denied");
+    let response = until("a response", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
+    response.refused(503, "engine_access_denied");
     assert_eq!(
         wrong.log_after("connection to the engine failed: the engine rejected the access token; set the same "),
         "grpc.token"
@@ -99,7 +99,7 @@ fn a_facade_with_plain_http_to_a_tls_port_logs_the_cause() {
         "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
     ]);
     let api = crate::harness::Api::new(&format!("http://{}", facade.log_after("listening on ")));
-    let answer = until("an answer", || api.get("/api/health").try_send().ok());
-    answer.refused(503, "engine_unavailable");
+    let response = until("a response", || api.get("/api/health").try_send().ok());
+    response.refused(503, "engine_unavailable");
     assert_eq!(facade.log_after("engine_url must start with "), "https");
 }

@@ -74,7 +74,7 @@ fn a_recurrent_transfer_is_listed_and_pays_no_session() {
     let dev = shared();
     let shop = dev.shop().prove();
     let payment = shop.open_payment();
-    dev.ledger.agree(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
+    dev.ledger.create_recurrent_transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     let stray = strays(&shop, 1).remove(0);
     assert_eq!((&stray["reason"], &stray["from"]), (&json!("unsupported_operation"), &json!("alice")));
     assert_eq!(stray["amount"]["formatted"], "1.500 HBD");
@@ -96,9 +96,9 @@ fn transfers_of_other_merchants_are_not_found() {
     shop.api.get("/api/public/unmatched").send().refused(401, "invalid_api_key");
     for path in ["refund", "resolve"] {
         let path = format!("/api/public/payments/{}/{path}", theirs.id);
-        let ask =
+        let request =
             if path.ends_with("refund") { shop.get(&path) } else { shop.post(&path, &json!({ "kind": "ignored" })) };
-        ask.send().refused(404, "not_found");
+        request.send().refused(404, "not_found");
     }
 }
 
@@ -124,7 +124,7 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     assert_eq!(shop.payment(&payment.id), resolved);
     // The note may contain a person's name: it is deleted on request, and the decision remains.
     let note = format!("/api/public/payments/{}/note", payment.id);
-    let delete = |key: &str| dev.api.ask("DELETE", &note).bearer(key).send();
+    let delete = |key: &str| dev.api.request("DELETE", &note).bearer(key).send();
     delete(&dev.shop().key).refused(404, "not_found");
     let left = delete(&shop.key).ok(200);
     let mut wanted = resolved.clone();
@@ -134,9 +134,10 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     assert!(!left.to_string().contains("it is all right"), "{left}");
     assert_eq!((delete(&shop.key).ok(200), shop.payment(&payment.id)), (left.clone(), left));
     let audit = format!("/api/admin/audit?merchantId={}", shop.id);
-    let told = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
-    let told = told["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_note_deleted");
-    assert_eq!(told.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [payment.id.as_str()]);
+    let reported = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
+    let reported =
+        reported["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_note_deleted");
+    assert_eq!(reported.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [payment.id.as_str()]);
     let waiting = shop.open_payment();
     let path = format!("/api/public/payments/{}/resolve", waiting.id);
     shop.post(&path, &json!({ "kind": "ignored" })).send().refused(409, "nothing_to_resolve");

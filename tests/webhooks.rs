@@ -123,7 +123,7 @@ fn an_endpoint_that_returns_410_gets_no_more_requests() {
 
 fn one_merchants_timeouts_do_not_delay_another() {
     let ((mute, silent), (shop, receiver)) = (shop(), shop());
-    silent.reply(&[Reply::HangUp; 40]);
+    silent.reply(&[Reply::CloseConnection; 40]);
     for _ in 0..20 {
         event(&mute);
     }
@@ -146,9 +146,9 @@ fn events_of_one_payment_are_sent_once_each() {
     }
     receiver.hook(payments.len() - 1);
     let hooks = receiver.hooks_after(Duration::from_millis(300));
-    let mut told: Vec<String> = hooks.iter().map(|hook| hook.json()["data"]["id"].to_string()).collect();
+    let mut reported: Vec<String> = hooks.iter().map(|hook| hook.json()["data"]["id"].to_string()).collect();
     let mut ids: Vec<String> = hooks.iter().map(|hook| hook.header("webhook-id").to_owned()).collect();
-    for list in [&mut told, &mut ids] {
+    for list in [&mut reported, &mut ids] {
         list.sort();
         list.dedup();
         assert_eq!(list.len(), payments.len());

@@ -44,13 +44,13 @@ fn address(shop: &Shop, payment: &Opened) -> String {
 }
 
 /// Signs and broadcasts a request to Keychain as the extension does, and returns its response.
-fn sign(dev: &Dev, ask: &Value) -> Value {
-    let text = |member: &str| ask[member].as_str().unwrap_or_default();
+fn sign(dev: &Dev, request: &Value) -> Value {
+    let text = |member: &str| request[member].as_str().unwrap_or_default();
     let transfers: Vec<(String, String, String)> = match text("type") {
         "transfer" => {
             vec![(text("to").into(), format!("{} {}", text("amount"), text("currency")), text("memo").into())]
         }
-        _ => ask["operations"]
+        _ => request["operations"]
             .as_array()
             .expect("operations")
             .iter()
@@ -75,13 +75,13 @@ async fn a_payment_in_keychain_completes_and_redirects_to_the_shop() {
     tab.goto(&address(&shop, &payment)).await;
     tab.shows("Waiting for your payment").await;
     tab.click("#keychain-pay").await;
-    let ask = tab.asked().await;
-    assert_eq!((&ask["to"], &ask["amount"]), (&json!(shop.account.name), &json!("1.500")));
-    assert_eq!((&ask["memo"], &ask["currency"]), (&json!(payment.memo), &json!("HBD")));
-    assert_eq!((&ask["account"], &ask["enforce"]), (&Value::Null, &json!(false)));
+    let builder = tab.asked().await;
+    assert_eq!((&builder["to"], &builder["amount"]), (&json!(shop.account.name), &json!("1.500")));
+    assert_eq!((&builder["memo"], &builder["currency"]), (&json!(payment.memo), &json!("HBD")));
+    assert_eq!((&builder["account"], &builder["enforce"]), (&Value::Null, &json!(false)));
     tab.shows("Please confirm in Keychain.").await;
     assert!(tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await, "one request at a time");
-    tab.answer(&ask, &sign(dev, &ask)).await;
+    tab.response(&builder, &sign(dev, &builder)).await;
     tab.shows("Paid").await;
     tab.shows("You will be redirected to 127.0.0.1 in 5 seconds.").await;
     tab.until("an announcement", "document.getElementById('live').textContent.startsWith('Paid.')").await;
@@ -100,9 +100,9 @@ async fn closing_keychain_sends_nothing_and_allows_a_retry() {
     tab.goto(&address(&shop, &payment)).await;
     for error in ["user_cancel", "ignored", "incomplete"] {
         tab.click("#keychain-pay").await;
-        let ask = tab.asked().await;
+        let request = tab.asked().await;
         assert!(tab.eval::<bool>("document.getElementById('cancel-box').hidden").await, "a wallet is open");
-        tab.answer(&ask, &json!({ "success": false, "error": error, "message": "Not <b>sent</b>" })).await;
+        tab.response(&request, &json!({ "success": false, "error": error, "message": "Not <b>sent</b>" })).await;
         tab.until("the words", "document.getElementById('answer').textContent.startsWith('Nothing was sent.')").await;
         assert!(!tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await);
         assert!(!tab.eval::<bool>("document.getElementById('cancel-box').hidden").await);
@@ -121,8 +121,8 @@ async fn other_keychain_errors_warn_against_paying_again() {
         tab.install_keychain(0).await;
         tab.goto(&address(&shop, &payment)).await;
         tab.click("#keychain-pay").await;
-        let ask = tab.asked().await;
-        tab.answer(&ask, &json!({ "success": false, "error": error, "message": "Failed to <b>fetch</b>" })).await;
+        let request = tab.asked().await;
+        tab.response(&request, &json!({ "success": false, "error": error, "message": "Failed to <b>fetch</b>" })).await;
         tab.shows("We are checking the ledger. Please do not pay again. Keychain reports: Failed to <b>fetch</b>")
             .await;
         assert!(!tab.text().await.contains("Nothing was sent"), "{error}");
@@ -191,13 +191,13 @@ async fn returning_from_a_wallet_shows_the_receipt() {
     tab.shows("Receipt").await;
     tab.until("the link to the shop", "document.getElementById('onward') !== null").await;
     tokio::time::sleep(std::time::Duration::from_millis(5_500)).await;
-    assert!(tab.url().await.contains("/for/"), "a page that was opened when all was over leads nobody on");
+    assert!(tab.url().await.contains("/for/"), "a page opened after the final state does not redirect");
     tab.is_clean();
-    let stranger = Tab::open().await;
-    stranger.goto(&format!("{back}{tx}")).await;
-    stranger.shows("Paid").await;
-    assert!(!stranger.text().await.contains("Receipt"));
-    stranger.is_clean();
+    let third_party = Tab::open().await;
+    third_party.goto(&format!("{back}{tx}")).await;
+    third_party.shows("Paid").await;
+    assert!(!third_party.text().await.contains("Receipt"));
+    third_party.is_clean();
 }
 
 async fn a_late_keychain_extension_is_detected() {
@@ -238,14 +238,14 @@ async fn a_collected_fee_is_signed_in_keychain_as_two_transfers() {
     tab.fill("#payer", " @Alice ").await;
     tab.look("pay-split").await;
     tab.click("#keychain-pay").await;
-    let ask = tab.asked().await;
-    assert_eq!((&ask["account"], &ask["key"]), (&json!("alice"), &json!("Active")));
+    let request = tab.asked().await;
+    assert_eq!((&request["account"], &request["key"]), (&json!("alice"), &json!("Active")));
     let sent: Vec<(&Value, &Value)> =
-        ask["operations"].as_array().expect("two").iter().map(|op| (&op[1]["to"], &op[1]["amount"])).collect();
+        request["operations"].as_array().expect("two").iter().map(|op| (&op[1]["to"], &op[1]["amount"])).collect();
     let (shop_account, net, fees, fee) =
         (json!(shop.account.name), json!("1.478 HBD"), json!("hivetill.fees"), json!("0.022 HBD"));
     assert_eq!(sent, [(&shop_account, &net), (&fees, &fee)]);
-    tab.answer(&ask, &sign(&dev, &ask)).await;
+    tab.response(&request, &sign(&dev, &request)).await;
     tab.shows("Your payment is final.").await;
     tab.is_clean();
 }
@@ -452,8 +452,8 @@ async fn the_checkout_is_usable_with_the_keyboard() {
     tab.until("Keychain", "!document.getElementById('keychain').hidden").await;
     reach("keychain-pay").await;
     tab.press("Enter").await;
-    let ask = tab.asked().await;
-    tab.answer(&ask, &sign(shared(), &ask)).await;
+    let request = tab.asked().await;
+    tab.response(&request, &sign(shared(), &request)).await;
     tab.shows("Your payment is final.").await;
     tab.is_clean();
 }

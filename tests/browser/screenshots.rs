@@ -86,7 +86,7 @@ async fn ended_states() {
     stage.look(&part, "", "after 2.500 HIVE of 12.500 HIVE had arrived", "expired-part").await;
     stage.look(&late, "", "arrived too late", "late").await;
     let (customer, shop) = (stage.order(1_800), stage.order(1_800));
-    stage.shop.api.ask("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
+    stage.shop.api.request("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
     stage.shop.until_status(&customer.id, "user_cancelled");
     stage.shop.cancelled(&shop.id);
     let asked = stage.order(1_800);
@@ -115,7 +115,7 @@ async fn a_failed_payment() {
     let status = format!("/for/{}/status", payment.slug);
     until("the claim", || (stage.shop.api.get(&status).send().json()["phase"] == "processing").then_some(()));
     stage.look(&payment, "", "Your signed payment was submitted", "processing").await;
-    settling.join().expect("an answer");
+    settling.join().expect("a response");
     stage.dev.ledger.order("forget_mempool", &json!({}));
     stage.dev.ledger.order("hold_transactions", &json!({ "held": false }));
     stage.dev.ledger.hold_irreversibility(false);

@@ -9,7 +9,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Answer, Api, Dev, Payer, Process, Shop, folder, shared, until},
+    harness::{Api, Dev, Payer, Process, Response, Shop, folder, shared, until},
     wallet::agent::Agent,
     x402::{encode, json_of, nonce, v1},
 };
@@ -60,7 +60,7 @@ impl Gate {
     }
 
     fn process(dev: &Dev, shop: &Shop, directory: &std::path::Path, routes: &std::path::Path) -> Process {
-        let text = |member: &str| dev.said[member].as_str().expect("a text").to_owned();
+        let text = |member: &str| dev.startup[member].as_str().expect("a text").to_owned();
         let settings = [format!("HIVETILL_GRPC_TOKEN={}", text("grpcToken")), format!("HIVETILL_API_KEY={}", shop.key)];
         let (data, routes, engine) = (directory.display().to_string(), routes.display().to_string(), text("grpc"));
         let binary = env!("CARGO_BIN_EXE_hivetill");
@@ -98,7 +98,7 @@ fn signed(dev: &Dev, payer: &Payer, to: &str, amount: &str) -> String {
     encode(&v1(&json_of(&transaction), &nonce))
 }
 
-fn receipt(response: &Answer) -> Value {
+fn receipt(response: &Response) -> Value {
     let header = response.header("payment-response").expect("a receipt");
     serde_json::from_slice(&BASE64_STANDARD.decode(header).expect("base64")).expect("JSON")
 }
@@ -282,7 +282,7 @@ fn a_wrong_payment_never_reaches_the_upstream() {
     let good = signed(dev, &buyer, &shop.account.name, "0.050 HBD");
     let twice = gate.api.get("/report").header("x-payment", &good).header("payment-signature", &good).send();
     assert_eq!(twice.status, 400);
-    assert_eq!(gate.api.ask("HEAD", "/report").header("x-payment", &good).send().status, 402, "HEAD never pays");
+    assert_eq!(gate.api.request("HEAD", "/report").header("x-payment", &good).send().status, 402, "HEAD never pays");
     for path in ["/%72eport", "//report", "/x/../report", "/report;v=1"] {
         let refused = gate.api.get(path).send();
         assert!(matches!(refused.status, 400 | 402), "{path}: {}", refused.text());
@@ -298,7 +298,7 @@ fn bodies_are_streamed_in_both_directions() {
     upstream.set(Behavior::Streams);
     let payment = signed(dev, &buyer, &shop.account.name, "1.500 HBD");
     let sent = vec![b'y'; 4 << 20];
-    let served = gate.api.ask("POST", "/work").header("x-payment", &payment).body(sent.clone()).send();
+    let served = gate.api.request("POST", "/work").header("x-payment", &payment).body(sent.clone()).send();
     assert_eq!((served.status, served.body.len()), (200, STREAMED));
     assert_eq!(upstream.requests()[0].body, sent);
     assert_eq!(receipt(&served)["success"], true);

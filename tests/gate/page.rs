@@ -7,10 +7,7 @@ use crate::{
     harness::{folder, shared},
 };
 
-crate::tests!(
-    the_commands_of_the_page_on_agents_work,
-    the_commands_of_the_page_on_wallets_work,
-);
+crate::tests!(the_commands_of_the_page_on_agents_work, the_commands_of_the_page_on_wallets_work,);
 
 /// Runs a script with the binary in its path, in a new folder; kills its remaining processes at the end.
 #[track_caller]

@@ -9,7 +9,7 @@ use std::{
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::{http::Answer, shared};
+use super::{http::Response, shared};
 
 thread_local! {
     /// The endpoint of the description also responds while the gateway starts.
@@ -24,22 +24,22 @@ struct Description {
 
 /// Panics when the operation of a response describes no such status, content type or schema.
 #[track_caller]
-pub(super) fn check(method: &str, path: &str, answer: &Answer) {
+pub(super) fn check(method: &str, path: &str, response: &Response) {
     if IS_ASKING.get() {
         return;
     }
     let description = unjudged(description);
-    if let Err(why) = description.judge(method, path, answer) {
-        panic!("{method} {path} is not described so: {why}: {} {}", answer.status, answer.text());
+    if let Err(why) = description.judge(method, path, response) {
+        panic!("{method} {path} is not described so: {why}: {} {}", response.status, response.text());
     }
 }
 
 /// Runs a function whose responses are not compared, because it fetches the description itself.
-pub(super) fn unjudged<T>(ask: impl FnOnce() -> T) -> T {
+pub(super) fn unjudged<T>(request: impl FnOnce() -> T) -> T {
     let before = IS_ASKING.replace(true);
-    let answer = ask();
+    let response = request();
     IS_ASKING.set(before);
-    answer
+    response
 }
 
 fn description() -> &'static Description {
@@ -51,15 +51,15 @@ fn description() -> &'static Description {
 }
 
 impl Description {
-    fn judge(&self, method: &str, path: &str, answer: &Answer) -> Result<(), String> {
+    fn judge(&self, method: &str, path: &str, response: &Response) -> Result<(), String> {
         let Some(operation) = self.operation(method, path) else { return Ok(()) };
-        let described = &operation["responses"][answer.status.to_string()];
+        let described = &operation["responses"][response.status.to_string()];
         if !described.is_object() {
             return Err("no such status".to_owned());
         }
-        let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
+        let media_type = response.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         let content = &described["content"];
-        if answer.body.is_empty() {
+        if response.body.is_empty() {
             return Ok(());
         }
         let schema = match content.get(media_type) {
@@ -69,7 +69,7 @@ impl Description {
         if media_type != "application/json" {
             return Ok(());
         }
-        let body = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+        let body = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
         let errors: Vec<String> =
             self.validator(schema).iter_errors(&body).map(|e| format!("{}: {e}", e.instance_path)).collect();
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }

@@ -20,31 +20,31 @@ impl Api {
     }
 
     /// Starts a request; `path` may also be a complete URL.
-    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let uri = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.base) };
-        Ask { request: http::Request::builder().method(method).uri(uri), body: Vec::new() }
+        RequestBuilder { request: http::Request::builder().method(method).uri(uri), body: Vec::new() }
     }
 
-    pub(crate) fn get(&self, path: &str) -> Ask {
-        self.ask("GET", path)
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.request("GET", path)
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Ask {
-        self.ask("POST", path).json(body)
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request("POST", path).json(body)
     }
 
-    pub(crate) fn put(&self, path: &str, body: &Value) -> Ask {
-        self.ask("PUT", path).json(body)
+    pub(crate) fn put(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request("PUT", path).json(body)
     }
 }
 
 /// A request under construction.
-pub(crate) struct Ask {
+pub(crate) struct RequestBuilder {
     request: http::request::Builder,
     body: Vec<u8>,
 }
 
-impl Ask {
+impl RequestBuilder {
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
         Self { request: self.request.header(name, value), ..self }
     }
@@ -69,22 +69,22 @@ impl Ask {
 
     /// Sends the request and reads the complete response. Panics if there is none.
     #[track_caller]
-    pub(crate) fn send(self) -> Answer {
+    pub(crate) fn send(self) -> Response {
         match self.try_send() {
-            Ok(answer) => answer,
-            Err(error) => panic!("no answer: {error}"),
+            Ok(response) => response,
+            Err(error) => panic!("no response: {error}"),
         }
     }
 
     /// Sends the request where a response may be missing.
-    pub(crate) fn try_send(self) -> Result<Answer, ureq::Error> {
+    pub(crate) fn try_send(self) -> Result<Response, ureq::Error> {
         let request = self.request.body(self.body).expect("a request");
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
-        let mut answer = agent().run(request)?;
-        let body = answer.body_mut().with_config().limit(64 << 20).read_to_vec()?;
-        let answer = Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), body };
-        described::check(&method, &path, &answer);
-        Ok(answer)
+        let mut response = agent().run(request)?;
+        let body = response.body_mut().with_config().limit(64 << 20).read_to_vec()?;
+        let response = Response { status: response.status().as_u16(), headers: response.headers().clone(), body };
+        described::check(&method, &path, &response);
+        Ok(response)
     }
 }
 
@@ -108,13 +108,13 @@ fn agent() -> &'static ureq::Agent {
 
 /// A complete response.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

@@ -57,7 +57,7 @@ impl Ledger {
 
     #[track_caller]
     fn call_at(&self, api: &Api, method: &str, params: &Value) -> Result<Value, Value> {
-        try_call(api, method, params).expect("the ledger answers")
+        try_call(api, method, params).expect("the ledger responds")
     }
 
     /// Calls a method of a node that may be unreachable.
@@ -141,7 +141,7 @@ impl Ledger {
 
     /// Creates a recurrent transfer of two payments, a day apart; the first is executed at once.
     #[track_caller]
-    pub(crate) fn agree(&self, payer: &Payer, to: &str, amount: &str, memo: &str) {
+    pub(crate) fn create_recurrent_transfer(&self, payer: &Payer, to: &str, amount: &str, memo: &str) {
         let agreement = RecurrentTransfer {
             from: payer.name.clone(),
             to: to.to_owned(),
@@ -180,7 +180,7 @@ impl Ledger {
     /// Broadcasts a signed transaction.
     #[track_caller]
     pub(crate) fn broadcast(&self, transaction: &Transaction) -> Result<(), Value> {
-        self.try_broadcast(transaction).expect("the node answers")
+        self.try_broadcast(transaction).expect("the node responds")
     }
 
     /// Broadcasts a signed transaction to a node that may be unreachable.
@@ -192,9 +192,9 @@ impl Ledger {
 
 fn try_call(api: &Api, method: &str, params: &Value) -> Option<Result<Value, Value>> {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let answer: Value = serde_json::from_slice(&api.post("/", &body).try_send().ok()?.body).ok()?;
-    Some(match answer.get("error") {
+    let response: Value = serde_json::from_slice(&api.post("/", &body).try_send().ok()?.body).ok()?;
+    Some(match response.get("error") {
         Some(error) => Err(error.clone()),
-        None => Ok(answer["result"].clone()),
+        None => Ok(response["result"].clone()),
     })
 }

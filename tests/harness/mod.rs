@@ -12,8 +12,8 @@ mod receiver;
 mod shop;
 mod wait;
 
-pub(crate) use gateway::{Dev, LedgerHouse, Serve, Split, shared, until_ready};
-pub(crate) use http::{Answer, Api, Ask};
+pub(crate) use gateway::{Dev, LedgerProcess, Serve, Split, shared, until_ready};
+pub(crate) use http::{Api, RequestBuilder, Response};
 pub(crate) use ledger::{Ledger, Payer};
 pub(crate) use process::{Process, end, folder};
 pub(crate) use proxy::{Fault, Proxy};

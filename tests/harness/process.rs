@@ -157,7 +157,7 @@ impl Process {
         let status = self.wait();
         // The readers see the end of the pipes shortly after the end of the process.
         for pipe in [&self.stdout, &self.stderr] {
-            until("the end of what it says", || (Arc::strong_count(pipe) == 1).then_some(()));
+            until("the end of its output", || (Arc::strong_count(pipe) == 1).then_some(()));
         }
         let (success, code) = (status.success(), status.code());
         Finished { success, code, stdout: locked(&self.stdout).join("\n"), stderr: locked(&self.stderr).join("\n") }

@@ -27,9 +27,9 @@ const OLD_HEADS: usize = 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// Closes the connection without a response and does not call the node.
-    HangUp,
+    CloseConnection,
     /// Closes the connection in the middle of the response.
-    BreakOff,
+    TruncateResponse,
     /// Reads the request and never responds.
     Hang,
     /// Responds late.
@@ -37,32 +37,32 @@ pub(crate) enum Fault {
     /// Responds with an HTTP status and without JSON-RPC.
     Status(u16),
     /// Sends the first half of the JSON as a complete response.
-    HalfOfIt,
+    TruncateJson,
     /// The response to another request, with this request's id.
     WrongId,
     /// An earlier head block.
-    OldHead,
+    StaleHead,
     /// Blocks with other amounts and memos, different for each proxy.
     WrongBlocks,
     /// Forwards a broadcast and drops the response.
-    LostReply,
+    DropResponse,
 }
 
 impl Fault {
     /// Every fault.
     pub(crate) const ALL: [Self; 12] = [
-        Self::HangUp,
-        Self::BreakOff,
+        Self::CloseConnection,
+        Self::TruncateResponse,
         Self::Hang,
         Self::Slow,
         Self::Status(500),
         Self::Status(502),
         Self::Status(429),
-        Self::HalfOfIt,
+        Self::TruncateJson,
         Self::WrongId,
-        Self::OldHead,
+        Self::StaleHead,
         Self::WrongBlocks,
-        Self::LostReply,
+        Self::DropResponse,
     ];
 }
 
@@ -76,7 +76,7 @@ struct Shared {
     upstream: Mutex<Api>,
     /// The number of the current listener; the others exit.
     listener: AtomicU64,
-    trouble: Mutex<Trouble>,
+    fault_plan: Mutex<FaultPlan>,
     heads: Mutex<VecDeque<Value>>,
     committed: Mutex<BTreeMap<Fault, u64>>,
     /// Distinguishes the invented blocks of this proxy from those of others.
@@ -84,7 +84,7 @@ struct Shared {
 }
 
 /// The injected faults and their rate.
-struct Trouble {
+struct FaultPlan {
     random: Random,
     percent: u64,
     faults: Vec<Fault>,
@@ -99,7 +99,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             upstream: Mutex::new(node.clone()),
             listener: AtomicU64::new(0),
-            trouble: Mutex::new(Trouble { random: Random::new(0), percent: 0, faults: Vec::new() }),
+            fault_plan: Mutex::new(FaultPlan { random: Random::new(0), percent: 0, faults: Vec::new() }),
             heads: Mutex::default(),
             committed: Mutex::default(),
             number: COUNT.fetch_add(1, Ordering::Relaxed),
@@ -113,22 +113,22 @@ impl Proxy {
     }
 
     /// Forwards to another node from now on.
-    pub(crate) fn lead_to(&self, node: &Api) {
+    pub(crate) fn set_upstream(&self, node: &Api) {
         *locked(&self.shared.upstream) = node.clone();
     }
 
     /// Injects one of these faults into `percent` of the requests.
-    pub(crate) fn trouble(&self, seed: u64, percent: u64, faults: &[Fault]) {
-        *locked(&self.shared.trouble) = Trouble { random: Random::new(seed), percent, faults: faults.to_vec() };
+    pub(crate) fn inject_faults(&self, seed: u64, percent: u64, faults: &[Fault]) {
+        *locked(&self.shared.fault_plan) = FaultPlan { random: Random::new(seed), percent, faults: faults.to_vec() };
     }
 
     /// Injects no more faults.
-    pub(crate) fn heal(&self) {
-        self.trouble(0, 0, &[]);
+    pub(crate) fn clear_faults(&self) {
+        self.inject_faults(0, 0, &[]);
     }
 
     /// Refuses connections, like a machine whose node is not running.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn stop_listening(&self) {
         self.shared.listener.fetch_add(1, Ordering::SeqCst);
         // The loop waits for a connection, which this is.
         let _ = TcpStream::connect(self.address);
@@ -136,7 +136,7 @@ impl Proxy {
     }
 
     /// Listens again at the same address.
-    pub(crate) fn come_back(&self) {
+    pub(crate) fn listen_again(&self) {
         let listener = until("the port to be free", || TcpListener::bind(self.address).ok());
         listen(listener, self.shared.listener.load(Ordering::SeqCst), &self.shared);
     }
@@ -174,7 +174,7 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     let method = asked["method"].as_str().unwrap_or_default().to_owned();
     let fault = shared.draw(&method);
     match fault {
-        Some(Fault::HangUp) => return,
+        Some(Fault::CloseConnection) => return,
         Some(Fault::Hang) => {
             // Until the caller's timeout.
             let _ = (&mut &*stream).read(&mut [0]);
@@ -185,23 +185,23 @@ fn serve(stream: &TcpStream, shared: &Shared) {
         Some(Fault::Slow) => pause(Duration::from_millis(300)),
         _ => {}
     }
-    let Some(mut answer) = shared.ask(&asked) else { return };
+    let Some(mut response) = shared.request(&asked) else { return };
     match fault {
-        Some(Fault::LostReply) => return,
-        Some(Fault::OldHead) => answer["result"] = shared.old_head().unwrap_or(answer["result"].take()),
+        Some(Fault::DropResponse) => return,
+        Some(Fault::StaleHead) => response["result"] = shared.old_head().unwrap_or(response["result"].take()),
         _ => {}
     }
     if method.ends_with("get_dynamic_global_properties") && fault.is_none() {
-        shared.remember(&answer["result"]);
+        shared.remember(&response["result"]);
     }
-    let mut text = answer.to_string();
+    let mut text = response.to_string();
     if fault == Some(Fault::WrongBlocks) {
         text = text.replace("\"pos-", &format!("\"pos-{}", shared.number));
         text = text.replace("\"amount\":\"", &format!("\"amount\":\"{}", shared.number));
     }
     match fault {
-        Some(Fault::HalfOfIt) => say(stream, 200, &text.as_bytes()[..text.len() / 2]),
-        Some(Fault::BreakOff) => {
+        Some(Fault::TruncateJson) => say(stream, 200, &text.as_bytes()[..text.len() / 2]),
+        Some(Fault::TruncateResponse) => {
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
             let _ = (&mut &*stream).write_all(&[head.as_bytes(), &text.as_bytes()[..text.len() / 2]].concat());
         }
@@ -221,18 +221,18 @@ impl Shared {
     /// Draws the fault of a request; a fault that does not apply to it is none.
     fn draw(&self, method: &str) -> Option<Fault> {
         let fault = {
-            let mut trouble = locked(&self.trouble);
-            let percent = trouble.percent;
-            if trouble.faults.is_empty() || trouble.random.below(100) >= percent {
+            let mut plan = locked(&self.fault_plan);
+            let percent = plan.percent;
+            if plan.faults.is_empty() || plan.random.below(100) >= percent {
                 return None;
             }
-            let faults = trouble.faults.clone();
-            *trouble.random.pick(&faults)
+            let faults = plan.faults.clone();
+            *plan.random.pick(&faults)
         };
         let fits = match fault {
-            Fault::OldHead => method.ends_with("get_dynamic_global_properties"),
+            Fault::StaleHead => method.ends_with("get_dynamic_global_properties"),
             Fault::WrongBlocks => method.starts_with("block_api"),
-            Fault::LostReply => method.contains("broadcast"),
+            Fault::DropResponse => method.contains("broadcast"),
             _ => true,
         };
         if fits {
@@ -241,7 +241,7 @@ impl Shared {
         fits.then_some(fault)
     }
 
-    fn ask(&self, asked: &Value) -> Option<Value> {
+    fn request(&self, asked: &Value) -> Option<Value> {
         let node = locked(&self.upstream).clone();
         serde_json::from_slice(&node.post("/", asked).try_send().ok()?.body).ok()
     }

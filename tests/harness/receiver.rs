@@ -72,7 +72,7 @@ pub(crate) enum Reply {
     /// Responds with a redirect.
     Redirect(SocketAddr),
     /// Closes the connection without a response.
-    HangUp,
+    CloseConnection,
 }
 
 /// A listening endpoint. By default it responds with 200.
@@ -139,7 +139,7 @@ impl Receiver {
     }
 
     /// Responds with 500 to the first attempt of every n-th event: a second failure would delay the test.
-    pub(crate) fn stumble(&self, every: usize) {
+    pub(crate) fn fail_every(&self, every: usize) {
         self.shared.stumbles_every.store(every, Ordering::SeqCst);
     }
 
@@ -149,7 +149,7 @@ impl Receiver {
     }
 
     /// Returns the requests after the first `count`.
-    pub(crate) fn hooks_after_the_first(&self, count: usize) -> Vec<Hook> {
+    pub(crate) fn hooks_since(&self, count: usize) -> Vec<Hook> {
         locked(&self.shared.hooks).iter().skip(count).cloned().collect()
     }
 
@@ -180,15 +180,15 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     let usual = if hook.headers.contains_key("webhook-id") && shared.stumbles_at(&hook) { 500 } else { 200 };
     let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(usual));
     locked(&shared.hooks).push(hook);
-    let answer = match reply {
+    let response = match reply {
         Reply::Status(status) => format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
         Reply::Redirect(to) => {
             format!("HTTP/1.1 307 Moved\r\nlocation: http://{to}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         }
-        Reply::HangUp => return,
+        Reply::CloseConnection => return,
     };
     let mut stream = stream;
-    let _ = stream.write_all(answer.as_bytes());
+    let _ = stream.write_all(response.as_bytes());
 }
 
 /// Reads one request.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    http::{Answer, Api, Ask},
+    http::{Api, RequestBuilder, Response},
     ledger::{Ledger, Payer},
     receiver::Receiver,
     wait::until,
@@ -48,19 +48,19 @@ impl Shop {
     }
 
     /// Starts a request with the merchant's key.
-    pub(crate) fn get(&self, path: &str) -> Ask {
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
         self.api.get(path).bearer(&self.key)
     }
 
     /// Starts a POST with the merchant's key.
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Ask {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
         self.api.post(path, body).bearer(&self.key)
     }
 
     /// Proves ownership of its account by signature.
     #[track_caller]
     pub(crate) fn prove(self) -> Self {
-        let proven = self.answer(&self.challenge(&json!({})), &[&self.account]).ok(200);
+        let proven = self.response(&self.challenge(&json!({})), &[&self.account]).ok(200);
         assert_eq!((&proven["complete"], &proven["merchant"]["accountVerified"]), (&json!(true), &json!(true)));
         self
     }
@@ -73,7 +73,7 @@ impl Shop {
 
     /// Submits signatures over a challenge.
     #[track_caller]
-    pub(crate) fn answer(&self, challenge: &Value, signers: &[&Payer]) -> Answer {
+    pub(crate) fn response(&self, challenge: &Value, signers: &[&Payer]) -> Response {
         let text = challenge["text"].as_str().expect("a text");
         let signatures: Vec<_> = signers.iter().map(|signer| signer.sign(text)).collect();
         self.put_proof(&json!({ "nonce": challenge["nonce"], "signatures": signatures }))
@@ -81,7 +81,7 @@ impl Shop {
 
     /// Submits a proof.
     #[track_caller]
-    pub(crate) fn put_proof(&self, body: &Value) -> Answer {
+    pub(crate) fn put_proof(&self, body: &Value) -> Response {
         let path = format!("/api/public/merchants/{}/account-proof", self.id);
         self.api.put(&path, body).bearer(&self.key).send()
     }
@@ -94,7 +94,7 @@ impl Shop {
 
     /// Updates its record.
     #[track_caller]
-    pub(crate) fn update(&self, body: &Value) -> Answer {
+    pub(crate) fn update(&self, body: &Value) -> Response {
         self.post(&format!("/api/public/merchants/{}", self.id), body).send()
     }
 
@@ -118,8 +118,8 @@ impl Shop {
 
     /// Requests the cancellation of a payment.
     #[track_caller]
-    pub(crate) fn cancel(&self, id: &str) -> Answer {
-        self.api.ask("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
+    pub(crate) fn cancel(&self, id: &str) -> Response {
+        self.api.request("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
     }
 
     /// Cancels a payment and waits until the cancellation is decided.

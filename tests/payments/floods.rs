@@ -71,8 +71,8 @@ fn five_hundred_transfers_of_third_parties_do_not_affect_the_customer() {
     assert!(all.iter().all(|transfer| transfer["memo"].as_str().is_some_and(|memo| memo.chars().count() <= 256)));
     assert_eq!(all.last().map(|oldest| &oldest["from"]), Some(&json!(first.name)), "newest first");
 
-    let answer = shop.get(&format!("/api/public/payments/{}", payment.id)).send();
-    let (record, bytes) = (answer.json(), answer.text().len());
+    let response = shop.get(&format!("/api/public/payments/{}", payment.id)).send();
+    let (record, bytes) = (response.json(), response.text().len());
     assert!(bytes <= RECORD_MAX, "the record takes {bytes} bytes");
     let listed = record["transfers"].as_array().expect("transfers");
     assert_eq!((listed.len(), &record["transferCount"]), (20, &json!(502)));

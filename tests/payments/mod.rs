@@ -34,7 +34,7 @@ fn metadata_is_deleted_on_request_once_the_payment_is_final() {
         "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "adalovelace" },
     }));
     let path = format!("/api/public/payments/{}/metadata", made.id);
-    let delete = |key: &str| dev.api.ask("DELETE", &path).bearer(key).send();
+    let delete = |key: &str| dev.api.request("DELETE", &path).bearer(key).send();
     delete(&shop.key).refused(409, "payment_open");
     delete(&dev.shop().key).refused(404, "not_found");
     let before = shop.cancelled(&made.id);
@@ -49,9 +49,10 @@ fn metadata_is_deleted_on_request_once_the_payment_is_final() {
     assert_eq!((found(), delete(&shop.key).ok(200)), (0, after.clone()));
     assert_eq!(shop.payment(&made.id), after);
     let audit = format!("/api/admin/audit?merchantId={}", shop.id);
-    let told = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
-    let told = told["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_metadata_deleted");
-    assert_eq!(told.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [made.id]);
+    let reported = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
+    let reported =
+        reported["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_metadata_deleted");
+    assert_eq!(reported.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [made.id]);
 }
 
 fn a_payment_is_created_paid_completed_and_notified() {

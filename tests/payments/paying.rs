@@ -99,7 +99,7 @@ fn a_second_full_transfer_is_recorded_and_changes_nothing() {
     assert_eq!(again["amountOverpaid"], "1500");
     until_read(&shop);
     let statuses: Vec<Value> = receiver.hooks().iter().map(|hook| hook.json()["data"]["id"].clone()).collect();
-    assert_eq!(statuses.iter().filter(|id| **id == payment.id.as_str()).count(), 1, "completed once, told once");
+    assert_eq!(statuses.iter().filter(|id| **id == payment.id.as_str()).count(), 1, "completed once, notified once");
 }
 
 fn a_wrong_currency_is_recorded_and_never_counts() {
@@ -181,10 +181,10 @@ fn memos_without_a_session_pay_none() {
 
 fn a_transfer_to_another_account_is_not_credited() {
     let dev = shared();
-    let (shop, stranger) = (dev.shop(), dev.shop());
+    let (shop, third_party) = (dev.shop(), dev.shop());
     let payment = shop.open_payment();
-    dev.ledger.transfer(&dev.demo_account("alice"), &stranger.account.name, PRICE, &payment.memo);
-    until_read(&stranger);
+    dev.ledger.transfer(&dev.demo_account("alice"), &third_party.account.name, PRICE, &payment.memo);
+    until_read(&third_party);
     let record = shop.payment(&payment.id);
     assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])), "{record}");
 }
@@ -202,8 +202,8 @@ fn a_transfer_in_flight_at_a_cancellation_completes_the_payment() {
         if by_merchant {
             shop.cancel(&payment.id).ok(200);
         } else {
-            let answer = shop.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).send().ok(200);
-            assert_eq!(answer, json!({ "id": payment.id, "status": "pending", "cancelRequested": true }));
+            let response = shop.api.request("POST", &format!("/for/{}/cancel", payment.slug)).send().ok(200);
+            assert_eq!(response, json!({ "id": payment.id, "status": "pending", "cancelRequested": true }));
         }
         dev.ledger.auto_produce(true);
         let paid = shop.until_status(&payment.id, "completed");

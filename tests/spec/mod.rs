@@ -98,10 +98,10 @@ fn every_endpoint_exists() {
         // A stream has no end.
         let is_stream = path.ends_with("/stream") || (path.ends_with("/events") && !path.starts_with("/api/"));
         for method in methods.iter().filter(|_| !is_stream) {
-            let answer = shop.api.ask(method, &path).send();
-            let is_unknown = answer.status == 404 && answer.json()["reason"] == "unknown_route";
-            assert!(!is_unknown && answer.status != 405, "{method} {path}: {}", answer.status);
-            assert!(answer.status < 500 || answer.status == 501, "{method} {path}: {}", answer.text());
+            let response = shop.api.request(method, &path).send();
+            let is_unknown = response.status == 404 && response.json()["reason"] == "unknown_route";
+            assert!(!is_unknown && response.status != 405, "{method} {path}: {}", response.status);
+            assert!(response.status < 500 || response.status == 501, "{method} {path}: {}", response.text());
         }
     }
 }
@@ -113,16 +113,16 @@ fn an_endpoint_accepts_its_own_methods_only() {
         let path = filled(&path, &payment, &shop.id);
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
             if !methods.iter().any(|taken| taken == method) {
-                let answer = shop.api.ask(method, &path).bearer(&shop.key).send();
-                answer.refused(405, "method_not_allowed");
-                let allow = answer.header("allow").unwrap_or_default().to_owned();
+                let response = shop.api.request(method, &path).bearer(&shop.key).send();
+                response.refused(405, "method_not_allowed");
+                let allow = response.header("allow").unwrap_or_default().to_owned();
                 assert!(methods.iter().all(|method| allow.contains(&**method)), "{path}: {allow}");
             }
         }
-        let options = shop.api.ask("OPTIONS", &path).send();
+        let options = shop.api.request("OPTIONS", &path).send();
         assert_eq!(options.status, 204, "{path}");
     }
-    let head = shop.api.ask("HEAD", "/api/health").send();
+    let head = shop.api.request("HEAD", "/api/health").send();
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
@@ -151,18 +151,18 @@ fn unknown_paths_are_not_found() {
         "/%00",
         "/%ff%fe",
     ] {
-        for ask in [shop.api.get(path), shop.get(path), shop.post(path, &json!({}))] {
-            let answer = ask.send();
-            assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-            let reason = answer.json()["reason"].as_str().unwrap_or_default().to_owned();
-            answer.refused(404, &reason);
+        for request in [shop.api.get(path), shop.get(path), shop.post(path, &json!({}))] {
+            let response = request.send();
+            assert_eq!(response.status, 404, "{path}: {}", response.text());
+            let reason = response.json()["reason"].as_str().unwrap_or_default().to_owned();
+            response.refused(404, &reason);
         }
     }
 }
 
 fn a_key_is_accepted_in_both_headers() {
     let (shop, other) = (shared().shop(), shared().shop());
-    let me = |ask: crate::harness::Answer| ask.ok(200)["id"].clone();
+    let me = |request: crate::harness::Response| request.ok(200)["id"].clone();
     let get = || shop.api.get("/api/public/merchants/me");
     assert_eq!(me(get().bearer(&shop.key).send()), shop.id.as_str());
     assert_eq!(me(get().x_api_key(&shop.key).send()), shop.id.as_str());
@@ -174,9 +174,10 @@ fn a_key_is_accepted_in_both_headers() {
         get().x_api_key(&shop.key).x_api_key(different).send().refused(401, "conflicting_credentials");
     }
     for path in ["/api/public/payments", "/api/public/payments/create"] {
-        for ask in [shop.api.post(path, &order()).bearer(&shop.key), shop.api.post(path, &order()).x_api_key(&shop.key)]
+        for request in
+            [shop.api.post(path, &order()).bearer(&shop.key), shop.api.post(path, &order()).x_api_key(&shop.key)]
         {
-            ask.send().ok(201);
+            request.send().ok(201);
         }
     }
 }
@@ -199,19 +200,19 @@ fn all_wrong_keys_get_the_same_response() {
     let zeros = format!("sk_live_{}", "0".repeat(48));
     let mut bodies: Vec<Value> = Vec::new();
     for key in ["sk_live_", &flipped, half, &twice, &zeros, &revoked] {
-        for ask in
+        for request in
             [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
         {
-            let answer = ask.send();
-            let mut body = answer.refused(401, "invalid_api_key");
-            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            let response = request.send();
+            let mut body = response.refused(401, "invalid_api_key");
+            assert_eq!(response.header("www-authenticate"), Some("Bearer"));
             body["requestId"] = Value::Null;
             bodies.push(body);
         }
     }
     assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]), "{bodies:#?}");
     let bare = || shop.api.get("/api/public/payments");
-    for (ask, told) in [
+    for (request, reported) in [
         (bare(), "no API key was sent"),
         (bare().header("authorization", &shop.key), "needs `Bearer` and a space"),
         (bare().header("authorization", "Basic eDp5"), "other schemes are not supported"),
@@ -219,16 +220,17 @@ fn all_wrong_keys_get_the_same_response() {
         (bare().x_api_key(&shop.id), "API keys start with `sk_live_`"),
         (bare().bearer(&shop.key.to_uppercase()), "API keys start with `sk_live_`"),
     ] {
-        let body = ask.send().refused(401, "invalid_api_key");
-        assert!(body["statusMessage"].as_str().is_some_and(|text| text.contains(told)), "{told}: {body}");
+        let body = request.send().refused(401, "invalid_api_key");
+        assert!(body["statusMessage"].as_str().is_some_and(|text| text.contains(reported)), "{reported}: {body}");
     }
     let bytes = b"GET /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: \xff\xe9\r\nconnection: close\r\n\r\n";
-    crate::harness::raw(&shop.api, bytes).expect("an answer").refused(401, "invalid_api_key");
+    crate::harness::raw(&shop.api, bytes).expect("a response").refused(401, "invalid_api_key");
     for bad in ["{", "[]", r#"{"amount":1,"unknown":2}"#] {
-        let ask = || shop.api.ask("POST", "/api/public/payments").header("content-type", "application/json").body(bad);
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer(&flipped).send().refused(401, "invalid_api_key");
-        ask().bearer(&revoked).send().refused(401, "invalid_api_key");
+        let request =
+            || shop.api.request("POST", "/api/public/payments").header("content-type", "application/json").body(bad);
+        request().send().refused(401, "invalid_api_key");
+        request().bearer(&flipped).send().refused(401, "invalid_api_key");
+        request().bearer(&revoked).send().refused(401, "invalid_api_key");
     }
     for (method, path) in [
         ("POST", "/api/public/payments"),
@@ -241,9 +243,9 @@ fn all_wrong_keys_get_the_same_response() {
         ("PUT", "/api/public/merchants/x"),
         ("POST", "/api/public/merchants/x/webhook-secret"),
     ] {
-        let ask = || shop.api.ask(method, path).json(&order());
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer(&flipped).send().refused(401, "invalid_api_key");
+        let request = || shop.api.request(method, path).json(&order());
+        request().send().refused(401, "invalid_api_key");
+        request().bearer(&flipped).send().refused(401, "invalid_api_key");
     }
 }
 
@@ -285,8 +287,8 @@ fn an_amount_is_a_string_of_digits() {
     for path in ["/api/public/payments", "/api/public/payments/create"] {
         for amount in NO_AMOUNTS {
             let body = format!(r#"{{"amount":{amount},"currency":"HBD","description":"x"}}"#);
-            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
-            ask.body(body).send().wrong(&["amount"]);
+            let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", "application/json");
+            request.body(body).send().wrong(&["amount"]);
         }
         for amount in ["1", "999", "1000000000"] {
             let mut body = order();
@@ -347,9 +349,9 @@ fn wrong_orders() -> Vec<(Value, Vec<&'static str>)> {
 fn every_field_of_a_creation_is_validated_by_name() {
     let shop = shared().shop();
     for (body, fields) in wrong_orders() {
-        let answer = shop.post("/api/public/payments", &body).send();
-        assert_eq!(answer.status, 400, "{body}: {}", answer.text());
-        answer.wrong(&fields);
+        let response = shop.post("/api/public/payments", &body).send();
+        assert_eq!(response.status, 400, "{body}: {}", response.text());
+        response.wrong(&fields);
     }
     let largest = json!({
         "amount": "1000000000", "currency": "HIVE", "description": "é".repeat(255),
@@ -373,8 +375,8 @@ fn both_creation_endpoints_reject_the_same() {
 fn a_body_must_be_a_json_object() {
     let shop = shared().shop();
     let send = |path: &str, body: &[u8]| {
-        let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
-        ask.body(body).send()
+        let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", "application/json");
+        request.body(body).send()
     };
     let deep = "[".repeat(30_000);
     let deep_object = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
@@ -406,20 +408,21 @@ fn a_body_must_be_a_json_object() {
             send(path, bytes).refused(400, "malformed_json");
         }
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
-            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", content_type);
-            ask.body(order().to_string()).send().refused(415, "unsupported_media_type");
+            let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", content_type);
+            request.body(order().to_string()).send().refused(415, "unsupported_media_type");
         }
         for coding in ["gzip", "br", "identity, gzip"] {
-            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
-            ask.header("content-encoding", coding)
+            let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", "application/json");
+            request
+                .header("content-encoding", coding)
                 .body(order().to_string())
                 .send()
                 .refused(415, "unsupported_media_type");
         }
     }
-    let utf8 = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
+    let utf8 = shop.api.request("POST", "/api/public/payments").bearer(&shop.key);
     utf8.header("content-type", "application/json; charset=utf-8").body(order().to_string()).send().ok(201);
-    let none = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
+    let none = shop.api.request("POST", "/api/public/payments").bearer(&shop.key);
     none.body(order().to_string()).send().ok(201);
 }
 
@@ -431,8 +434,8 @@ fn a_response_has_its_request_id() {
     assert_eq!(refused.refused(404, "unknown_route")["requestId"], "mine");
     let long = "x".repeat(65);
     for unfit in ["", "a b", "<script>", &long] {
-        let answer = api.get("/api/health").header("x-request-id", unfit).send();
-        assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{unfit}");
+        let response = api.get("/api/health").header("x-request-id", unfit).send();
+        assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{unfit}");
     }
     let first = api.get("/api/health").send();
     assert_ne!(first.header("x-request-id"), api.get("/api/health").send().header("x-request-id"));
@@ -452,7 +455,7 @@ fn unknown_ids_are_not_found() {
             shop.api.get(&path).send().refused(404, "not_found");
             shop.api.get(&format!("{path}/status")).send().refused(404, "not_found");
         }
-        shop.api.ask("POST", &format!("/for/{id}/cancel")).send().refused(404, "not_found");
+        shop.api.request("POST", &format!("/for/{id}/cancel")).send().refused(404, "not_found");
     }
 }
 

@@ -24,15 +24,15 @@ fn a_body_above_the_limit_is_rejected() {
         shop.post("/api/public/payments", &body).send().refused(413, "body_too_large");
     }
     let fits = format!("{}{}", order(), " ".repeat(60 * 1024));
-    let ask = shop.api.ask("POST", "/api/public/payments").x_api_key(&shop.key).body(fits);
-    ask.header("content-type", "application/json").send().ok(201);
+    let request = shop.api.request("POST", "/api/public/payments").x_api_key(&shop.key).body(fits);
+    request.header("content-type", "application/json").send().ok(201);
 
     let announced = format!(
         "POST /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
          content-length: 99999999999\r\n\r\n{{",
         shop.key
     );
-    raw(&shop.api, announced.as_bytes()).expect("an answer").refused(413, "body_too_large");
+    raw(&shop.api, announced.as_bytes()).expect("a response").refused(413, "body_too_large");
     let mut chunked = format!(
         "POST /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
          transfer-encoding: chunked\r\n\r\n",
@@ -45,7 +45,7 @@ fn a_body_above_the_limit_is_rejected() {
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
-    raw(&shop.api, &chunked).expect("an answer").refused(413, "body_too_large");
+    raw(&shop.api, &chunked).expect("a response").refused(413, "body_too_large");
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 1);
 }
 
@@ -57,9 +57,9 @@ fn headers_above_the_limit_are_rejected() {
             request += &format!("x-filler-{number}: {}\r\n", "x".repeat(size));
         }
         request += "\r\n";
-        let answer = raw(api, request.as_bytes()).expect("an answer");
-        assert_eq!(answer.status, 431, "{count} headers of {size}: {}", answer.text());
-        assert_eq!(answer.json()["reason"], "headers_too_large");
+        let response = raw(api, request.as_bytes()).expect("a response");
+        assert_eq!(response.status, 431, "{count} headers of {size}: {}", response.text());
+        assert_eq!(response.json()["reason"], "headers_too_large");
     }
     for (count, size) in [(1, 1 << 20), (5_000, 100)] {
         let mut request = "GET /api/health HTTP/1.1\r\nhost: x\r\n".to_owned();
@@ -67,14 +67,14 @@ fn headers_above_the_limit_are_rejected() {
             request += &format!("x-filler-{number}: {}\r\n", "x".repeat(size));
         }
         // Far beyond the limit the server closes while the client still sends; the response may not arrive.
-        if let Some(answer) = raw(api, format!("{request}\r\n").as_bytes()) {
-            assert_eq!(answer.status, 431, "{}", answer.text());
-            assert_eq!(answer.json()["reason"], "headers_too_large");
+        if let Some(response) = raw(api, format!("{request}\r\n").as_bytes()) {
+            assert_eq!(response.status, 431, "{}", response.text());
+            assert_eq!(response.json()["reason"], "headers_too_large");
         }
     }
     let mut fits = "GET /api/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n".to_owned();
     fits += &format!("x-filler: {}\r\n\r\n", "x".repeat(20 * 1024));
-    raw(api, fits.as_bytes()).expect("an answer").ok(200);
+    raw(api, fits.as_bytes()).expect("a response").ok(200);
 }
 
 fn a_url_above_the_limit_is_rejected() {
@@ -97,9 +97,9 @@ fn malformed_requests_get_a_response() {
         b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS client's hello \r\n\r\n",
     ] {
-        let answer = raw(api, request).unwrap_or_else(|| panic!("no answer to {request:?}"));
-        assert!((400..500).contains(&answer.status), "{request:?}: {}", answer.status);
-        assert_eq!(answer.json()["statusCode"], answer.status, "{request:?}");
+        let response = raw(api, request).unwrap_or_else(|| panic!("no response to {request:?}"));
+        assert!((400..500).contains(&response.status), "{request:?}: {}", response.status);
+        assert_eq!(response.json()["statusCode"], response.status, "{request:?}");
     }
 }
 
@@ -123,8 +123,8 @@ fn a_truncated_body_creates_nothing() {
          connection: close\r\n\r\nzz\r\n",
         shop.key
     );
-    let answer = raw(&shop.api, chunked.as_bytes()).expect("an answer");
-    assert_eq!(answer.status, 400, "{}", answer.text());
+    let response = raw(&shop.api, chunked.as_bytes()).expect("a response");
+    assert_eq!(response.status, 400, "{}", response.text());
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 0);
 }
 
@@ -140,10 +140,10 @@ fn slow_headers_are_disconnected_and_block_nobody() {
         .collect();
     dev.api.get("/api/health").send().ok(200);
     let watch = Stopwatch::start();
-    let answer = raw(&dev.api, b"GET /api/health HTTP/1.1\r\nhost: x\r\n");
+    let response = raw(&dev.api, b"GET /api/health HTTP/1.1\r\nhost: x\r\n");
     assert!(watch.elapsed() < Duration::from_secs(10), "a slow head was waited for: {:?}", watch.elapsed());
-    if let Some(answer) = answer {
-        assert!((400..500).contains(&answer.status), "{}", answer.status);
+    if let Some(response) = response {
+        assert!((400..500).contains(&response.status), "{}", response.status);
     }
     drop(slow);
     dev.api.get("/api/health").send().ok(200);
@@ -161,9 +161,9 @@ fn requests_can_be_pipelined_on_a_connection() {
     };
     let body = order().to_string();
     let both = post(&body, "") + &post("{", "") + &post(&body, "connection: close\r\n");
-    let answer = raw(&shop.api, both.as_bytes()).expect("an answer");
-    assert_eq!(answer.status, 201);
-    let rest = answer.text();
+    let response = raw(&shop.api, both.as_bytes()).expect("a response");
+    assert_eq!(response.status, 201);
+    let rest = response.text();
     assert_eq!(rest.matches("HTTP/1.1 400").count(), 1, "{rest}");
     assert_eq!(rest.matches("HTTP/1.1 201").count(), 1, "{rest}");
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 2);

@@ -83,7 +83,7 @@ impl Agent {
     #[track_caller]
     pub(crate) fn charged(&self) -> u64 {
         let accounts = self.ledger.call("condenser_api.get_accounts", &json!([[self.payer.name]]));
-        let accounts = accounts.expect("the node answers");
+        let accounts = accounts.expect("the node responds");
         ENDOWMENT - units(accounts[0]["hbd_balance"].as_str().expect("a balance"))
     }
 }

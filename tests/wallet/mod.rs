@@ -210,8 +210,8 @@ fn the_key_comes_from_a_private_file_or_a_descriptor() {
     let by_descriptor = run(command);
     assert_eq!(by_descriptor.code, Some(0), "{} {}", by_descriptor.json, by_descriptor.stderr);
     assert_eq!(pay(0o600, &["--key-fd", "77"]).json["reason"], "bad_key");
-    for said in [exposed.json.to_string(), exposed.stderr, by_descriptor.stderr] {
-        assert!(!said.contains(&agent.payer.key));
+    for report in [exposed.json.to_string(), exposed.stderr, by_descriptor.stderr] {
+        assert!(!report.contains(&agent.payer.key));
     }
 }
 

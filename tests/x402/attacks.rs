@@ -71,8 +71,8 @@ impl Scene {
 
     #[track_caller]
     fn pays(&self, transaction: &Transaction) {
-        let answer = visit(&self.shop.api, &self.path, Some(&v1(&json_of(transaction), &nonce())));
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = visit(&self.shop.api, &self.path, Some(&v1(&json_of(transaction), &nonce())));
+        assert_eq!(response.status, 200, "{}", response.text());
     }
 }
 
@@ -81,7 +81,7 @@ fn every_check_has_its_reason() {
     let to = scene.shop.account.name.as_str();
     let (agent, shop) = (&scene.agent, &scene.shop);
     let expires = |seconds: u64| scene.changed(|tx| tx.expiration = tx.expiration + Duration::from_secs(seconds));
-    let stranger = scene.dev.ledger.account("agent");
+    let third_party = scene.dev.ledger.account("agent");
     let nobody = Payer { name: "nobody.there".to_owned(), key: agent.key.clone() };
     let foreign = shop.open_payment();
     let rich = "1000001.000 HBD";
@@ -105,7 +105,7 @@ fn every_check_has_its_reason() {
         (scene.changed(|tx| tx.expiration = Timestamp::from_seconds(1_700_000_000)), "payment_expired".to_owned()),
         (twice, format!("{payload}_signature")),
         (
-            scene.transfer(&Payer { name: agent.name.clone(), ..stranger }, to, PRICE, &scene.memo),
+            scene.transfer(&Payer { name: agent.name.clone(), ..third_party }, to, PRICE, &scene.memo),
             format!("{payload}_authority"),
         ),
         (scene.transfer(&nobody, to, PRICE, &scene.memo), format!("{payload}_account_not_found")),
@@ -170,12 +170,13 @@ fn attack_07_another_signature_of_a_transaction_is_the_same_payment() {
     other.signatures[0] = other_signature(&signed.signatures[0]);
     assert_ne!(other.signatures, signed.signatures);
     let nonce = nonce();
-    let ask = |transaction: &Transaction| visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(transaction), &nonce)));
+    let request =
+        |transaction: &Transaction| visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(transaction), &nonce)));
     // No wallet makes the signature with the high half of the curve; it is rejected before anything is claimed.
-    ask(&other).denied("invalid_exact_hive_payload_signature");
-    let first = ask(&signed).ok(200);
-    ask(&other).closed(409, "session_completed");
-    let mut again = ask(&signed).ok(200);
+    request(&other).denied("invalid_exact_hive_payload_signature");
+    let first = request(&signed).ok(200);
+    request(&other).closed(409, "session_completed");
+    let mut again = request(&signed).ok(200);
     assert_eq!(again["replayed"].take(), true);
     assert_eq!((&again["txId"], &again["payer"]), (&first["txId"], &first["payer"]), "one transaction, one receipt");
     assert_eq!(transfers_with_memo(&scene.dev.ledger, &scene.memo), 1);
@@ -342,7 +343,7 @@ fn attack_25_payment_payloads_are_not_logged() {
     }
     shop.until_status(&payment.id, "completed");
     let log = dev.process.log();
-    assert!(log.contains(&payment.id), "the session's life is told");
+    assert!(log.contains(&payment.id), "the session's life cycle is logged");
     for secret in secrets {
         assert!(!log.contains(&secret), "{secret} is in the log");
     }
@@ -364,9 +365,9 @@ fn attack_27_malicious_headers_are_rejected() {
     let twice =
         v1(&json_of(&scene.signed()), &nonce()).to_string().replacen("\"scheme\"", "\"scheme\":\"upto\",\"scheme\"", 1);
     let twice = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, twice);
-    let ask = |headers: &str| {
+    let builder = |headers: &str| {
         let request = format!("GET {} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n", scene.path);
-        raw(&scene.shop.api, request.as_bytes()).expect("an answer")
+        raw(&scene.shop.api, request.as_bytes()).expect("a response")
     };
     for headers in [
         format!("x-payment: {good}\r\nX-Payment: {good}\r\n"),
@@ -378,52 +379,52 @@ fn attack_27_malicious_headers_are_rejected() {
         "x-payment: \u{e9}\r\n".to_owned(),
         "accept: text/html\r\nx-payment: bm90IGpzb24=\r\n".to_owned(),
     ] {
-        let answer = ask(&headers);
-        let body = answer.closed(400, "invalid_payload");
+        let response = builder(&headers);
+        let body = response.closed(400, "invalid_payload");
         assert!(body["error"].is_string() && body["success"] == false, "{body}");
     }
     // Folded lines and NUL are invalid in HTTP.
     for headers in [format!("x-payment: {}\r\n {}\r\n", &good[..40], &good[40..]), "x-payment: a\0b\r\n".to_owned()] {
-        assert_eq!(ask(&headers).status, 400);
+        assert_eq!(builder(&headers).status, 400);
     }
     for (bytes, status) in [(16 * 1024 + 1, 431), (33 * 1024, 431), (200 * 1024, 431)] {
-        assert_eq!(ask(&format!("x-payment: {}\r\n", "A".repeat(bytes))).status, status, "{bytes}");
+        assert_eq!(builder(&format!("x-payment: {}\r\n", "A".repeat(bytes))).status, status, "{bytes}");
     }
     assert_eq!(scene.shop.payment(&scene.id)["status"], "pending");
-    assert_eq!(ask(&format!("X-PAYMENT: {good}\r\n")).status, 200);
+    assert_eq!(builder(&format!("X-PAYMENT: {good}\r\n")).status, 200);
 }
 
 fn attack_28_prefetches_and_other_methods_do_not_pay() {
     let scene = Scene::new();
     let shown = encode(&v1(&json_of(&scene.signed()), &nonce()));
-    let ask = |method: &str| scene.shop.api.ask(method, &scene.path).header("x-payment", &shown);
-    assert_eq!(ask("HEAD").send().status, 402);
+    let request = |method: &str| scene.shop.api.request(method, &scene.path).header("x-payment", &shown);
+    assert_eq!(request("HEAD").send().status, 402);
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
-        ask(method).send().refused(405, "method_not_allowed");
+        request(method).send().refused(405, "method_not_allowed");
     }
-    assert_eq!(ask("OPTIONS").send().status, 204);
+    assert_eq!(request("OPTIONS").send().status, 204);
     for ahead in ["prefetch", "prefetch;prerender"] {
-        assert_eq!(ask("GET").header("Sec-Purpose", ahead).send().status, 402, "{ahead}");
+        assert_eq!(request("GET").header("Sec-Purpose", ahead).send().status, 402, "{ahead}");
     }
     let record = scene.shop.payment(&scene.id);
     assert_eq!((&record["status"], &record["internalId"]), (&json!("pending"), &Value::Null));
-    let paid = ask("GET").header("accept", "text/html").send();
+    let paid = request("GET").header("accept", "text/html").send();
     assert_eq!((paid.status, paid.header("location")), (200, None));
-    let answer = visit(&scene.shop.api, &scene.path, None);
-    assert!(answer.header("etag").is_none() && answer.header("cache-control") == Some("no-store"));
+    let response = visit(&scene.shop.api, &scene.path, None);
+    assert!(response.header("etag").is_none() && response.header("cache-control") == Some("no-store"));
 }
 
 fn attack_33_responses_reveal_nothing_about_others() {
     let (scene, other) = (Scene::new(), Scene::new());
     let signed = scene.transfer(&scene.agent, &scene.shop.account.name, PRICE, &other.memo);
-    let answer = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&signed), &nonce())));
-    answer.denied("invalid_exact_hive_payload_memo_mismatch");
-    assert!(!answer.text().contains(&other.id));
+    let response = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&signed), &nonce())));
+    response.denied("invalid_exact_hive_payload_memo_mismatch");
+    assert!(!response.text().contains(&other.id));
     let paid = other.signed();
     other.pays(&paid);
-    let answer = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&paid), &nonce())));
-    answer.closed(409, "duplicate_settlement");
-    assert!(!answer.text().contains(&other.id) && answer.receipt()["transaction"] == "");
+    let response = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&paid), &nonce())));
+    response.closed(409, "duplicate_settlement");
+    assert!(!response.text().contains(&other.id) && response.receipt()["transaction"] == "");
 
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
@@ -432,9 +433,9 @@ fn attack_33_responses_reveal_nothing_about_others() {
     dev.ledger.disconnect(true);
     let node = dev.ledger.rpc.base.strip_prefix("http://").expect("plain http").to_owned();
     let shown = v1(&json_of(&signed), &nonce());
-    let answer = visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown));
-    assert_eq!(answer.status, 503);
-    assert!(!answer.text().contains(&node) && !answer.receipt().to_string().contains(&node), "{}", answer.text());
+    let response = visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown));
+    assert_eq!(response.status, 503);
+    assert!(!response.text().contains(&node) && !response.receipt().to_string().contains(&node), "{}", response.text());
 }
 
 fn attack_34_a_slug_cannot_be_guessed() {

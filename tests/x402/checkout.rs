@@ -25,13 +25,13 @@ crate::tests!(
 /// Pays at a URL and returns the response body.
 #[track_caller]
 fn pay(shop: &Shop, path: &str, payment: &Value) -> Value {
-    let answer = visit(&shop.api, path, Some(payment));
-    let body = answer.ok(200);
-    let receipt = answer.receipt();
+    let response = visit(&shop.api, path, Some(payment));
+    let body = response.ok(200);
+    let receipt = response.receipt();
     assert_eq!((&receipt["success"], &receipt["network"]), (&json!(true), &json!("hive:mainnet")));
     assert_eq!((&receipt["transaction"], &receipt["txId"]), (&body["txId"], &body["txId"]));
     assert_eq!(receipt["payer"], body["payer"]);
-    assert_eq!(answer.header("cache-control"), Some("no-store, private"));
+    assert_eq!(response.header("cache-control"), Some("no-store, private"));
     body
 }
 
@@ -92,11 +92,11 @@ fn an_agent_pays_with_the_header_of_version_2() {
     let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let mut swapped = accepted.clone();
     swapped["amount"] = json!("1499");
-    let answer = visit(&shop.api, &path, Some(&v2(&json_of(&signed), &nonce(), &swapped)));
-    answer.denied("accepted_requirements_mismatch");
+    let response = visit(&shop.api, &path, Some(&v2(&json_of(&signed), &nonce(), &swapped)));
+    response.denied("accepted_requirements_mismatch");
     let more = dev.ledger.signed(&agent, &[(&shop.account.name, "1.501 HBD", &payment.memo)]);
-    let answer = visit(&shop.api, &path, Some(&v2(&json_of(&more), &nonce(), &accepted)));
-    answer.denied("invalid_exact_hive_payload_amount_mismatch");
+    let response = visit(&shop.api, &path, Some(&v2(&json_of(&more), &nonce(), &accepted)));
+    response.denied("invalid_exact_hive_payload_amount_mismatch");
     let body = pay(&shop, &path, &v2(&json_of(&signed), &nonce(), &accepted));
     assert_eq!((&body["sessionId"], &body["payer"]), (&json!(payment.id), &json!(agent.name)));
     paid_for_good(&shop, &payment.id);
@@ -107,14 +107,14 @@ fn an_agent_pays_by_the_public_id_without_getting_the_slug() {
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
     let path = format!("/checkout/{}", payment.id);
-    let answer = visit(&shop.api, &path, None);
-    let said = format!(
+    let response = visit(&shop.api, &path, None);
+    let report = format!(
         "{} {} {}",
-        answer.text(),
-        decode(answer.header("x-payment").unwrap()),
-        decode(answer.header("payment-required").unwrap())
+        response.text(),
+        decode(response.header("x-payment").unwrap()),
+        decode(response.header("payment-required").unwrap())
     );
-    assert!(said.contains(&path) && !said.contains(&payment.slug), "{said}");
+    assert!(report.contains(&path) && !report.contains(&payment.slug), "{report}");
     let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let body = pay(&shop, &path, &v1(&json_of(&signed), &nonce()));
     assert_eq!(body["sessionId"], payment.id);
@@ -289,8 +289,8 @@ fn an_expired_session_returns_410() {
     let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let shown = v1(&json_of(&signed), &nonce());
     let gone = crate::harness::until("its time to be over", || {
-        let answer = visit(&shop.api, &path, None);
-        (answer.status == 410).then_some(answer)
+        let response = visit(&shop.api, &path, None);
+        (response.status == 410).then_some(response)
     });
     assert_eq!(gone.closed(410, "session_expired")["status"], "pending", "the chain has not said so yet");
     visit(&shop.api, &path, Some(&shown)).closed(410, "session_expired");
@@ -302,12 +302,12 @@ fn an_expired_session_returns_410() {
 
 fn a_gateway_of_two_processes_accepts_the_same_payment() {
     let folder = folder("x402-split");
-    let house = crate::harness::LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
-    let split = Split::start(&folder.join("data"), &house.ledger);
-    let shop = Shop::open(&split.api, &house.ledger);
+    let setup = crate::harness::LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let split = Split::start(&folder.join("data"), &setup.ledger);
+    let shop = Shop::open(&split.api, &setup.ledger);
     let payment = shop.open_payment();
-    let agent = house.demo_account("alice");
-    let signed = house.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let agent = setup.demo_account("alice");
+    let signed = setup.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let path = format!("/for/{}", payment.slug);
     let accepted = offer(&shop.api, &path, 2);
     let shown = v2(&json_of(&signed), &nonce(), &accepted);
@@ -316,8 +316,8 @@ fn a_gateway_of_two_processes_accepts_the_same_payment() {
     assert_eq!(shop.api.get("/api/public/x402/health").send().ok(200)["status"], "ok");
     let mut engine = split.engine;
     engine.kill();
-    let answer = shop.api.get(&path).header("x-payment", &encode(&shown)).send();
-    assert_eq!(answer.status, 503, "{}", answer.text());
-    assert!(answer.header("retry-after").is_some() && answer.header("x-payment").is_none());
-    assert_eq!(answer.json()["error"], "unexpected_settle_error");
+    let response = shop.api.get(&path).header("x-payment", &encode(&shown)).send();
+    assert_eq!(response.status, 503, "{}", response.text());
+    assert!(response.header("retry-after").is_some() && response.header("x-payment").is_none());
+    assert_eq!(response.json()["error"], "unexpected_settle_error");
 }

@@ -1,7 +1,7 @@
 //! Payment by HTTP 402 from outside: agents at a checkout URL, other servers at the facilitator.
 
-mod checkout;
 mod attacks;
+mod checkout;
 mod crashes;
 mod facilitator;
 mod races;
@@ -14,7 +14,7 @@ use engine::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Ledger, Payer, Shop};
+use crate::harness::{Api, Ledger, Payer, Response, Shop};
 
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
@@ -88,31 +88,31 @@ pub(crate) fn show_at_address(shop: &Shop, ledger: &Ledger, agent: &Payer) -> St
     let payment = shop.open_payment();
     let signed = ledger.signed(agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let header = encode(&v1(&json_of(&signed), &nonce()));
-    let answer = shop.api.get(&format!("/for/{}", payment.slug)).header("x-payment", &header).send();
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = shop.api.get(&format!("/for/{}", payment.slug)).header("x-payment", &header).send();
+    assert_eq!(response.status, 200, "{}", response.text());
     header
 }
 
 /// Requests a checkout URL as a program does, with or without a payment.
-fn visit(api: &Api, path: &str, payment: Option<&Value>) -> Answer {
-    let ask = api.get(path);
+fn visit(api: &Api, path: &str, payment: Option<&Value>) -> Response {
+    let request = api.get(path);
     match payment {
-        Some(payment) if payment["x402Version"] == 2 => ask.header("PAYMENT-SIGNATURE", &encode(payment)).send(),
-        Some(payment) => ask.header("x-payment", &encode(payment)).send(),
-        None => ask.send(),
+        Some(payment) if payment["x402Version"] == 2 => request.header("PAYMENT-SIGNATURE", &encode(payment)).send(),
+        Some(payment) => request.header("x-payment", &encode(payment)).send(),
+        None => request.send(),
     }
 }
 
 /// Returns the first payment option that a checkout URL offers, in either version.
 #[track_caller]
 fn offer(api: &Api, path: &str, version: u8) -> Value {
-    let answer = visit(api, path, None);
-    assert_eq!(answer.status, 402, "{}", answer.text());
-    let header = answer.header(if version == 1 { "x-payment" } else { "payment-required" });
+    let response = visit(api, path, None);
+    assert_eq!(response.status, 402, "{}", response.text());
+    let header = response.header(if version == 1 { "x-payment" } else { "payment-required" });
     decode(header.expect("requirements"))["accepts"][0].clone()
 }
 
-impl Answer {
+impl Response {
     /// Returns the value of both response headers, which is the same.
     #[track_caller]
     fn receipt(&self) -> Value {

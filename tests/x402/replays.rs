@@ -42,12 +42,12 @@ fn a_payment_with_an_identifier_succeeds_once_for_one_resource() {
         requirements["resource"] = resource.clone();
         let body = json!({ "x402Version": 2, "paymentRequirements": requirements, "paymentPayload": shown });
         let key = format!("{}-inbound-{inbound}", shop.id);
-        let ask = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
-        let first = ask.send().ok(200);
+        let request = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
+        let first = request.send().ok(200);
         if first["success"] == true {
             // The seller lost the response and repeats the request for the same inbound request.
-            let ask = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
-            let again = ask.send();
+            let request = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
+            let again = request.send();
             assert_eq!(again.header("idempotent-replayed"), Some("true"));
             let again = again.ok(200);
             assert_eq!((&again["success"], &again["replayed"]), (&json!(true), &json!(true)));
@@ -151,16 +151,16 @@ fn public_data_does_not_get_a_receipt() {
         let verdict = verify(&shop.api, &session(&payment.id), &stolen);
         assert_eq!((verdict.get("payer"), verdict.get("transaction")), (None, None), "{verdict}");
         for path in [&path, &format!("/checkout/{}", payment.id)] {
-            let answer = visit(&shop.api, path, Some(&stolen));
-            let body = answer.closed(409, "session_completed");
-            assert!(body.get("txId").is_none() && answer.receipt()["transaction"] == "", "{body}");
+            let response = visit(&shop.api, path, Some(&stolen));
+            let body = response.closed(409, "session_completed");
+            assert!(body.get("txId").is_none() && response.receipt()["transaction"] == "", "{body}");
         }
     }
     // Its payer can always get it, in any letter case.
     for path in [&path, &format!("/checkout/{}", payment.id)] {
-        let answer = shop.api.get(path).header("PAYMENT-SIGNATURE", &encode(&shown)).send();
-        let receipt = answer.receipt();
-        let body = answer.ok(200);
+        let response = shop.api.get(path).header("PAYMENT-SIGNATURE", &encode(&shown)).send();
+        let receipt = response.receipt();
+        let body = response.ok(200);
         assert_eq!((&body["txId"], &body["replayed"]), (&json!(tx_id), &json!(true)));
         assert_eq!(receipt["replayed"], true);
     }

@@ -12,8 +12,8 @@ use std::{
 
 use engine::hive::Pack;
 
-use super::say;
-use crate::harness::{Answer, Api, Ask, Ledger, Payer, Stopwatch, TIMEOUT, pause};
+use super::print_progress;
+use crate::harness::{Api, Ledger, Payer, RequestBuilder, Response, Stopwatch, TIMEOUT, pause};
 
 /// Pause before a retry.
 const AGAIN: Duration = Duration::from_millis(25);
@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_millis(25);
 const A_MOMENT: Duration = Duration::from_millis(800);
 
 /// The current URLs and the results so far.
-pub(super) struct World {
+pub(super) struct Environment {
     gateway: Mutex<Option<Api>>,
     ledger: Mutex<Ledger>,
     ended: AtomicBool,
@@ -30,7 +30,7 @@ pub(super) struct World {
     violations: Mutex<Vec<String>>,
 }
 
-impl World {
+impl Environment {
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self {
             gateway: Mutex::default(),
@@ -82,8 +82,8 @@ impl World {
     }
 
     /// Records a violation.
-    pub(super) fn violated(&self, what: impl fmt::Display) {
-        say(&format!("VIOLATION: {what}"));
+    pub(super) fn record_violation(&self, what: impl fmt::Display) {
+        print_progress(&format!("VIOLATION: {what}"));
         locked(&self.violations).push(what.to_string());
     }
 
@@ -92,39 +92,39 @@ impl World {
     }
 
     /// Sends a request once the gateway has a URL. None without a complete response: the outcome is unknown.
-    pub(super) fn ask_once(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
+    pub(super) fn ask_once(&self, request: impl Fn(&Api) -> RequestBuilder) -> Option<Response> {
         let watch = Stopwatch::start();
         while watch.elapsed() < TIMEOUT {
             let Some(api) = locked(&self.gateway).clone() else {
                 pause(AGAIN);
                 continue;
             };
-            let answer = ask(&api).try_send().ok();
-            match &answer {
-                None => self.count("answers broken off"),
-                Some(answer) if answer.status >= 500 && answer.status != 503 => {
-                    self.violated(format!("{} {}", answer.status, answer.text()));
+            let response = request(&api).try_send().ok();
+            match &response {
+                None => self.count("responses cut off"),
+                Some(response) if response.status >= 500 && response.status != 503 => {
+                    self.record_violation(format!("{} {}", response.status, response.text()));
                 }
-                Some(answer) if answer.status < 300 => self.count("answers acknowledged"),
+                Some(response) if response.status < 300 => self.count("acknowledged responses"),
                 Some(_) => {}
             }
-            return answer;
+            return response;
         }
-        self.violated(format!("no gateway for {TIMEOUT:?}"));
+        self.record_violation(format!("no gateway for {TIMEOUT:?}"));
         None
     }
 
     /// Repeats a request until there is a response, as a client does after a broken connection or 503.
-    pub(super) fn ask(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
+    pub(super) fn request(&self, request: impl Fn(&Api) -> RequestBuilder) -> Option<Response> {
         let watch = Stopwatch::start();
         while watch.elapsed() < TIMEOUT {
-            if let Some(answer) = self.ask_once(&ask).filter(|answer| answer.status != 503) {
-                return Some(answer);
+            if let Some(response) = self.ask_once(&request).filter(|response| response.status != 503) {
+                return Some(response);
             }
             self.count("retries");
             pause(AGAIN);
         }
-        self.violated(format!("no answer for {TIMEOUT:?}"));
+        self.record_violation(format!("no response for {TIMEOUT:?}"));
         None
     }
 
@@ -152,12 +152,12 @@ impl World {
                     return Some(transaction.id(Pack::Legacy).to_string());
                 }
                 Some(Err(error)) => {
-                    self.violated(format!("the ledger refuses a transfer: {error}"));
+                    self.record_violation(format!("the ledger refuses a transfer: {error}"));
                     return None;
                 }
             }
         }
-        self.violated(format!("no ledger for {TIMEOUT:?}"));
+        self.record_violation(format!("no ledger for {TIMEOUT:?}"));
         None
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 use serde_json::{Value, json};
 use simulations::random::Random;
 
-use super::world::{World, locked};
+use super::environment::{Environment, locked};
 use crate::harness::Shop;
 
 /// The planned use of a payment.
@@ -88,7 +88,7 @@ pub(super) struct Remembered {
 }
 
 /// Everything that was acknowledged.
-pub(super) struct Memory {
+pub(super) struct Model {
     pub(super) shops: Vec<Shop>,
     payments: Mutex<Payments>,
 }
@@ -104,18 +104,18 @@ struct Payments {
 const TERMS: [&str; 10] =
     ["id", "slug", "amount", "fee", "net", "currency", "description", "expiresAt", "createdAt", "checkoutUrl"];
 
-impl Memory {
+impl Model {
     pub(super) fn new(shops: Vec<Shop>) -> Self {
         Self { shops, payments: Mutex::default() }
     }
 
     /// Records a payment whose creation was acknowledged. A payment that another key created before is a violation.
-    pub(super) fn remember(&self, world: &World, shop: usize, plan: Plan, made: &Value) -> String {
+    pub(super) fn record(&self, environment: &Environment, shop: usize, plan: Plan, made: &Value) -> String {
         let id = made["id"].as_str().unwrap_or_default().to_owned();
         let mut payments = locked(&self.payments);
         let place = payments.list.len();
         if payments.places.insert(id.clone(), place).is_some() {
-            world.violated(format!("{id} was made by two keys"));
+            environment.record_violation(format!("{id} was made by two keys"));
         }
         payments.list.push(Remembered { id: id.clone(), shop, plan, made: made.clone(), end: None, shown: None });
         id
@@ -145,12 +145,12 @@ impl Memory {
     }
 
     /// Records that a payment by HTTP 402 was reported as successful.
-    pub(super) fn settled(&self, id: &str, shown: Shown) {
+    pub(super) fn record_settlement(&self, id: &str, shown: Shown) {
         self.change(id, |payment| payment.shown = Some(shown));
     }
 
     /// Compares a record with what was acknowledged, and records its final state.
-    pub(super) fn hold(&self, world: &World, payment: &Remembered, record: &Value) {
+    pub(super) fn compare(&self, environment: &Environment, payment: &Remembered, record: &Value) {
         for member in TERMS {
             // The checkout URL contains the gateway's port, which changes at every start.
             let same = match member {
@@ -160,23 +160,23 @@ impl Memory {
             };
             if !same {
                 let (is, was) = (&record[member], &payment.made[member]);
-                world.violated(format!("{}: {member} is {is} and was acknowledged as {was}", payment.id));
+                environment.record_violation(format!("{}: {member} is {is} and was acknowledged as {was}", payment.id));
             }
         }
         let end = end(record);
         // What was known before the request: another client may have read a final state since.
         if payment.end.is_some() && payment.end != end {
-            world.violated(format!("{}: its end was {:?} and is {end:?}", payment.id, payment.end));
+            environment.record_violation(format!("{}: its end was {:?} and is {end:?}", payment.id, payment.end));
         }
         if let Some(shown) = &payment.shown
             && (record["status"] != "completed" || record["internalId"] != shown.receipt["txId"])
         {
             let (status, by) = (&record["status"], &record["internalId"]);
-            world.violated(format!("{}: receipt {} and yet {status} by {by}", payment.id, shown.receipt));
+            environment.record_violation(format!("{}: receipt {} and yet {status} by {by}", payment.id, shown.receipt));
         }
         self.change(&payment.id, |remembered| match (&remembered.end, end) {
             (Some(was), Some(is)) if *was != is => {
-                world.violated(format!("{}: its end was {was} and is {is}", payment.id));
+                environment.record_violation(format!("{}: its end was {was} and is {is}", payment.id));
             }
             (None, Some(is)) => remembered.end = Some(is),
             _ => {}
