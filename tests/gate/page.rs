@@ -32,7 +32,7 @@ fn the_commands_of_the_page_on_agents_work() {
     let commands = blocks("docs/how-to/agents.md", "sh");
     assert_eq!(commands.len(), 7, "the page has these blocks");
     let printed = run(&commands.concat(), &[]);
-    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("made ")).collect();
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("created ")).collect();
     let expected = ["0.050 HBD", "offer", "0.050 HBD", "paid", "Mugs are up 3 %", "above_day_limit", "0.050 HBD"];
     assert_eq!(lines, expected, "{printed}");
 }

@@ -139,7 +139,7 @@ impl Client {
             }
             (409, Plan::Race) => {}
             (status, _) => {
-                self.environment.record_violation(format!("cancel of {}: {status} {}", payment.id, response.text()))
+                self.environment.record_violation(format!("cancel of {}: {status} {}", payment.id, response.text()));
             }
         }
     }

@@ -177,7 +177,7 @@ impl SettingsClient {
                 self.secrets.push(response.json()["webhookSecret"].as_str().unwrap_or_default().to_owned());
             }
             Some(response) => {
-                self.client.environment.record_violation(format!("a secret: {} {}", response.status, response.text()))
+                self.client.environment.record_violation(format!("a secret: {} {}", response.status, response.text()));
             }
         }
     }
