@@ -11,7 +11,7 @@ use crate::{
     store_client::StoreClient,
 };
 
-/// What the actors of one tree share.
+/// The state that the actors of one tree share.
 pub(crate) struct Context {
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
@@ -25,7 +25,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Takes the environment; from now on its store is retried and resolved.
+    /// Wraps the environment; its store is replaced by the client that retries and resolves.
     pub(crate) fn new(env: Environment, settings: Settings) -> Arc<Self> {
         let clock = EngineClock::new(Arc::clone(&env.clock));
         let (metrics, fatal) = (Metrics::default(), Arc::<Fatal>::default());
@@ -60,8 +60,8 @@ impl Context {
         }
     }
 
-    /// Handles a failed read: an unreadable disk stops the engine; a damaged row, or a store that cannot be reached, fails only
-    /// its caller. The store has already logged it.
+    /// Handles a failed read: an unreadable disk stops the engine; a damaged row or an unreachable store fails only its
+    /// caller. The store has already logged it.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
             ReadError::Failed(_) if mutant!("read-error-ignored") => {}
@@ -81,8 +81,8 @@ impl Context {
         }
     }
 
-    /// Handles a failed commit of a background task, which tries again later: a duty that another engine took is no longer
-    /// held. The client of the store has stopped the process if it must stop.
+    /// Handles a failed commit of a background task, which retries later: a duty that another engine took is no longer
+    /// held. The client of the store has stopped the process if necessary.
     pub(crate) fn commit_failed(&self, error: &CommitError) {
         if let CommitError::Deposed(duty) = error {
             self.duties.lost(*duty);

@@ -1,4 +1,4 @@
-//! The living part of Hivetill.
+//! The actors of Hivetill: the running engine.
 //!
 //! ```text
 //! Tree (supervisor)

@@ -57,11 +57,11 @@ pub(crate) struct Metrics {
     node_condition: Family<ConditionLabels, Gauge>,
     node_contradictions: Family<NodeLabel, Counter>,
     unknown_operations: Family<NodeLabel, Counter>,
-    /// The kinds of unknown operations that have a label: few, whatever blocks hold.
+    /// Maximum number of labels of unknown operations, whatever blocks contain.
     unknown_kinds: Mutex<BTreeSet<String>>,
 }
 
-/// How long something takes: 1 ms, 2 ms, … 16 s.
+/// Buckets of durations: 1 ms, 2 ms, … 16 s.
 #[derive(Debug, Clone)]
 struct Seconds(Histogram);
 
@@ -86,28 +86,28 @@ impl EncodeMetric for Seconds {
 }
 
 impl Metrics {
-    /// Notes a state that a payment has come to.
+    /// Records the new state of a payment.
     pub(crate) fn reached(&self, state: State) {
         self.transitions.get_or_create(&[("status", state.as_str())]).inc();
     }
 
-    /// Notes what the check of a day's books said.
+    /// Records the outcome of a daily reconciliation.
     pub(crate) fn checked_books(&self, outcome: Outcome) {
         self.books.get_or_create(&[("outcome", outcome.as_str())]).inc();
     }
 
-    /// Notes how an attempt to deliver a webhook ended.
+    /// Records the outcome of a webhook attempt.
     pub(crate) fn attempted(&self, outcome: &'static str, took: std::time::Duration) {
         self.webhooks.get_or_create(&[("outcome", outcome)]).inc();
         self.webhook_seconds.get_or_create(&[("outcome", outcome)]).0.observe(took.as_secs_f64());
     }
 
-    /// Notes what was said of an agent's payment.
+    /// Records the verdict on an x402 payment.
     pub(crate) fn judged(&self, operation: &'static str, verdict: &'static str) {
         self.x402.get_or_create(&[("operation", operation), ("verdict", verdict)]).inc();
     }
 
-    /// Notes that an actor crashed.
+    /// Records the crash of an actor.
     pub(crate) fn crashed(&self, actor: &'static str) {
         self.crashes.get_or_create(&[("actor", actor)]).inc();
     }
@@ -122,7 +122,7 @@ impl Metrics {
         is_first
     }
 
-    /// Returns the metrics of a node that can be in these conditions.
+    /// Returns the metrics of a node.
     pub(crate) fn node(&self, name: &str, conditions: impl IntoIterator<Item = &'static str>) -> NodeMetrics {
         let label = [("node", name.to_owned())];
         NodeMetrics {
@@ -142,7 +142,7 @@ impl Metrics {
         }
     }
 
-    /// Shows everything under the registry's prefix.
+    /// Registers all metrics under the registry's prefix.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let mut metric = Adder(registry);
         metric.add("payments_created", "Payments created", &self.created);
@@ -191,7 +191,7 @@ impl Metrics {
             "Operations in irreversible blocks, including virtual ones, of a kind that this version does not know";
         metric.add("unknown_operations", help, &self.unknown_operations);
         drop(self.unknown_operations.get_or_create(&[("kind", OTHER_OPERATIONS.to_owned())]));
-        // Every state is shown from the start: an alarm must not wait for the first one.
+        // Every state has a series from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.as_str())]));
         }
@@ -221,7 +221,7 @@ impl Adder<'_> {
     }
 }
 
-/// A node's figures.
+/// The metrics of a node.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
     answers: Counter,
@@ -245,12 +245,12 @@ impl NodeMetrics {
         self.up.set(0);
     }
 
-    /// Notes an answer that a majority contradicts.
+    /// Records a response that a majority contradicts.
     pub(crate) fn record_contradiction(&self) {
         self.contradictions.inc();
     }
 
-    /// Shows the node's condition.
+    /// Updates the node's condition.
     pub(crate) fn is_in(&self, condition: &'static str) {
         for (each, gauge) in &self.conditions {
             gauge.set(i64::from(*each == condition));
@@ -262,7 +262,7 @@ impl NodeMetrics {
     }
 }
 
-/// Notes what a step of a payment's state machine changed.
+/// Records the changes of a step of a payment's state machine.
 pub(crate) fn stepped(metrics: &Metrics, before: &Payment, after: &Payment) {
     if before.state != after.state {
         metrics.reached(after.state);

@@ -1,9 +1,9 @@
-//! The engine's way to the store: retries while the store cannot be reached, and resolves commits whose outcome is unknown.
+//! The client of the store: retries while the store is unreachable, and resolves commits with unknown outcome.
 //!
-//! A read or a commit is retried for as long as the settings allow, counted from the beginning of the outage: whoever comes
-//! later fails at the first attempt, so that calls do not pile up. A commit whose outcome is unknown is resolved by a write
-//! ([`Store::resolve`]): an applied one is a success, a forbidden one is committed again under another id. A store that this
-//! engine has to itself fails for good or not at all: there an unknown outcome stops the process.
+//! A read or a commit is retried for as long as the settings allow, counted from the beginning of the outage: later
+//! calls fail at the first attempt, so that calls do not pile up. A commit with unknown outcome is resolved by a write
+//! ([`Store::resolve`]): an applied one is a success, a forbidden one is committed again under another id. The store of
+//! an exclusive engine is never temporarily unreachable: there an unknown outcome stops the process.
 
 use std::{
     sync::{
@@ -21,16 +21,16 @@ use tokio::time::Instant;
 
 use crate::{context::Fatal, environment::Entropy};
 
-/// The wait before the first retry, and the longest one; each is drawn between half of it and all of it.
+/// Minimum and maximum backoff; each is drawn between half of it and all of it.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// What the metrics show of the store as this engine reaches it.
+/// Metrics of the store client.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreMetrics {
     pub(crate) unavailable: Gauge,
     pub(crate) retries: Counter,
-    /// Commits of unknown outcome, by what they turned out to be.
+    /// Commits with unknown outcome, by their resolution.
     pub(crate) resolved: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -43,13 +43,13 @@ impl StoreMetrics {
     }
 }
 
-/// The engine's way to the store.
+/// The client of the store.
 pub(crate) struct StoreClient {
     inner: Arc<dyn Store>,
     entropy: Arc<dyn Entropy>,
     /// How long an operation is retried.
     timeout: Duration,
-    /// None where the engine has the store to itself.
+    /// `None` for an exclusive engine.
     ids: Option<CommitIds>,
     outage: Outage,
     fatal: Arc<Fatal>,
@@ -57,7 +57,7 @@ pub(crate) struct StoreClient {
 }
 
 impl StoreClient {
-    /// Takes the way to a store; `engine` is the id of an engine that shares it.
+    /// Wraps a store; `engine` is the id of an engine that shares it.
     pub(crate) fn new(
         inner: Arc<dyn Store>,
         entropy: Arc<dyn Entropy>,
@@ -70,7 +70,7 @@ impl StoreClient {
         Self { inner, entropy, timeout, ids, outage: Outage::default(), fatal, metrics }
     }
 
-    /// Tries the store once; returns how long it has not been reached if it still is not.
+    /// Tries the store once; returns the duration of the outage if it still lasts.
     pub(crate) async fn probe(&self) -> Option<Duration> {
         match self.inner.epoch().await {
             Err(ReadError::Unavailable(why)) => Some(self.not_reached(&why).elapsed()),
@@ -81,7 +81,7 @@ impl StoreClient {
         }
     }
 
-    /// Notes that the store was not reached; returns since when.
+    /// Records that the store was unreachable; returns since when.
     fn not_reached(&self, why: &str) -> Instant {
         let (since, is_new) = self.outage.begin();
         if is_new {
@@ -129,8 +129,8 @@ impl StoreClient {
     /// Returns whether a commit was applied; if not, it never will be.
     ///
     /// # Errors
-    /// [`CommitError::Unknown`] where the store cannot be reached for too long, or has failed for good: then the process stops,
-    /// because memory and disk may differ.
+    /// [`CommitError::Unknown`] if the store is unreachable for too long, or has failed permanently: then the process
+    /// stops, because memory and disk may differ.
     async fn resolve_in_time(&self, id: CommitId, why: &str, retries: &mut Retries<'_>) -> Result<bool, CommitError> {
         loop {
             match self.inner.resolve(id).await {
@@ -144,7 +144,7 @@ impl StoreClient {
                 Err(CommitError::Unavailable(unavailable)) => {
                     if !retries.wait(&unavailable).await {
                         self.metrics.resolved("unresolved");
-                        tracing::warn!(%id, why, "the outcome of a commit stays unknown: {why}");
+                        tracing::warn!(%id, why, "the outcome of a commit remains unknown: {why}");
                         return Err(CommitError::Unknown(why.to_owned()));
                     }
                 }
@@ -221,7 +221,7 @@ impl Store for StoreClient {
     }
 }
 
-/// The ids of the commits of an engine: its own id, and a number that grows.
+/// The commit ids of an engine: its own id, and an increasing number.
 struct CommitIds {
     engine: EngineId,
     last: AtomicU64,
@@ -234,16 +234,16 @@ impl CommitIds {
     }
 }
 
-/// Since when the store has not been reached.
+/// The beginning of the outage.
 #[derive(Default)]
 struct Outage {
-    /// Whether there is one: read for every operation.
+    /// Whether there is an outage; read for every operation.
     is_on: AtomicBool,
     since: Mutex<Option<Instant>>,
 }
 
 impl Outage {
-    /// Notes that the store was not reached; returns since when, and whether that is new.
+    /// Records that the store was unreachable; returns since when, and whether that is new.
     fn begin(&self) -> (Instant, bool) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = since.is_none();
@@ -252,7 +252,7 @@ impl Outage {
         (since, is_new)
     }
 
-    /// Notes that the store was reached; returns how long the outage lasted if there was one.
+    /// Records that the store was reached; returns the duration of an outage that ended.
     fn end(&self) -> Option<Duration> {
         if !self.is_on.load(Ordering::Acquire) {
             return None;

@@ -1,4 +1,4 @@
-//! The root of the tree: starts the actors in order, brings back those that may die alone, ends what must not go on.
+//! The root of the tree: starts the actors in order, restarts those that may crash alone, and shuts the engine down.
 
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
@@ -25,12 +25,12 @@ use crate::{
     x402::{facilitator::Facilitator, handle::X402, orphans},
 };
 
-/// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
+/// Maximum number of crashes of a restarted actor within the window; more are a fault that a restart does not fix.
 const MAX_CRASHES: usize = 10;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
-/// How soon a child is started again that ended because the store could not be reached.
+/// Delay before a child is restarted after the store was unreachable.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
-/// The note that says which chain a store belongs to.
+/// The stored chain id.
 const CHAIN_NOTE: &str = "chain";
 
 /// Why an engine did not start.
@@ -42,7 +42,7 @@ pub enum StartError {
     /// The store cannot be written.
     #[error("the store cannot be written: {0}")]
     Write(String),
-    /// A node serves another chain than the engine was set up for.
+    /// A node serves another chain than the configured one.
     #[error("{0}")]
     WrongNode(NodeError),
     /// The store holds the payments of another chain.
@@ -58,7 +58,7 @@ pub enum StartError {
     Actor(String),
 }
 
-/// A running engine. Dropping it leaves the actors running; end it with [`Tree::stop`].
+/// A running engine. Dropping it leaves the actors running; stop it with [`Tree::stop`].
 pub struct Tree {
     root: ActorRef<Msg>,
     context: Arc<Context>,
@@ -66,8 +66,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Starts an engine: the store's chain is checked, sessions whose transaction is out there are woken, and only then
-    /// the ledger is read, the outbox worked off, and the [`Engine`] returned.
+    /// Starts an engine: checks the store's chain, activates sessions with a transaction in flight, and only then scans
+    /// the ledger, processes the outbox, and returns the [`Engine`].
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
@@ -91,26 +91,26 @@ impl Tree {
         self.engine.clone()
     }
 
-    /// Waits until the engine must not go on, and says why: the process should end and start anew.
+    /// Waits until the engine must stop, and returns the reason: the process should exit and restart.
     pub async fn failed(&self) -> String {
         self.context.fatal.raised().await
     }
 
-    /// Ends the actors at once, in the middle of what they do, as the death of the process would: nothing is released.
+    /// Kills the actors at once, as the death of the process would: nothing is released.
     pub fn kill(&self) {
         self.root.kill();
     }
 
-    /// Stops the actors, children first, each after what it is doing; then other engines take over the duties.
+    /// Stops the actors, children first, each after its current message; then other engines take over the duties.
     pub async fn stop(self) {
-        // An actor that is gone already has nothing to wait for.
+        // An actor that has already stopped needs no wait.
         let _ = self.root.stop_and_wait(None, None).await;
     }
 }
 
 async fn check_store(env: &Environment, settings: &Settings) -> Result<(), StartError> {
     let wanted = chain_label(settings.chain_id, settings.development);
-    // Without it nobody knows from which block on the chain is to be read.
+    // Otherwise the first block to scan would be unknown.
     env.store.cursor().await?;
     match env.store.note(CHAIN_NOTE).await? {
         Some(stored) if stored == wanted.as_bytes() => Ok(()),
@@ -118,7 +118,7 @@ async fn check_store(env: &Environment, settings: &Settings) -> Result<(), Start
         None => {
             let note = Write::Note { name: CHAIN_NOTE, value: wanted.clone().into_bytes(), expected: None };
             match env.store.commit(Batch::of(note)).await {
-                // Another engine that starts for the first time was faster.
+                // Another engine that starts for the first time was first.
                 Err(CommitError::Conflict { .. })
                     if env.store.note(CHAIN_NOTE).await?.as_deref() == Some(wanted.as_bytes()) =>
                 {
@@ -130,15 +130,14 @@ async fn check_store(env: &Environment, settings: &Settings) -> Result<(), Start
     }
 }
 
-/// Begins a new epoch of the events where the store was restored: before anything is announced, and before any cursor is
-/// given out.
+/// Starts a new epoch of the events after a restore of the store, before any event is sent and any cursor is returned.
 async fn begin_epoch(env: &Environment) -> Result<(), StartError> {
     if env.store.epoch().await? != Epoch::PENDING {
         return Ok(());
     }
     let epoch = Epoch::random(u64::from_be_bytes(env.entropy.bytes()));
     match env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await {
-        // Another engine that starts was faster.
+        // Another engine that starts was first.
         Err(CommitError::Conflict { .. }) if env.store.epoch().await? != Epoch::PENDING => return Ok(()),
         begun => begun.map_err(|error| StartError::Write(error.to_string()))?,
     }
@@ -159,13 +158,13 @@ struct Root {
 
 #[derive(Debug)]
 enum Msg {
-    /// Start a child that ended because the store could not be reached.
+    /// Start a child that stopped because the store was unreachable.
     Restart(Child),
 }
 
 struct Children {
     by_pid: BTreeMap<u64, Child>,
-    /// In the order they were started.
+    /// In start order.
     cells: BTreeMap<Child, ractor::ActorCell>,
     payments: Payments,
     merchants: Merchants,
@@ -297,7 +296,7 @@ impl Actor for Root {
         children.crashes.retain(|at| now.since(*at) < CRASH_WINDOW);
         children.crashes.push(now);
         match child {
-            // Everybody holds their address: without them the engine is deaf.
+            // Other actors hold their address: without them the engine cannot work.
             _ if !child.is_restarted() => {
                 self.context.fatal.raise(format!("{child:?} crashed: {error}"));
             }
@@ -311,7 +310,7 @@ impl Actor for Root {
 
     async fn post_stop(&self, _myself: ActorRef<Msg>, children: &mut Children) -> Result<(), ActorProcessingErr> {
         children.by_pid.clear();
-        // What feeds the sessions stops before them; one by one, in an order that does not change.
+        // Senders stop before the sessions, one by one, in a fixed order.
         for (_, cell) in std::mem::take(&mut children.cells).into_iter().rev() {
             let _ = cell.stop_and_wait(None, None).await;
         }
@@ -323,7 +322,7 @@ impl Actor for Root {
     }
 }
 
-/// Returns whether an actor ended because the store could not be reached.
+/// Returns whether an actor stopped because the store was unreachable.
 fn is_unavailable(error: &ActorProcessingErr) -> bool {
     let error: &(dyn Error + 'static) = error.as_ref();
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
@@ -335,7 +334,7 @@ fn restart_later(myself: &ActorRef<Msg>, children: &mut Children, child: Child) 
 }
 
 impl Root {
-    /// Activates the sessions whose transactions may be on their way: nobody else follows them.
+    /// Activates the sessions whose transactions may be in flight, because no other engine follows them.
     async fn recover(&self, registry: &ActorRef<RegistryMsg>) -> Result<(), ActorProcessingErr> {
         let in_flight = self.context.env.store.in_flight().await?;
         for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {

@@ -1,4 +1,4 @@
-//! The ledger as the other domains see it: its nodes, accounts and prices, how far it was read, and what is watched.
+//! The ledger as the other domains see it: nodes, accounts, prices, scan progress, watched accounts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ pub(crate) struct Ledger {
     pub(crate) view: LedgerView,
     pub(crate) watched: Watched,
     rate: Mutex<Option<Rate>>,
-    /// The last account, in the order in which they were added to the store, that is watched.
+    /// The last watched account, in the order in which accounts were added to the store.
     added: AtomicU64,
 }
 
@@ -63,12 +63,12 @@ impl Ledger {
         self.context.clock.record_head(head.time);
     }
 
-    /// Returns the last prices that were read.
+    /// Returns the latest prices.
     pub(crate) fn rate(&self) -> Option<Rate> {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what new payments are valued with. HBD counts as one dollar within the bounds of its peg: the price is left out.
+    /// Returns the rates of new payments. HBD counts as one dollar within the bounds of its peg, without a rate.
     pub(crate) fn quoting_rate(&self) -> Option<Rate> {
         let is_off = |price: &HbdPrice| !price.is_within(self.context.settings.hbd_peg.percent);
         let rate = self.rate()?;
@@ -82,12 +82,12 @@ impl Ledger {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
     }
 
-    /// Watches every account that the store has.
+    /// Watches every account in the store.
     pub(crate) async fn watch_all(&self) -> Result<(), ReadError> {
         if let FeeMode::Split { account } = &self.context.settings.fee_mode {
             self.watched.extend([*account]);
         }
-        // Before the others: what is added meanwhile is added again.
+        // Read before the others: accounts that are added meanwhile are added again.
         self.watch_added().await?;
         let mut after = None;
         loop {
@@ -112,7 +112,7 @@ impl Ledger {
         }
     }
 
-    /// Returns those of the accounts that exist, as a node described them lately.
+    /// Returns those of the accounts that exist, as a node recently described them.
     pub(crate) async fn accounts(
         &self,
         names: &BTreeSet<AccountName>,
@@ -120,7 +120,7 @@ impl Ledger {
         self.accounts.get(names, &self.nodes, self.context.now()).await
     }
 
-    /// Returns the active authorities of those of the accounts that exist, as a majority of nodes gives them.
+    /// Returns the active authorities of those of the accounts that exist, confirmed by a majority of nodes.
     pub(crate) async fn authorities(
         &self,
         names: &BTreeSet<AccountName>,
@@ -130,7 +130,7 @@ impl Ledger {
     }
 }
 
-/// The accounts whose transfers concern us.
+/// The watched accounts.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(RwLock<BTreeSet<AccountName>>);
 

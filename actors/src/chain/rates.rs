@@ -1,4 +1,4 @@
-//! Reads the prices of HIVE and HBD now and then, keeps the last ones, and reports HBD that is off its peg.
+//! Reads the prices of HIVE and HBD periodically, keeps the latest, and reports HBD that is off its peg.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use storage::{Batch, CommitError, Duty, Write};
 
 use crate::{chain::ledger::Ledger, context::Context, duties::held::Term, timer::Timer};
 
-/// How soon a failed reading is tried again.
+/// Interval until a failed read is retried.
 const RETRY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Actor for Rates {
     }
 }
 
-/// Returns a price in US dollars, for people and metrics.
+/// Returns a price in US dollars for logs and metrics.
 #[expect(clippy::float_arithmetic, reason = "shown, and never counted with")]
 pub(crate) fn usd(price: HbdPrice) -> f64 {
     f64::from(u32::try_from(price.micro_usd()).unwrap_or(u32::MAX)) / 1_000_000.0
@@ -79,7 +79,7 @@ impl Rates {
         }
     }
 
-    /// Stores prices in place of the ones that are known; where another engine has stored others, learns those.
+    /// Stores prices; if another engine has stored others, adopts those.
     async fn store(&self, rate: Rate, term: Term) -> Result<(), CommitError> {
         let expected = self.stored_at();
         let stored = self.context.env.store.commit(term.guarding(Batch::of(Write::Rate { rate, expected }))).await;
@@ -91,7 +91,7 @@ impl Rates {
         stored
     }
 
-    /// Takes the prices that another engine has stored; returns when to look again.
+    /// Adopts the prices stored by another engine; returns when to check again.
     async fn follow(&self, state: &mut State) -> Duration {
         self.learn().await;
         self.compare_with_peg(self.ledger.rate().and_then(|rate| rate.hbd), state);
@@ -106,12 +106,12 @@ impl Rates {
         }
     }
 
-    /// Returns when the prices were read that are known here.
+    /// Returns when the current prices were read.
     fn stored_at(&self) -> Option<Timestamp> {
         self.ledger.rate().map(|rate| rate.at)
     }
 
-    /// Returns the price of HBD as a majority of the nodes gives it now, or the last one.
+    /// Returns the current price of HBD of a majority of the nodes, or the last one.
     async fn hbd_price(&self) -> Option<HbdPrice> {
         match self.ledger.nodes.hbd_price().await {
             Ok(price) => price,

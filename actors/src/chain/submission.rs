@@ -21,10 +21,10 @@ const SHARE_RETRY: Duration = Duration::from_secs(1);
 /// Maximum time a caller waits for the outcome; after that it receives `settlement_pending`.
 pub(crate) const MAX_WAIT_FOR_OUTCOME: Duration = Duration::from_secs(20);
 
-/// Notes on a claim that further engines may broadcast its transaction, before one of them does: from then on no engine takes a
-/// refusal for the last word. Returns whether the claim is still open.
+/// Marks a claim as shared, so that another engine may broadcast its transaction; afterwards no engine treats a refusal
+/// as final. Returns whether the claim is still open.
 pub(crate) async fn shared(context: &Context, tx_id: TxId) -> bool {
-    // An engine that has its store to itself knows what it did before.
+    // An exclusive engine knows its own broadcasts.
     if !context.env.store.is_shared() || mutant!("unshared-refusal") {
         return true;
     }
@@ -36,7 +36,7 @@ pub(crate) async fn shared(context: &Context, tx_id: TxId) -> bool {
                 return true;
             }
             Err(CommitError::Conflict { .. }) => {
-                // A record that cannot be read is shared by somebody or damaged: its transaction is followed all the same.
+                // The claim of a damaged record may be shared: its transaction is followed.
                 match context.sound(context.env.store.claim(tx_id).await) {
                     Ok(claimed) => return claimed.is_none_or(|claimed| claimed.is_some_and(|it| it.outcome.is_open())),
                     Err(error) => context.read_failed(&error),
@@ -59,8 +59,8 @@ pub(crate) enum SubmitOutcome {
     Unknown,
 }
 
-/// Submits a transaction to every node. `possibly_sent` says whether somebody may have it already; it becomes true when a
-/// node takes it, or an answer is lost.
+/// Submits a transaction to every node. `possibly_sent` is whether a node may have it already; it becomes true when a
+/// node accepts it, or a response is lost.
 pub(crate) async fn submit(
     context: &Context,
     ledger: &Ledger,
@@ -103,7 +103,7 @@ pub(crate) async fn submit(
     }
 }
 
-/// Maps a node's refusal to an x402 reason. The message contains nothing of the node's own error text.
+/// Maps a node's refusal to an x402 reason. The message does not contain the node's own error text.
 fn refused(error: &NodeError, tx_id: TxId) -> Refused {
     let NodeError::Rpc { data_code, message, .. } = error else {
         return Refused::new(Reason::UnexpectedSettleError, "no ledger node responds");

@@ -1,4 +1,4 @@
-//! The duties that this engine holds, and until when, by a clock that never jumps.
+//! The duties that this engine holds, and the end of its lease by a monotonic clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ pub(crate) struct DutyMetrics {
 
 /// The duties that this engine holds.
 pub(crate) struct Duties {
-    /// None if the engine has its store to itself.
+    /// `None` for an exclusive engine.
     shared: Option<Shared>,
     metrics: DutyMetrics,
 }
@@ -38,7 +38,7 @@ struct Held {
     /// The end of the lease.
     until: Option<Lease>,
     terms: BTreeMap<Duty, u64>,
-    /// Duties that are to be released once no work is in progress.
+    /// Duties to release once no work is in progress.
     draining: BTreeSet<Duty>,
     /// Work in progress, by duty.
     in_progress: BTreeMap<Duty, usize>,
@@ -58,7 +58,7 @@ struct Lease {
 pub(crate) struct Term(Option<(Duty, u64)>);
 
 impl Term {
-    /// Returns the duty and the term; none if the engine has its store to itself.
+    /// Returns the duty and the term; `None` for an exclusive engine.
     pub(crate) fn guard(self) -> Option<Write> {
         self.0.map(|(duty, term)| Write::OnDuty { duty, term })
     }
@@ -108,7 +108,7 @@ impl Shared {
 }
 
 impl Duties {
-    /// Holds every duty: the engine has its store to itself.
+    /// Holds every duty, for an exclusive engine.
     pub(crate) fn all(metrics: DutyMetrics) -> Self {
         for duty in Duty::all() {
             metrics.held.get_or_create(&[("duty", duty.kind())]).inc();
@@ -125,12 +125,12 @@ impl Duties {
         Self { shared: Some(Shared { engine, clock, held: Mutex::default() }), metrics }
     }
 
-    /// Returns the id of the engine; none if it has its store to itself.
+    /// Returns the id of the engine; `None` for an exclusive engine.
     pub(crate) fn engine(&self) -> Option<EngineId> {
         self.shared.as_ref().map(|shared| shared.engine)
     }
 
-    /// Returns whether no other engine uses the store, as far as this one knows.
+    /// Returns whether this engine knows of no other engine that uses the store.
     pub(crate) fn is_alone(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| shared.held().others == 0)
     }
@@ -153,7 +153,7 @@ impl Duties {
         term.filter(|_| is_valid && !held.draining.contains(&duty))
     }
 
-    /// Begins work on a duty, if the lease lasts longer than `least`.
+    /// Starts work on a duty, if the lease lasts longer than `least`.
     pub(crate) fn begin(self: &Arc<Self>, duty: Duty, least: Duration) -> Option<Work> {
         let term = self.held_for(duty, least)?;
         if let Some(shared) = &self.shared {
@@ -179,7 +179,7 @@ impl Duties {
         buckets
     }
 
-    /// Notes that another engine has taken a duty.
+    /// Records that another engine has taken a duty.
     pub(crate) fn lost(&self, duty: Duty) {
         let Some(shared) = &self.shared else { return };
         let mut held = shared.held();
@@ -190,7 +190,7 @@ impl Duties {
         }
     }
 
-    /// Shows the number of duties held.
+    /// Updates the metric of held duties.
     fn count(&self, held: &Held) {
         let mut counts: BTreeMap<&str, i64> = Duty::all().map(|duty| (duty.kind(), 0)).collect();
         for duty in held.terms.keys() {
@@ -203,14 +203,14 @@ impl Duties {
     }
 }
 
-/// What the keeper changes; nothing if the engine has its store to itself.
+/// The changes of the keeper; `None` for an exclusive engine.
 impl Duties {
-    /// Notes a renewed lease.
+    /// Records a renewed lease.
     pub(crate) fn renewed(&self, at: Instant, by_wall_clock: Timestamp) {
         self.change(|held| held.until = Some(Lease { at, by_wall_clock }));
     }
 
-    /// Notes that the lease has ended, and every duty with it.
+    /// Records the end of the lease and of every duty.
     pub(crate) fn deposed(&self) {
         self.change(|held| {
             held.until = None;
@@ -219,17 +219,17 @@ impl Duties {
         });
     }
 
-    /// Notes how many other engines there are.
+    /// Records the number of other engines.
     pub(crate) fn met(&self, others: usize) {
         self.change(|held| held.others = others);
     }
 
-    /// Notes duties that this engine has taken, with their terms.
+    /// Records duties that this engine has taken, with their terms.
     pub(crate) fn taken(&self, duties: impl IntoIterator<Item = (Duty, u64)>) {
         self.change(|held| held.terms.extend(duties));
     }
 
-    /// Notes that a duty was released.
+    /// Records that a duty was released.
     pub(crate) fn released(&self, duty: Duty) {
         self.change(|held| {
             held.terms.remove(&duty);
@@ -237,7 +237,7 @@ impl Duties {
         });
     }
 
-    /// Sets the duties that are to be released; returns those without work in progress.
+    /// Sets the duties to release; returns those without work in progress.
     pub(crate) fn drain(&self, duties: BTreeSet<Duty>) -> Vec<(Duty, u64)> {
         let mut idle = Vec::new();
         self.change(|held| {

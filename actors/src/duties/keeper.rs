@@ -1,8 +1,8 @@
-//! Renews the lease of this engine, takes duties that are free, and releases webhook buckets that are more than its share.
+//! Renews the lease of this engine, takes free duties, and releases webhook buckets beyond its share.
 //!
-//! The holder counts its lease from before it sends the renewal; the store counts from when it commits it, so the holder stops
-//! first. Who takes over ends the expired lease first, which rejects a later renewal: an engine that was frozen finds that it was
-//! deposed before it does anything else.
+//! The holder counts its lease from before it sends the renewal; the store counts from the commit, so that the holder
+//! stops first. An engine that takes over ends the expired lease first, which rejects a later renewal: an engine that
+//! was suspended detects that it was deposed before it does anything else.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,9 +21,9 @@ use crate::{context::Context, webhooks::notifier::Notifier};
 
 /// Renewals in the duration of a lease.
 const RENEWALS: u32 = 5;
-/// Interval at which the other engines are looked at, if there are any.
+/// Interval at which the leases of other engines are read.
 const LOOK: Duration = Duration::from_secs(1);
-/// Wait after another engine was faster to take a duty.
+/// Pause after another engine took a duty first.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 /// Webhook buckets.
 const BUCKETS: usize = 256;
@@ -33,7 +33,7 @@ pub(crate) struct Keeper {
     context: Arc<Context>,
     engine: EngineId,
     notifier: Arc<Notifier>,
-    /// Notified when another engine has gone, or a duty of one was taken over.
+    /// Notified when another engine has stopped, or one of its duties was taken over.
     orphans: Arc<Notify>,
     state: Mutex<State>,
 }
@@ -100,7 +100,7 @@ impl Keeper {
         }
     }
 
-    /// Renews the lease if it is time, takes and releases duties; returns when to look again.
+    /// Renews the lease when due, takes and releases duties; returns when to run again.
     async fn look(&self, state: &mut State) -> Result<Duration, ReadError> {
         let lease = self.context.settings.lease();
         if state.renew_at.is_none_or(|at| self.monotonic() >= at) {
@@ -137,7 +137,7 @@ impl Keeper {
     /// Begins or renews the lease.
     async fn renew(&self, state: &mut State, lease: Duration) {
         let context = &self.context;
-        // Twice at most: an engine that was deposed begins a new lease.
+        // At most twice: a deposed engine begins a new lease.
         for _ in 0..2 {
             let (began, wall, now) = (self.monotonic(), context.env.clock.now(), context.now());
             let is_new = !state.has_lease;
@@ -177,7 +177,7 @@ impl Keeper {
         }
     }
 
-    /// Ends the leases of other engines that have expired; returns whether one has gone since the last look.
+    /// Ends the expired leases of other engines; returns whether one has stopped since the last call.
     async fn end_expired(&self, state: &mut State, leases: &mut Vec<EngineLease>, lease: Duration) -> bool {
         let now = self.context.now();
         let mut gone = BTreeSet::new();
@@ -213,7 +213,8 @@ impl Keeper {
         }
     }
 
-    /// Takes duties that nobody holds: every single one, and buckets up to a fair share. Returns whether nobody was faster.
+    /// Takes free duties: every single one, and buckets up to a fair share. Returns whether no other engine took one
+    /// first.
     async fn take_free(&self, membership: &Membership, engines: usize) -> bool {
         let held = self.context.duties.terms();
         let records: BTreeMap<Duty, &DutyRecord> =

@@ -1,4 +1,4 @@
-//! Duties: work that one engine at a time does. An engine that has its store to itself holds all of them.
+//! Duties: work that one engine does at a time. An exclusive engine holds all of them.
 
 pub(crate) mod held;
 pub(crate) mod keeper;

@@ -23,15 +23,15 @@ use crate::{
 /// The health of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
-    /// Where the ledger stands.
+    /// The state of the ledger.
     pub ledger: LedgerStatus,
     /// Whether payments can be created: the chain is read from a known block on, and the nodes serve that chain.
     pub is_following: bool,
-    /// Sessions that are active.
+    /// The number of active sessions.
     pub active: usize,
-    /// Damaged rows of the store that were met since the start.
+    /// The number of damaged rows that were read since the start.
     pub damaged_rows: u64,
-    /// How long the store has not been reached; none while it is.
+    /// How long the store has been unreachable; `None` while it is reachable.
     pub store_unavailable: Option<Duration>,
 }
 
@@ -56,7 +56,7 @@ impl Operations {
     /// Returns the health of the engine.
     ///
     /// # Errors
-    /// [`EngineError::StoreFailed`] when it is on its way down.
+    /// [`EngineError::StoreFailed`] while the engine shuts down.
     pub async fn health(&self) -> Result<Health, EngineError> {
         let active = self.payments.count_active().await?;
         let damaged_rows = self.access.context.env.store.damaged_rows();
@@ -81,7 +81,7 @@ impl Operations {
         self.access.context.env.store.audit(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Notes in the audit log that the records of a Hive account are exported.
+    /// Records in the audit log that the records of a Hive account are exported.
     ///
     /// # Errors
     /// Store errors.

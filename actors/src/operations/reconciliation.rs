@@ -1,8 +1,8 @@
-//! The daily reconciliation: what was counted for every merchant's account on a day (UTC, by the chain's clock) is
+//! The daily reconciliation: the ledger entries of every merchant's account on a day (UTC, by the chain's clock) are
 //! compared with the ledger's own history of the account.
 //!
-//! Nothing waits for it: it works one account after the other, beside everything else. Where no node tells a history, the
-//! day is `not_checked`, which is not `ok`; it is tried again every hour.
+//! It runs in the background, one account after the other. If no node serves account history, the day is `not_checked`,
+//! which is not `ok`; it is retried every hour.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,24 +27,24 @@ use crate::{
     timer::Timer,
 };
 
-/// How long after a day's end it is checked: account history may come later than the blocks.
+/// Delay after a day's end: account history may lag behind the blocks.
 const SETTLES: Duration = Duration::from_secs(600);
-/// How long after a difference was seen it is looked for again before anybody is alarmed.
+/// Delay after a difference before the day is checked again and an alarm is raised.
 const RECHECK: Duration = Duration::from_secs(600);
-/// How long nodes that told no history are left alone.
+/// Delay after nodes returned no history.
 const AFTER_FAILURE: Duration = Duration::from_secs(3_600);
-/// How often a day is tried at most.
+/// Maximum number of checks of a day.
 const MAX_TRIES: u32 = 24;
-/// Accounts without an answer, one after the other, after which nobody is asked any more.
+/// Consecutive accounts without a response after which the check stops.
 const MAX_SILENCE: u32 = 3;
-/// How long after an account was first a merchant's it is surely watched.
+/// Time after the registration of an account from which it is watched for certain.
 const WATCHED_AFTER: Duration = Duration::from_secs(60);
-/// Lines of the books read at once.
+/// Ledger entries read at once.
 const PAGE: usize = 500;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Look whether a day is over, or go on with the one that is checked.
+    /// Check whether a day is over, or continue the running check.
     Look,
 }
 
@@ -55,30 +55,30 @@ pub(crate) struct Reconciler {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// The first block time that is not checked; none before it is read.
+    /// The first block time that is not reconciled; `None` before it is read.
     from: Option<Timestamp>,
-    /// The check that is under way.
+    /// The running check.
     check: Option<Check>,
     tries: u32,
     not_before: Timestamp,
-    /// What is left to ask of a day on which a difference was seen.
+    /// The remaining accounts of a day with a difference.
     again: Option<Again>,
     next: Option<Timer>,
 }
 
-/// What is left to ask of a day.
+/// The remaining accounts of a day.
 #[derive(Debug, Default)]
 struct Again {
-    /// Accounts that differed or were not told of; the others agreed.
+    /// Accounts with differences or without a response; the others agreed.
     accounts: Vec<AccountName>,
-    /// Operations of those that agreed.
+    /// The number of operations of those that agreed.
     operations: u64,
 }
 
-/// A check that is under way.
+/// A running check.
 struct Check {
     day: Day,
-    /// The account that was compared last.
+    /// The last compared account.
     after: Option<AccountName>,
     silence: u32,
     differing: Vec<(AccountName, Difference)>,
@@ -106,7 +106,7 @@ impl Actor for Reconciler {
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, state: &mut State) -> Result<(), ActorProcessingErr> {
-        // One account a message: whoever wants to stop this need not wait for a day's accounts.
+        // One account per message, so that a shutdown does not wait for a whole day.
         let goes_on = match self.work(state).await {
             Ok(goes_on) => goes_on,
             Err(error) => {
@@ -126,10 +126,10 @@ impl Actor for Reconciler {
 }
 
 impl Reconciler {
-    /// Does the next piece of work; says whether there is more at once.
+    /// Performs the next step; returns whether the next one is due at once.
     async fn work(&self, state: &mut State) -> Result<bool, ReadError> {
         let Some(term) = self.context.duties.held(Duty::Reconciliation) else {
-            // Whoever does it goes on from what is stored.
+            // Every engine continues from the stored state.
             *state = State { next: state.next.take(), ..State::default() };
             return Ok(false);
         };
@@ -161,7 +161,7 @@ impl Reconciler {
         Ok(true)
     }
 
-    /// Returns where the books are not checked yet: here and now, for a store that knows of no check.
+    /// Returns the time from which reconciliation starts: the present one, for a store without a check.
     async fn begin(&self, term: Term) -> Result<Timestamp, ReadError> {
         if let Some(time) = self.reconciled_to().await? {
             return Ok(time);
@@ -188,7 +188,7 @@ impl Reconciler {
         Ok(millis.map(Timestamp::from_millis))
     }
 
-    /// Compares the next account; says whether there was one.
+    /// Compares the next account; returns whether there was one.
     async fn next_account(&self, check: &mut Check, again: Option<&Again>) -> Result<bool, ReadError> {
         let mut page = self.context.env.store.accounts_since(check.after, 1).await?;
         let Some((account, since)) = page.pop() else { return Ok(false) };
@@ -239,7 +239,7 @@ impl Reconciler {
         span: (Timestamp, Timestamp),
     ) -> Result<(u64, Difference), Unchecked> {
         let mut chain = self.ledger.nodes.history(account, span).await?;
-        // What proves an account is no money that came.
+        // The transfer that proves an account is not a payment.
         chain.retain(|transfer| merchant_in_proof_memo(transfer).is_none());
         let booked = self.booked(account, span).await?;
         let mut refunds = Vec::new();
@@ -265,14 +265,14 @@ impl Reconciler {
         }
     }
 
-    /// Says whether a transfer should have been noted as a refund.
+    /// Returns whether a transfer should have been recorded as a refund.
     async fn is_refund(&self, transfer: &Transfer) -> Result<bool, ReadError> {
         let Some(id) = match_refund_memo(&transfer.memo) else { return Ok(false) };
         let payment = self.context.sound(self.context.env.store.payment(id).await)?.flatten();
         Ok(payment.is_some_and(|payment: Payment| payment.accepts_refund(transfer)))
     }
 
-    /// Ends a check: a difference is looked for again, silence is tried again, and the rest is stored.
+    /// Ends a check: a difference is checked again, a missing response is retried, and the rest is stored.
     async fn end(&self, state: &mut State, check: Check, term: Term) -> Result<(), ReadError> {
         let Check { mut day, differing, again, .. } = check;
         if !differing.is_empty() && state.again.is_none() {
@@ -302,7 +302,7 @@ impl Reconciler {
             );
         }
         let outcome = day.outcome();
-        // A day on which something differs is told at once; the accounts nobody told of may still be.
+        // A day with a difference is reported at once; accounts without a response may still follow.
         let is_done = day.unchecked == 0 || state.tries >= MAX_TRIES || outcome == Outcome::Mismatch;
         if outcome == Outcome::NotChecked && state.tries == 1 {
             let (unchecked, obstacle) = (day.unchecked, day.obstacle.clone().unwrap_or_default());
@@ -323,7 +323,7 @@ impl Reconciler {
         self.context.env.probe.reach("books: checked, not stored");
         if let Err(error) = self.context.env.store.commit(Batch::from(writes)).await {
             self.context.commit_failed(&error);
-            // Another engine may have gone on.
+            // Another engine may have continued.
             (state.from, state.not_before) = (None, self.context.now() + AFTER_FAILURE);
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Returns the merchants whose account it is now.
+    /// Returns the merchants that have the account now.
     async fn merchants_of(&self, account: &AccountName) -> Result<Vec<MerchantId>, ReadError> {
         let query = MerchantQuery { query: Some(account.to_string()), ..MerchantQuery::all(100) };
         let listed = self.context.env.store.merchants(query).await?.items.into_iter();

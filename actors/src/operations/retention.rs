@@ -1,4 +1,4 @@
-//! Personal data of payments is deleted when the retention that the operator set has passed: metadata and notes.
+//! Deletes personal data of payments after the configured retention: metadata and notes.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// How often all payments are looked through.
+/// Interval of complete passes over all payments.
 const INTERVAL: Duration = Duration::from_secs(86_400);
-/// Payments read at once, and reads of one look; the next look goes on from there.
+/// Payments per read, and reads per run; the next run continues.
 const AT_ONCE: usize = 500;
 const READS: usize = 20;
 
-/// Where the present pass over all payments is.
+/// The position of the current pass.
 #[derive(Debug)]
 pub(crate) struct Pass {
     after: PaymentId,
@@ -32,12 +32,12 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Begins at a time.
+    /// Starts at a time.
     pub(crate) const fn starting(next_at: Timestamp) -> Self {
         Self { after: PaymentId::from_bits(0), next_at }
     }
 
-    /// Deletes what is over, of the next payments.
+    /// Deletes expired data of the next payments.
     pub(crate) async fn go_on(&mut self, context: &Context, payments: &Payments) {
         let settings = &context.settings;
         if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at
@@ -63,7 +63,7 @@ impl Pass {
     }
 }
 
-/// Returns what is to be deleted of a payment, and the words of the audit log for it.
+/// Returns the data of a payment to delete, and the audit action.
 fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, &'static str)> {
     let (now, settings) = (context.now(), &context.settings);
     let is_over = |since: Timestamp, kept: Option<Duration>| kept.is_some_and(|kept| since + kept <= now);
@@ -99,7 +99,7 @@ async fn delete(context: &Context, payments: &Payments, payment: &Payment, comma
     }
     match answer.await {
         Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "retention of payment {id} ended: {action}"),
-        // The next pass tries again.
+        // The next pass retries.
         Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing deleted from payment {id}: {error}"),
         Err(_) => {}
     }

@@ -1,5 +1,5 @@
-//! Finds payments that are watched or followed here and that another engine has changed: their versions are read every second.
-//! An engine that is alone reads nothing.
+//! Finds watched or followed payments that another engine has changed: their versions are read every second. An
+//! exclusive engine reads nothing.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{context::Context, payments::messages::RegistryMsg};
 /// Interval between two reads.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Has the sessions read again that other engines have changed.
+/// Makes sessions read their payment again after another engine changed it.
 pub(crate) async fn find(context: Arc<Context>, registry: ActorRef<RegistryMsg>) {
     let mut known = BTreeMap::<PaymentId, u64>::new();
     loop {
@@ -32,7 +32,7 @@ pub(crate) async fn find(context: Arc<Context>, registry: ActorRef<RegistryMsg>)
         }
         match context.env.store.versions(followed).await {
             Ok(versions) => {
-                // One that was not known may have changed since its watcher read it.
+                // A session that was unknown may have changed since its watcher read it.
                 for (id, _) in versions.iter().filter(|(id, version)| known.get(id) != Some(version)) {
                     let _ = registry.cast(RegistryMsg::Refresh(*id));
                 }

@@ -33,9 +33,9 @@ use crate::{
     webhooks::notifier::Notifier,
 };
 
-/// How often a command is decided anew when another writer was faster.
+/// Maximum number of retries of a command after a concurrent write.
 const MAX_CONFLICTS: usize = 5;
-/// How soon a payment is read again after a commit whose outcome stays unknown.
+/// Delay before a payment is read again after a commit with unknown outcome.
 const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) struct PaymentActor {
@@ -46,11 +46,11 @@ pub(crate) struct PaymentActor {
     pub(crate) subscriptions: Arc<AtomicUsize>,
 }
 
-/// What an actor starts from.
+/// The initial state of an actor.
 pub(crate) enum Start {
     /// A new payment.
     Snapshot(Arc<Payment>),
-    /// A payment in the store: the actor reads it before anything else.
+    /// A payment in the store, which the actor reads first.
     Stored(PaymentId),
 }
 
@@ -66,16 +66,16 @@ impl Start {
 
 pub(crate) struct State {
     id: PaymentId,
-    /// Why there is none to change, until it is read.
+    /// The error of commands until the payment is read.
     session: Result<Session, SessionError>,
 }
 
 struct Session {
     payment: Arc<Payment>,
     _timer: Option<Timer>,
-    /// Reads the payment again after a commit whose outcome stays unknown.
+    /// Reads the payment again after a commit with unknown outcome.
     refresh: Option<Timer>,
-    /// Brings the claimed transaction onto the chain; ends with the claim, or with us.
+    /// Follows the claimed transaction; stops with the claim or the actor.
     settlement: Option<Task>,
 }
 
@@ -88,7 +88,7 @@ impl Actor for PaymentActor {
         match start {
             Start::Snapshot(payment) => Ok(State { id: payment.id, session: Ok(self.session(&myself, payment)) }),
             Start::Stored(id) => {
-                // No order can come before it: the registry knows this actor only when it has started.
+                // No command can precede it: the registry knows this actor only once it has started.
                 myself.cast(PaymentMsg::Load)?;
                 Ok(State { id, session: Err(SessionError::Unknown) })
             }
@@ -126,7 +126,7 @@ impl Actor for PaymentActor {
                     Err(error) => Err(error.clone()),
                 };
                 if let Some(reply) = reply {
-                    // The caller may have left; what was done stays done.
+                    // The caller may have disconnected; the change remains.
                     let _ = reply.send(answer);
                 }
             }
@@ -139,7 +139,7 @@ impl Actor for PaymentActor {
 }
 
 impl PaymentActor {
-    /// Starts the timer of the expiry, and the settlement of a claim: whoever was active before may have broadcast it.
+    /// Starts the timer of the expiry, and follows a claim: the previous actor may have broadcast it.
     fn session(&self, myself: &ActorRef<PaymentMsg>, payment: Arc<Payment>) -> Session {
         let left = payment.due_at().since(self.context.now());
         let timer = (payment.state == payment::State::Pending).then(|| Timer::send(myself, left, PaymentMsg::TimeUp));
@@ -148,7 +148,7 @@ impl PaymentActor {
     }
 
     async fn time_up(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) {
-        // Irreversible blocks decide the expiry; until then the record reads `expired`.
+        // Irreversible blocks decide the expiry; until then the record has `expired` set.
         self.tell(&session.payment);
         let mut irreversible_time = self.ledger.view.irreversible_time();
         let is_by_our_clock = mutant!("expiry-by-wall-clock");
@@ -163,7 +163,7 @@ impl PaymentActor {
         }
     }
 
-    /// Apply, commit, then act. Another writer may have changed the payment: a command is rejected, or decided again, by
+    /// Applies, commits, then acts. After a concurrent change of the payment, a command is rejected or decided again by
     /// the stored payment.
     async fn carry_out(
         &self,
@@ -227,8 +227,8 @@ impl PaymentActor {
         Err(SessionError::Contended)
     }
 
-    /// Decides about a command by the transfers that it concerns, whether the snapshot lists them or not; none if another
-    /// engine has changed the payment since.
+    /// Decides a command with all transfers that it concerns, also those that the snapshot does not list; `None` if
+    /// another engine has changed the payment since.
     async fn decide(
         &self,
         command: &Command,
@@ -245,7 +245,7 @@ impl PaymentActor {
         }
     }
 
-    /// Reads the payment again, and goes on from there if another writer changed it; returns whether one did.
+    /// Reads the payment again, and adopts it if another writer changed it; returns whether one did.
     async fn refresh(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) -> Result<bool, SessionError> {
         let stored = self.load(session.payment.id).await?;
         if stored.version == session.payment.version {
@@ -323,7 +323,7 @@ impl PaymentActor {
         }
     }
 
-    /// Returns the event of new exceptions; the endpoint is sent it where its merchant wants that.
+    /// Returns the event of new exceptions, which is delivered if the merchant subscribes to it.
     async fn exception(&self, payment: &Payment, exception: &ExceptionEvent) -> Result<Write, SessionError> {
         let merchant = self.context.sound(self.context.env.store.merchant(payment.merchant).await);
         let merchant = merchant.map_err(|error| read_failed(&self.context, &error))?.flatten();
@@ -362,21 +362,21 @@ impl PaymentActor {
         self.tell(&payment);
     }
 
-    /// Returns the task that follows the claim. An adopted one was claimed by another engine, or before a crash: whoever
-    /// claimed it may have broadcast it.
+    /// Returns the task that follows the claim. An adopted claim was made by another engine, or before a crash, and may
+    /// have been broadcast.
     fn settlement(&self, payment: &Payment, is_adopted: bool) -> Option<Task> {
         let claim = payment.claim.clone()?;
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
         let (registry, id) = (self.registry.clone(), payment.id);
         Some(Task::persistent(move |begun| {
-            // A crash may have come after the broadcast.
+            // A crash may have happened after the broadcast.
             let is_adopted = is_adopted || begun > 0;
             let (context, ledger) = (Arc::clone(&context), Arc::clone(&ledger));
             settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), is_adopted)
         }))
     }
 
-    /// Reports a change to the registry; watchers get the snapshot.
+    /// Reports a change to the registry; watchers receive the snapshot.
     fn tell(&self, payment: &Arc<Payment>) {
         let watched = self.subscriptions.load(Ordering::SeqCst) > 0;
         let stay = Stay::of(payment);
@@ -393,7 +393,7 @@ impl PaymentActor {
     }
 }
 
-/// Logs what became of a request to cancel where no new state tells it.
+/// Logs the outcome of a cancellation request that does not change the state.
 fn note_cancellation(before: &Payment, after: &Payment) {
     let id = after.id;
     if let Some(request) = after.cancellation.filter(|_| before.cancellation.is_none()) {

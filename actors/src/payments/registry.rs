@@ -1,10 +1,10 @@
-//! The registry of active payments: activates, passivates and reactivates their actors, and forwards orders to them.
+//! The registry of active payments: activates, passivates and reactivates their actors, and forwards commands to them.
 //!
-//! A payment is active (it has an actor) or passive (it is a row in the store). Callers do not see the difference: an
-//! order to a passive payment activates it from its snapshot, in the same way as creation and recovery do.
+//! A payment is active (it has an actor) or passive (it is a row in the store). Callers do not see the difference: a
+//! command to a passive payment activates it from its snapshot, in the same way as creation and recovery do.
 //!
-//! The registry never reads the store: every order to every payment passes through its mailbox. An actor that starts
-//! without a snapshot reads it as its first message, and the orders to it wait in its own mailbox meanwhile.
+//! The registry never reads the store, because every command passes through its mailbox. An actor that starts without a
+//! snapshot reads it as its first message; commands wait in its own mailbox meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -29,7 +29,7 @@ use crate::{
     webhooks::notifier::Notifier,
 };
 
-/// Time after which a crashed session is activated again, unless an order to it comes before.
+/// Time after which a crashed session is activated again, unless a command to it comes before.
 const AFTER_CRASH: Duration = Duration::from_secs(1);
 
 pub(crate) struct Registry {
@@ -56,12 +56,12 @@ impl Registry {
 pub(crate) struct State {
     active: BTreeMap<PaymentId, Session>,
     by_pid: BTreeMap<u64, PaymentId>,
-    /// Active sessions by their last order.
+    /// Active sessions by their last command.
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
     watchers: Watchers<Arc<Payment>>,
     _expiry: Task,
-    /// Finds what other engines change; none if there cannot be any.
+    /// Finds changes of other engines; `None` for an exclusive engine.
     _changes: Option<Task>,
 }
 
@@ -69,7 +69,7 @@ struct Session {
     actor: ActorRef<PaymentMsg>,
     last_order_at: u64,
     stay: Stay,
-    /// Orders that came after the session was told to stop; they reactivate it.
+    /// Commands that arrived after the session was asked to stop; they reactivate it.
     passivating: Option<VecDeque<PaymentMsg>>,
 }
 
@@ -106,7 +106,7 @@ impl Actor for Registry {
         match message {
             RegistryMsg::Adopt(payment) => {
                 let id = payment.id;
-                // A full registry would passivate another for it: it stays passive until the next order to it.
+                // A full registry would passivate another one: it stays passive until its next command.
                 if !state.active.contains_key(&id) && state.idle_order.len() < self.context.settings.max_awake {
                     self.activate(&myself, state, id, Start::Snapshot(payment)).await?;
                 }
@@ -168,7 +168,7 @@ impl Actor for Registry {
         if let Some(error) = crash {
             self.context.metrics.crashed("session");
             tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
-            // A claim must be pursued.
+            // A claim must be followed.
             drop(myself.send_after(AFTER_CRASH, move || RegistryMsg::Activate(id)));
         }
         let mut waiting = session.passivating.unwrap_or_default();
@@ -186,7 +186,7 @@ impl Actor for Registry {
 }
 
 impl Registry {
-    /// Makes sure that the session has an actor.
+    /// Ensures that the session has an actor.
     async fn ensure_active(
         &self,
         myself: &ActorRef<RegistryMsg>,
@@ -223,7 +223,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Passivates the sessions whose last order is longest ago, until no more are active than the settings allow.
+    /// Passivates the sessions with the oldest last command, until no more are active than the settings allow.
     fn passivate_idlest(&self, state: &mut State) {
         while state.idle_order.len() > self.context.settings.max_awake && !mutant!("idle-sessions-stay") {
             let Some((_, idlest)) = state.idle_order.first_key_value() else { break };
@@ -233,7 +233,7 @@ impl Registry {
 }
 
 impl State {
-    /// Sends a message to an active session, or keeps it while the session is being passivated.
+    /// Sends a message to an active session, or queues it while the session is being passivated.
     fn forward(&mut self, id: PaymentId, message: PaymentMsg) {
         let Some(session) = self.active.get_mut(&id) else { return };
         if let Some(waiting) = &mut session.passivating {
@@ -246,7 +246,7 @@ impl State {
         if session.stay == Stay::MayPassivate {
             self.idle_order.insert(self.clock, id);
         }
-        // An actor that died a moment ago drops the message; its sender sees that and may ask again.
+        // An actor that has just crashed drops the message; its sender detects that and may retry.
         let _ = session.actor.cast(message);
     }
 
@@ -263,7 +263,7 @@ impl State {
         }
     }
 
-    /// Tells a session to stop once it has done everything it was told before.
+    /// Makes a session stop after all earlier messages.
     fn passivate(&mut self, id: PaymentId) {
         let Some(session) = self.active.get_mut(&id) else { return };
         if session.passivating.is_none() {

@@ -15,11 +15,11 @@ use crate::{
 /// Transfers read at once.
 const PAGE: usize = 500;
 
-/// Returns a session with the transfers that a command concerns: those that its snapshot does not list are read from the
-/// store, each by its key, however many there are. None if another engine has changed the session since its snapshot.
+/// Returns a session with the transfers that a command concerns: those that its snapshot does not list are read from
+/// the store by key, however many there are. `None` if another engine has changed the session since its snapshot.
 ///
 /// # Errors
-/// [`SessionError::Unknown`] where the store cannot be read.
+/// [`SessionError::Unknown`] if the store cannot be read.
 pub(crate) async fn with_rows(
     context: &Context,
     payment: &Arc<Payment>,
@@ -34,8 +34,7 @@ pub(crate) async fn with_rows(
     loaded(context, payment, rows).await
 }
 
-/// Returns a session with every transfer that a decision about its request to cancel is about, listed or not. None as
-/// [`with_rows`].
+/// Returns a session with every transfer that decides its cancellation, listed or not. `None` as [`with_rows`].
 ///
 /// # Errors
 /// As [`with_rows`].
@@ -55,8 +54,8 @@ pub(crate) async fn with_late_rows(
     loaded(context, payment, late).await
 }
 
-/// Loads rows into a session. Each change of a row changes its session's version, too: rows that were read before the version
-/// are those of the snapshot, if it still has that version.
+/// Loads rows into a session. Each change of a row changes its session's version, too: rows that were read before the
+/// version belong to the snapshot, if the version is unchanged.
 async fn loaded(
     context: &Context,
     payment: &Arc<Payment>,

@@ -1,7 +1,7 @@
-//! Reads the chain: every irreversible block once and in order, and the reversible ones above it for show.
+//! Scans the chain: every irreversible block once and in order, and the reversible ones above it for display.
 //!
-//! The cursor moves when every credit of a range is durable, so a crash repeats blocks and never skips one; what is
-//! repeated is recognised by transaction id and operation index.
+//! The cursor moves when every credit of a range is durable, so that a crash repeats blocks and never skips one;
+//! repeated transfers are recognized by transaction id and operation index.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -40,23 +40,23 @@ use crate::{
     timer::Timer,
 };
 
-/// Blocks asked for at once when catching up.
+/// Blocks per request when catching up.
 const RANGE: u32 = 100;
-/// Reversible blocks read above the irreversible one at most.
+/// Maximum number of reversible blocks read above the irreversible one.
 const MAX_REVERSIBLE: u32 = 60;
-/// Uneventful blocks after which the cursor is stored all the same, so that a restart rereads little: five minutes of
-/// blocks, one call to a node.
+/// Uneventful blocks after which the cursor is stored, so that a restart reads few blocks again: five minutes of
+/// blocks, one request to a node.
 const STORE_CURSOR_EVERY: u32 = 100;
 /// Polls after which the list of watched accounts is read again: another engine may have added some.
 const REFRESH_WATCHED_EVERY: u64 = 60;
-/// Polls in which an engine that does not read the ledger requests its head once: its clock and its health need no more.
+/// Polls after which an engine that does not scan requests the head once, for its clock and its health.
 const FOLLOWER_POLLS: u64 = 10;
 /// Transfers of one payment read at once at start.
 const ROWS_PAGE: usize = 500;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Look at the chain.
+    /// Poll the chain.
     Poll,
 }
 
@@ -65,20 +65,20 @@ pub(crate) struct Scanner {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) payments: Payments,
     pub(crate) merchants: Merchants,
-    /// Log lines about transfers between accounts of nobody here; they survive a restart of the scanner.
+    /// The counter of log lines about unrelated accounts; it survives a restart of the scanner.
     pub(crate) other_accounts: Arc<OtherAccountLog>,
 }
 
 pub(crate) struct ScanState {
-    /// The term in which this engine reads the ledger; none while another engine does.
+    /// The term in which this engine scans the ledger; `None` while another engine does.
     term: Option<Term>,
-    /// The newest irreversible block read; its credits are durable.
+    /// The last scanned irreversible block; its credits are durable.
     read: Option<Cursor>,
-    /// The cursor as it is stored; it may lag behind by uneventful blocks.
+    /// The stored cursor; it may lag behind by uneventful blocks.
     stored: Option<Cursor>,
     /// The reversible blocks above, oldest first.
     recent: VecDeque<Recent>,
-    /// Sightings that no block of `recent` answers for: those of an earlier scanner, and what an error interrupted.
+    /// Sightings without a block in `recent`: those of an earlier scanner, and those after an error.
     unconfirmed: BTreeSet<Sighting>,
     polls: u64,
     was_reachable: bool,
@@ -91,7 +91,7 @@ struct Recent {
     sighted: Vec<Sighting>,
 }
 
-/// A transfer of a reversible block that a session was told of.
+/// A transfer of a reversible block that was reported to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sighting {
     block_num: u32,
@@ -157,7 +157,7 @@ impl Actor for Scanner {
         if state.read != state.stored
             && let (Some(read), Some(_)) = (state.read, state.term)
         {
-            // A courtesy to the next start; without it some empty blocks are read again.
+            // Optional: otherwise the next start reads some empty blocks again.
             let _ = self.store_cursor(state, read, Batch::default()).await;
         }
         Ok(())
@@ -177,7 +177,7 @@ impl Scanner {
             PollError::Commit(error) => {
                 self.context.commit_failed(error);
                 tracing::warn!(%error, "scanner cannot store its progress: {error}");
-                // Another engine may have moved the cursor, or have taken the duty: take the store's word.
+                // Another engine may have moved the cursor or taken the duty: reload the stored state.
                 (state.read, state.term) = (state.stored, None);
             }
             PollError::Read(error) => self.context.read_failed(error),
@@ -186,7 +186,7 @@ impl Scanner {
         }
     }
 
-    /// Reads on if this is the engine that reads the ledger; says whether there is more to read at once.
+    /// Continues if this engine scans the ledger; returns whether more is due at once.
     async fn poll_on_duty(&self, state: &mut ScanState) -> Result<bool, PollError> {
         if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
             self.ledger.watch_all().await?;
@@ -201,7 +201,7 @@ impl Scanner {
             None => {
                 state.term = None;
                 self.follow(state).await?;
-                // The engine that reads the ledger compares the chain.
+                // The engine that scans the ledger compares the chain.
                 state.failures.chain_matches(&self.ledger.view);
                 self.ledger.watch_added().await?;
                 if state.polls.is_multiple_of(FOLLOWER_POLLS) {
@@ -212,7 +212,7 @@ impl Scanner {
         }
     }
 
-    /// Goes on from where the engine that reads the ledger stands.
+    /// Adopts the progress of the engine that scans the ledger.
     async fn follow(&self, state: &mut ScanState) -> Result<(), ReadError> {
         let stored = self.context.env.store.cursor().await?;
         if let Some(cursor) = stored {
@@ -222,7 +222,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Begins to read the ledger from where the last reader stands.
+    /// Starts scanning from the stored cursor.
     async fn take_over(&self, state: &mut ScanState, term: Term) -> Result<(), ReadError> {
         self.follow(state).await?;
         state.recent.clear();
@@ -231,12 +231,12 @@ impl Scanner {
         Ok(())
     }
 
-    /// Reads on; says whether there is more to read at once.
+    /// Continues scanning; returns whether more is due at once.
     async fn poll(&self, state: &mut ScanState) -> Result<bool, PollError> {
         let head = self.ledger.nodes.head().await?;
         self.ledger.record_head(head);
         let Some(read) = state.read else {
-            // A chain that has just begun: nothing on it is final yet.
+            // A new chain without irreversible blocks.
             if head.irreversible_num == 0 {
                 return Ok(false);
             }
@@ -256,7 +256,7 @@ impl Scanner {
         Ok(false)
     }
 
-    /// Begins with the newest irreversible block: no payment can be older than the engine.
+    /// Starts with the last irreversible block: no payment can be older than the engine.
     async fn start_at(&self, head: Head, state: &mut ScanState) -> Result<(), PollError> {
         let wanted = head.irreversible_num;
         let blocks = self.ledger.nodes.blocks(wanted, 1, Depth::Irreversible).await?;
@@ -274,8 +274,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Fetches blocks, and only then reads which accounts are watched: a merchant that registered through another engine may be
-    /// paid in them.
+    /// Fetches blocks, and only then reads the watched accounts: a merchant that registered through another engine may
+    /// be paid in them.
     async fn watched_blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, PollError> {
         if mutant!("accounts-before-blocks") {
             self.ledger.watch_added().await?;
@@ -326,7 +326,7 @@ impl Scanner {
         if !unmatched.is_empty()
             || classified.iter().any(is_relevant)
             || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY
-            // The others learn from the store how far the ledger is read.
+            // Other engines read the progress from the store.
             || !self.context.duties.is_alone()
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-not-stored"));
@@ -366,7 +366,7 @@ impl Scanner {
         };
         let committed = self.context.env.store.commit(batch).await;
         if matches!(committed, Err(CommitError::Conflict { .. })) {
-            // Another engine reads the same chain and was faster; go on from where it stands.
+            // Another engine scans the same chain and was first; continue from its progress.
             let stored = self.context.env.store.cursor().await.inspect_err(|error| self.context.read_failed(error));
             state.stored = stored.ok().flatten().or(state.stored);
         }
@@ -383,7 +383,7 @@ impl Scanner {
         self.payments.advanced(time);
     }
 
-    /// Drops the reversible blocks that are decided now; those that lost take their sightings with them.
+    /// Drops the reversible blocks that are decided now; sightings of orphaned blocks are removed with them.
     async fn discard_decided(&self, state: &mut ScanState, blocks: &[Block]) -> Result<(), PollError> {
         while let Some(oldest) = state.recent.front() {
             let Some(decided) = blocks.iter().find(|block| block.number() >= oldest.id.number()) else { break };
@@ -396,12 +396,12 @@ impl Scanner {
         Ok(())
     }
 
-    /// Reads the blocks that can still change, for show: they complete nothing.
+    /// Reads the reversible blocks, for display: they complete nothing.
     async fn read_reversible(&self, state: &mut ScanState, head: Head) -> Result<(), PollError> {
         let Some(read) = state.read else { return Ok(()) };
         let top = state.recent.back().map_or(read.block_id, |recent| recent.id);
         if head.block_id.number() < top.number() || head.block_id == top {
-            // Nothing new, or a node that lags.
+            // No new block, or a lagging node.
             return Ok(());
         }
         if head.block_id.number() == top.number() {
@@ -409,14 +409,14 @@ impl Scanner {
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
         let blocks = match self.watched_blocks(top.number() + 1, count, Depth::Reversible).await {
-            // Nodes on two sides of a fork: neither side is shown.
+            // Nodes on different sides of a fork: neither side is shown.
             Err(PollError::Nodes(NodesError::Disagree { .. })) => return Ok(()),
             blocks => blocks?,
         };
         let mut last = top;
         for block in blocks {
             if block.previous != last {
-                // A fork: what we saw on top is gone. Step back one block; the next poll tries again from there.
+                // A fork removed the last block. Step back one block; the next poll continues from there.
                 return if state.recent.is_empty() { Ok(()) } else { self.roll_back(state).await };
             }
             last = block.id;
@@ -431,7 +431,7 @@ impl Scanner {
                 }
             };
             let sighted: Vec<_> = classified.iter().filter_map(sighting).collect();
-            // Until all are told, nobody can say which of them know.
+            // Until all sessions are notified, it is unknown which of them have the sighting.
             state.unconfirmed.extend(&sighted);
             self.credit(&classified, Finality::Reversible).await?;
             for sighting in &sighted {
@@ -442,7 +442,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Takes back the sightings of the newest reversible block.
+    /// Removes the sightings of the last reversible block.
     async fn roll_back(&self, state: &mut ScanState) -> Result<(), PollError> {
         let Some(gone) = state.recent.pop_back() else { return Ok(()) };
         tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
@@ -466,7 +466,7 @@ impl Scanner {
         }
     }
 
-    /// Returns what was sighted before this scanner began and is not decided: a fork may have removed it meanwhile.
+    /// Returns undecided sightings of an earlier scanner: a fork may have removed them meanwhile.
     async fn load_reversible_sightings(&self) -> Result<BTreeSet<Sighting>, ReadError> {
         let mut sighted = BTreeSet::new();
         for id in self.context.env.store.in_flight().await? {
@@ -481,7 +481,7 @@ impl Scanner {
             payment.transfers.iter().for_each(&mut add);
             let mut left = payment.unlisted.as_ref().map_or(0, |unlisted| unlisted.reversible);
             let mut before = None;
-            // What can still change is among the newest, and it is known how many there are.
+            // Reversible transfers are among the newest, and their number is stored.
             while left > 0 {
                 let read = self.context.sound(self.context.env.store.transfers(id, before, ROWS_PAGE).await)?;
                 let rows = read.unwrap_or_default();
@@ -496,14 +496,14 @@ impl Scanner {
         Ok(sighted)
     }
 
-    /// Takes back what was sighted at or below a block that is final, and was not credited with it.
+    /// Removes sightings at or below an irreversible block that were not credited with it.
     async fn discard_unconfirmed(&self, state: &mut ScanState, final_num: u32) -> Result<(), PollError> {
         while let Some(sighting) = state.unconfirmed.first().copied().filter(|sighting| sighting.block_num <= final_num)
         {
             let is_same = |other: &Sighting| {
                 (other.payment, other.tx_id, other.op_in_tx) == (sighting.payment, sighting.tx_id, sighting.op_in_tx)
             };
-            // Sighted again higher up, it is that block's to decide. One that is final refuses to be taken back.
+            // A transfer sighted again in a later block is decided with that block. A final one cannot be removed.
             let is_higher = state.recent.iter().any(|recent| recent.sighted.iter().any(is_same));
             if !is_higher {
                 self.orphan(sighting).await?;
@@ -513,8 +513,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Credits every transfer to the session it concerns, in order, and waits until all are durable. Returns those that
-    /// pay no session.
+    /// Credits every transfer to its session, in order, and waits until all are durable. Returns those that pay no
+    /// session.
     async fn credit(
         &self,
         classified: &[ClassifiedTransfer<'_>],
@@ -538,7 +538,7 @@ impl Scanner {
             match classification {
                 Classification::Nobody | Classification::Proof => {}
                 Classification::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
-                // Kept with those that pay no session: what it is its claim says.
+                // Stored with the transfers that pay no session; its claim determines its kind.
                 Classification::Sale => unmatched.push(Unmatched::open(transfer.clone(), UnmatchedReason::NoSession)),
                 Classification::Session(id, memo_normalized) => {
                     let command =
@@ -548,14 +548,14 @@ impl Scanner {
             }
         }
         for (transfer, answer) in waiting {
-            // A session that died with the order drops the answer: the block is read again.
+            // A session that crashed drops the result: the block is read again.
             let reason = match answer.await.unwrap_or(Err(SessionError::Unknown)) {
                 Ok(_) => continue,
                 Err(SessionError::Rejected { rejection, .. }) => match rejection {
                     Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
                     _ => continue,
                 },
-                // A transfer for a damaged session waits for it, and is put to it once it can be read again.
+                // A transfer for a damaged session waits, and is assigned to it once it is readable again.
                 Err(SessionError::NotFound(_) | SessionError::Damaged { .. }) => UnmatchedReason::UnknownSession,
                 Err(_) if mutant!("cursor-passes-failures") => continue,
                 Err(error) => return Err(error.into()),

@@ -22,14 +22,14 @@ pub(crate) struct ClassifiedTransfer<'b> {
     pub(crate) refunds: Option<PaymentId>,
 }
 
-/// The purpose of a transfer, as far as this engine is concerned.
+/// The purpose of a transfer for this engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Classification {
     /// Pays a session. The flag is set if the memo contains more than the session id.
     Session(PaymentId, bool),
-    /// Goes to a merchant's account and matches no session.
+    /// Sent to a merchant's account and matches no session.
     Account(UnmatchedReason),
-    /// Goes to a merchant's account and was settled by x402 for another server.
+    /// Sent to a merchant's account and settled by x402 for another server.
     Sale,
     /// Proves the ownership of an account.
     Proof,
@@ -60,13 +60,13 @@ impl Scanner {
         Ok(classified.collect())
     }
 
-    /// Returns the payment whose money a transfer sends back.
+    /// Returns the payment that a transfer refunds.
     fn refund_of(&self, transfer: &Transfer) -> Option<PaymentId> {
         self.ledger.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
     }
 
-    /// Classifies a transfer by the claim of its transaction, or else by its memo. If the record of the claim is damaged the
-    /// memo decides: a session that holds the claim recognizes it.
+    /// Classifies a transfer by the claim of its transaction, otherwise by its memo. If the record of the claim is
+    /// damaged, the memo decides: a session that holds the claim recognizes it.
     fn classify(&self, transfer: &Transfer, claimed: Option<&ClaimRecord>) -> Classification {
         if merchant_in_proof_memo(transfer).is_some() {
             return Classification::Proof;

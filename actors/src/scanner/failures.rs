@@ -1,4 +1,5 @@
-//! Why the scanner cannot go on, what is logged about it, and whether the nodes serve another chain than the one read so far.
+//! Why the scanner cannot continue, how it is logged, and whether the nodes serve another chain than the one scanned so
+//! far.
 
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use crate::{
     payments::messages::SessionError,
 };
 
-/// Successive polls in which an irreversible block does not follow the newest one read, until the chain counts as another
-/// one: a node behind a load balancer may contradict itself once.
+/// Consecutive polls with an irreversible block that does not follow the last scanned one, after which the nodes count
+/// as serving another chain: a node behind a load balancer may contradict itself once.
 const MAX_MISMATCHES: u32 = 3;
-/// How often an obstacle that lasts is logged.
+/// Interval of logging a persistent obstacle.
 const OBSTACLE_LOG_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Why a poll ended early; the next one goes on from where the cursor stands.
+/// Why a poll ended early; the next one continues from the cursor.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PollError {
     #[error(transparent)]
@@ -38,17 +39,17 @@ pub(super) enum PollError {
     WrongBlock { wanted: u32, given: u32 },
 }
 
-/// What stops the scanner.
+/// The obstacle of the scanner.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     /// The text of the obstacle, and when it was last logged.
     obstacle: Option<(String, Instant)>,
-    /// Polls in which an irreversible block did not follow the newest one read, since one did.
+    /// Consecutive polls with an irreversible block that did not follow the last scanned one.
     mismatches: u32,
 }
 
 impl Failures {
-    /// Notes an obstacle that only time or a person removes.
+    /// Records an obstacle.
     pub(super) fn stopped_by(&mut self, error: &PollError, view: &LedgerView, now: Instant) {
         if matches!(error, PollError::BrokenChain(_)) {
             self.mismatches = self.mismatches.saturating_add(1);
@@ -56,7 +57,7 @@ impl Failures {
                 view.record_chain(false);
             }
         }
-        // The same obstacle at every poll is one obstacle.
+        // The same obstacle at every poll counts once.
         let text = error.to_string();
         let is_logged = |(logged, at): &(String, Instant)| {
             *logged == text && now.saturating_duration_since(*at) < OBSTACLE_LOG_INTERVAL
@@ -67,12 +68,12 @@ impl Failures {
         }
     }
 
-    /// Notes that a poll succeeded.
+    /// Records that a poll succeeded.
     pub(super) fn forget_obstacle(&mut self) {
         self.obstacle = None;
     }
 
-    /// Notes that the nodes serve the chain that was read so far.
+    /// Records that the nodes serve the chain that was scanned so far.
     pub(super) fn chain_matches(&mut self, view: &LedgerView) {
         self.mismatches = 0;
         view.record_chain(true);

@@ -1,4 +1,4 @@
-//! Reading the ledger: irreversible blocks, and the virtual operations that no block contains.
+//! Scanning of the ledger: irreversible blocks, and virtual operations, which blocks do not contain.
 
 pub(crate) mod blocks;
 pub(crate) mod classification;

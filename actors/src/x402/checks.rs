@@ -22,7 +22,7 @@ use crate::{
     x402::handle::{Target, X402, X402Error},
 };
 
-/// Rounds of fetching delegates: an account, its delegates, theirs.
+/// Rounds of fetching delegates: those of the account, then those of the delegates.
 const MAX_ROUNDS: usize = 4;
 /// Minimum time that a repeated settle waits before it returns `settlement_pending`.
 pub(crate) const MIN_WAIT: Duration = Duration::from_secs(3);
@@ -98,7 +98,7 @@ impl X402 {
         Ok(Checked { presented, authorized })
     }
 
-    /// Checks the signatures against the payer's authority as the ledger has it.
+    /// Checks the signatures against the payer's authority on the ledger.
     pub(crate) async fn authorized(
         &self,
         payer: &AccountName,
@@ -113,7 +113,7 @@ impl X402 {
                 tracing::debug!(%error, "cannot read the payer's authority: {error}");
                 EngineError::LedgerUnavailable
             })?;
-            // What is wanted is not known yet.
+            // The required authority is unknown yet.
             let has_new_accounts = !fetched.is_empty();
             accounts.extend(fetched);
             let Some(payer_account) = accounts.get(payer) else {

@@ -21,12 +21,12 @@ pub(crate) enum FacilitatorMsg {
     Follow {
         /// The claim.
         claimed: Box<ClaimRecord>,
-        /// Whether this engine has just made the claim: nobody else has broadcast the transaction.
+        /// Whether this engine has just made the claim, so that no other engine has broadcast the transaction.
         is_new: bool,
         /// Closed when the outcome is stored.
         decided: oneshot::Sender<()>,
     },
-    /// Submit a claimed transaction that nobody follows.
+    /// Submit a claimed transaction that no engine follows.
     Adopt(Box<ClaimRecord>),
     /// The outcome of a transaction is stored.
     Decided(TxId),
@@ -51,14 +51,14 @@ pub(crate) async fn claim(
 
 /// Why a claim was not stored.
 pub(crate) enum ClaimError {
-    /// The key stands for an earlier request.
+    /// The key belongs to an earlier request.
     Remembered(Box<IdempotencyRecord>),
     /// Anything else.
     Failed(SessionError),
 }
 
-/// Marks a settled payment as reported, so that only one caller receives the success; `remembered` is the key under which that
-/// caller may repeat its request.
+/// Marks a settled payment as reported, so that only one caller receives the success; `remembered` is the idempotency
+/// key with which that caller may repeat its request.
 pub(crate) async fn mark_reported(
     context: &Context,
     tx_id: TxId,
@@ -71,14 +71,14 @@ pub(crate) async fn mark_reported(
     let Some(remembered) = remembered else { return commit(outcome).await.map_err(failed) };
     let most = context.settings.idempotency_keys;
     match commit(outcome.clone().and(Write::Remember { remembered, most })).await {
-        // The success matters more than that it can be repeated.
+        // The success has priority over its repetition.
         Err(CommitError::KeysFull) => commit(outcome).await.map_err(failed),
         committed => committed.map_err(failed),
     }
 }
 
-/// Records the outcome of an open claim, and announces a settlement with it. Of a claim that several engines may have broadcast
-/// no refusal is recorded.
+/// Records the outcome of an open claim, with the event of a settlement. A refusal of a claim that several engines may
+/// have broadcast is not recorded.
 ///
 /// # Errors
 /// [`SessionError::Contended`] if it is decided already, or if it is shared and the outcome is a refusal.
@@ -96,7 +96,7 @@ pub(crate) async fn decide(
         return Err(SessionError::Contended);
     }
     let mut announcements = Vec::new();
-    // A settlement is announced with the commit that makes it one.
+    // A settlement and its event are stored in one commit.
     if let (ClaimOutcome::Settled { block_num, .. }, Some(claimed)) = (&outcome, &claimed) {
         announcements = sale_events(context, claimed, *block_num, context.now()).await.map_err(failed_read)?;
     }

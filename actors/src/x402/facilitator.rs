@@ -53,7 +53,7 @@ impl Actor for Facilitator {
 
     async fn pre_start(&self, myself: ActorRef<FacilitatorMsg>, (): ()) -> Result<Open, ActorProcessingErr> {
         let mut open = Open::default();
-        // An engine that shares its store takes over only what nobody follows.
+        // An engine with a shared store takes over only claims that no engine follows.
         if !self.context.env.store.is_shared() {
             for claimed in self.context.env.store.open_facilitations().await? {
                 // The previous process may have broadcast it.
@@ -73,7 +73,7 @@ impl Actor for Facilitator {
             FacilitatorMsg::Follow { claimed, is_new, decided: waiting } => {
                 let tx_id = claimed.tx_id;
                 let stored = self.context.sound(self.context.env.store.claim(tx_id).await);
-                // A record that cannot be read may be open: following its transaction does no harm.
+                // A damaged record may be open: following its transaction is harmless.
                 let is_open = match &stored {
                     Ok(stored) => stored.as_ref().and_then(Option::as_ref).is_some_and(|it| it.outcome.is_open()),
                     Err(error) => {
@@ -124,7 +124,7 @@ impl Facilitator {
                         submit_until_final(&context, &ledger, tx_id, &facilitation, claimed.at, possibly_sent).await;
                     match decide(&context, &notifier, tx_id, outcome).await {
                         Ok(()) => break,
-                        // Another engine has decided it, or may have broadcast it: then a refusal proves nothing.
+                        // Another engine has decided it, or may have broadcast it: then a refusal is not final.
                         Err(SessionError::Contended) if !is_open(&context, tx_id).await => break,
                         Err(SessionError::Contended) => possibly_sent = true,
                         Err(error) => {

@@ -1,7 +1,7 @@
-//! Adopts the claims of engines that have gone: whoever reads the ledger looks for claims that nobody follows.
+//! Adopts the claims of stopped engines: the engine that scans the ledger searches for claims that no engine follows.
 //!
-//! A claim does not say who follows it. Those that are old enough to be of an engine which stopped renewing its lease are followed
-//! here, too: broadcasting the same bytes twice pays once.
+//! A claim does not record its follower. Claims old enough to belong to an engine that stopped renewing its lease are
+//! followed here, too: broadcasting the same bytes twice pays once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 
 use crate::{context::Context, payments::messages::RegistryMsg, x402::claims::FacilitatorMsg};
 
-/// Leases between two looks without a reason.
+/// Leases between two searches without a trigger.
 const IDLE_LEASES: u32 = 10;
 
-/// Looks for claims that nobody follows, when an engine has gone or this one has taken duties, a lease later again, and now and
-/// then.
+/// Searches for claims without a follower: when an engine has stopped or this one has taken duties, a lease later, and
+/// periodically.
 pub(crate) async fn adopt(
     context: Arc<Context>,
     registry: ActorRef<RegistryMsg>,
@@ -26,7 +26,7 @@ pub(crate) async fn adopt(
     let lease = context.settings.lease();
     let mut wait = lease;
     loop {
-        // A new reason is looked at at once; what an engine that stopped in order has left is old enough after a lease.
+        // A new trigger is handled at once; claims of an engine that stopped gracefully are old enough after a lease.
         wait = match tokio::time::timeout(wait, reason.notified()).await {
             Ok(()) => lease,
             Err(_) => lease * IDLE_LEASES,
@@ -48,7 +48,7 @@ async fn look(
     lease: Duration,
 ) -> Result<(), ReadError> {
     let store = &context.env.store;
-    // An engine dies after its last renewal: what it claimed is nearly a lease old when its lease has expired.
+    // An engine crashes after its last renewal: its claims are nearly a lease old when its lease has expired.
     let claimed_before = context.now().minus(lease / 4 * 3);
     for id in store.in_flight().await? {
         let Some(payment) = context.sound(store.payment(id).await)?.flatten() else { continue };

@@ -1,4 +1,4 @@
-//! Payments for other people's servers: verified, claimed, broadcast, and reported as a success once.
+//! Payments for other servers: verified, claimed, broadcast, and reported as a success once.
 
 use engine::{
     idempotency::{IdempotencyRecord, Resource, settlement_fingerprint},
@@ -103,8 +103,8 @@ impl X402 {
         }
     }
 
-    /// Stores a claim and has its transaction followed. Both happen also if the caller disconnects meanwhile, which drops its
-    /// request: a claim that nobody follows would stay open.
+    /// Stores a claim and has its transaction followed, also if the caller disconnects meanwhile, which drops its
+    /// request: a claim without a follower would stay open.
     async fn claim(&self, claimed: &ClaimRecord, remembered: Option<IdempotencyRecord>) -> Result<(), ClaimError> {
         if mutant!("claim-dropped-with-its-request") {
             return claims::claim(&self.access.context, claimed, remembered).await;
@@ -255,7 +255,7 @@ impl X402 {
             && !mutant!("strangers-are-served")
             && !self.ledger.watched.contains(&requirements.pay_to)
         {
-            let message = "payTo is no account of a merchant here";
+            let message = "payTo is not an account of a registered merchant";
             return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
         }
         let expected =
@@ -265,7 +265,7 @@ impl X402 {
         Ok(checked)
     }
 
-    /// Returns whether a caller may have a success that was reported to a concurrent one: it sent the same request.
+    /// Returns whether a caller may receive a success that was reported to a concurrent one: it sent the same request.
     async fn was_reported_under(&self, reporting: Reporting) -> Result<bool, X402Error> {
         let own = match reporting {
             Reporting::Repeatable => return Ok(true),
@@ -309,7 +309,7 @@ impl X402 {
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         match stored.map_or(ClaimOutcome::Open, |claimed| claimed.outcome) {
             ClaimOutcome::Open | ClaimOutcome::Shared => {
-                let message = "the transaction is on its way; ask again with the same payment";
+                let message = "the transaction is in flight; repeat the request with the same payment";
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
             ClaimOutcome::Settled { is_reported: true, block_num }
@@ -338,7 +338,7 @@ impl X402 {
             }
             ClaimOutcome::Refused { reason, message } => Err(refused(reason, &message).into()),
             ClaimOutcome::Expired => {
-                Err(refused(Reason::InvalidTransactionState, "the transaction did not happen before it expired").into())
+                Err(refused(Reason::InvalidTransactionState, "the transaction expired without being included").into())
             }
         }
     }
