@@ -333,7 +333,7 @@ mod tests {
             ),
             (
                 "upstream = \"http://a.example\"\n[[route]]\npath = \"/x\"\n[[route]]\npath = \"/X/\"\n",
-                "two routes are for",
+                "two routes match",
             ),
             ("upsteam = \"http://a.example\"\nupstream = \"http://a.example\"\n", "did you mean `upstream`?"),
         ];

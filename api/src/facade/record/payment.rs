@@ -146,11 +146,11 @@ pub(crate) struct Payment<'a> {
     net: Units,
     description: &'a str,
     metadata: Metadata<'a>,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     redirect_url: Option<&'a str>,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cancel_url: Option<&'a str>,
@@ -165,12 +165,12 @@ pub(crate) struct Payment<'a> {
     currency: Code,
     precision: u8,
     usd_equivalent_cents: u64,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     redirection_url: Option<&'a str>,
     merchant_name: &'a str,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     merchant_icon_url: Option<&'a str>,
