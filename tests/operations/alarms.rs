@@ -255,7 +255,7 @@ fn every_alarm_is_raised_by_a_test() {
     let files = [
         "tests/operations/alarms.rs",
         "tests/hardfork.rs",
-        "tests/peg.rs",
+        "tests/hbd_peg.rs",
         "actors/tests/tree/alarms.rs",
         "actors/tests/tree/books.rs",
         "api/src/metrics.rs",
