@@ -70,7 +70,7 @@ struct Period<'a> {
     missing_fee_cents: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
 const fn is_zero(cents: &u64) -> bool {
     *cents == 0
 }

@@ -90,7 +90,7 @@ impl Attempt {
 }
 
 /// Runs a verification or settlement. Refuses if the IP address has no attempt left for the payment id. Counts an
-/// attempt unless the payment was refused for a reason that anybody could cause, so that clients that share an IP
+/// attempt unless the payment was refused for a reason that any client could cause, so that clients that share an IP
 /// address with a payer cannot use up its attempts.
 async fn with_attempts<T>(
     facade: &Facade,

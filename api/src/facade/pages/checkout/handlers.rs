@@ -1,6 +1,6 @@
 //! The handlers of the checkout: the page, its live status, cancellation and wallet reports.
 //!
-//! The slug is a secret of the customer's link. The public id is in the memo and therefore on the chain once somebody
+//! The slug is a secret of the customer's link. The public id is in the memo and therefore on the chain once a customer
 //! has paid. Before that, a browser that requests the page by its id is redirected to the slug, which shows everything
 //! until the end. Afterwards the page by id shows an open session without forms, and only state and amount of a final
 //! one. A browser that has seen the page by its slug keeps a cookie for the id, so that wallets can return to the URL

@@ -91,7 +91,7 @@ impl Phase {
     }
 }
 
-/// Returns whether a reversible transfer counts and is not negligible: it pays everything, or a notable part. Anybody
+/// Returns whether a reversible transfer counts and is not negligible: it pays everything, or a notable part. Anyone
 /// can send tiny transfers that count, which must not hide the payment form.
 fn is_seen(payment: &Payment) -> bool {
     let is_worth_it = |transfer: &Transfer| {

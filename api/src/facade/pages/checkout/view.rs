@@ -201,7 +201,7 @@ struct Receipt<'a> {
 }
 
 /// The link back to the merchant. The script follows it automatically if it saw the payment become final. A page that
-/// was loaded in a final state only shows the link, because anybody can create a payment that redirects anywhere.
+/// was loaded in a final state only shows the link, because anyone can create a payment that redirects anywhere.
 struct Onward<'a> {
     url: &'a str,
     words: String,
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_sees_of_a_finished_session_only_state_and_amount() {
+    async fn limited_access_to_a_final_session_shows_only_state_and_amount() {
         let payment = payment(PaymentStatus::Completed);
         let page = text(&view(&payment, look(Lang::English), false)).await;
         assert!(page.contains("Paid") && page.contains("10.500"));

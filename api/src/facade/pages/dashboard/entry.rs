@@ -80,7 +80,7 @@ pub(super) async fn log_out(facade: &Facade, mut call: Call) -> Result<Response,
     Ok(with_cookie(html::see_other(LOGIN), "", 0))
 }
 
-/// Returns 404 to visitors for unknown paths, and redirects everybody else to the login.
+/// Returns 404 to visitors for unknown paths, and redirects other clients to the login.
 pub(super) async fn unknown(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     if call.path().split('/').skip(2).any(str::is_empty) {
         return Err(Reason::UnknownRoute.into());

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_says_so() {
+    fn unhealthy_parts_are_marked() {
         let url = Some("https://shop.example/hook".to_owned());
         let endpoint = v1::WebhookEndpoint { url, enabled: true, ..Default::default() };
         assert_eq!((webhook(&endpoint).word, webhook(&endpoint).is_well), ("working", true));

@@ -88,7 +88,7 @@ pub(crate) const ROUTES: &[Route] = &[
     page!(get, "/dashboard/nodes", VisitingAdmin, Calls, to!(nodes::page)),
 ];
 
-/// The handler of every other path and method below `/dashboard`. Unauthenticated clients cannot tell which pages
+/// The handler of every other path and method below `/dashboard`. Unauthenticated clients cannot see which pages
 /// exist.
 pub(crate) static UNKNOWN: Route =
     post("/dashboard/{*path}", "", |facade, call, _| Box::pin(entry::unknown(facade, call))).unlisted();
