@@ -189,7 +189,8 @@ fn every_operation_and_every_parameter_has_a_description_and_an_example() {
                     check(what, &[&parameter["description"], &parameter["example"]]);
                 }
                 let responses = operation["responses"].as_object().expect("responses");
-                for (status, content) in responses.iter().map(|(status, answer)| (status.as_str(), &answer["content"])) {
+                for (status, content) in responses.iter().map(|(status, answer)| (status.as_str(), &answer["content"]))
+                {
                     let of_rows = content.get("text/csv").is_some();
                     if let Some(content) = content.get("application/json").filter(|_| !of_rows) {
                         check(format!("{method} {path} {status}"), &[&content["examples"]["example"]["$ref"]]);
