@@ -18,11 +18,11 @@ use crate::{
 };
 
 crate::tests!(
-    every_link_of_the_documentation_leads_somewhere,
-    every_path_that_contributors_are_given_exists,
-    the_page_on_testing_a_shop_does_what_it_says,
-    what_a_page_has_readers_export_does_not_stop_the_gateway,
-    the_webhook_page_shows_whole_requests_as_they_are_sent,
+    every_link_of_the_documentation_resolves,
+    every_path_in_the_contributing_guide_exists,
+    the_commands_for_testing_a_shop_work,
+    variables_exported_by_the_guides_are_not_read_as_settings,
+    the_webhook_page_shows_complete_requests_as_sent,
 );
 
 fn root() -> PathBuf {
@@ -61,7 +61,7 @@ fn anchor(heading: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-fn every_link_of_the_documentation_leads_somewhere() {
+fn every_link_of_the_documentation_resolves() {
     let (mut findings, mut links) = (Vec::new(), 0);
     for page in pages() {
         let text = std::fs::read_to_string(&page).expect("a page");
@@ -88,7 +88,7 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-fn every_path_that_contributors_are_given_exists() {
+fn every_path_in_the_contributing_guide_exists() {
     let tops = ["engine", "storage", "actors", "proto", "api", "simulations", "tests", "docs", ".ci"];
     let (mut findings, mut paths) = (Vec::new(), 0);
     for name in ["contributing.md", "explanation/architecture.md", "explanation/simulation.md"] {
@@ -116,7 +116,7 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     blocks.filter_map(|block| block.strip_prefix(&opening).map(str::to_owned)).collect()
 }
 
-fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
+fn variables_exported_by_the_guides_are_not_read_as_settings() {
     let mut exported = BTreeSet::new();
     for page in pages().iter().filter(|page| page.parent().is_some_and(|folder| folder.ends_with("how-to"))) {
         let text = std::fs::read_to_string(page).expect("a page");
@@ -132,7 +132,7 @@ fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn the_page_on_testing_a_shop_does_what_it_says() {
+fn the_commands_for_testing_a_shop_work() {
     let dev = Dev::start();
     let commands = blocks("docs/how-to/test-your-shop.md", "sh");
     assert!(commands.len() > 9, "the page is read wrongly");
@@ -146,13 +146,13 @@ fn the_page_on_testing_a_shop_does_what_it_says() {
         .env("HIVETILL_LEDGER_NODES", &dev.ledger.rpc.base)
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)
-        .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .stdin(Stdio::null())
         .output()
         .expect("bash starts");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert!(!said.contains("\"error\""), "{said}");
+    let report = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{report}");
+    assert!(!report.contains("\"error\""), "{report}");
 }
 
 /// The page of webhook requests, and the secret of its examples.
@@ -160,7 +160,7 @@ const WEBHOOKS: &str = "docs/reference/webhook-requests.md";
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const MILLISECONDS: &str = "1795183512000";
 
-fn the_webhook_page_shows_whole_requests_as_they_are_sent() {
+fn the_webhook_page_shows_complete_requests_as_sent() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let hook_of = |is: &dyn Fn(&Value) -> bool| {

@@ -115,8 +115,8 @@ fn prepare(folder: &Path) -> Option<String> {
     match done {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Some(format!("`npm ci` failed: {}", said.lines().next().unwrap_or_default()))
+            let report = String::from_utf8_lossy(&output.stderr).into_owned();
+            Some(format!("`npm ci` failed: {}", report.lines().next().unwrap_or_default()))
         }
         Err(error) => Some(format!("npm does not start: {error}")),
     }
@@ -144,8 +144,8 @@ fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
         match output {
             Ok(output) if output.status.success() => None,
             Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                Some(format!("`{}` failed: {}", program.display(), said.lines().last().unwrap_or_default()))
+                let report = String::from_utf8_lossy(&output.stderr).into_owned();
+                Some(format!("`{}` failed: {}", program.display(), report.lines().last().unwrap_or_default()))
             }
             Err(error) => Some(format!("`{}` does not start: {error}", program.display())),
         }
@@ -172,17 +172,17 @@ fn pay_with_nectar() {
         .stdin(Stdio::null())
         .output()
         .expect("python starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(report.trim()).expect("one line of JSON");
     let done = shop.until_status(&payment.id, "completed");
-    assert_eq!(done["internalId"], said["txId"], "the client and we call the transaction the same");
+    assert_eq!(done["internalId"], report["txId"], "the client and we call the transaction the same");
     let amount = serde_json::json!({ "amount": "1500", "nai": "@@000000013", "precision": 3 });
-    let entry = serde_json::json!({ "to": shop.account.name, "amount": amount, "txId": said["txId"] });
-    assert_eq!(said["history"], serde_json::json!([entry]), "{said}");
-    assert_eq!(said["onlyTransfers"], serde_json::json!(["transfer"]), "{said}");
-    assert_eq!((&said["fund"], &said["witnesses"]), (&"post".into(), &21.into()), "{said}");
-    assert!(said["head"].as_u64() > Some(0), "{said}");
+    let entry = serde_json::json!({ "to": shop.account.name, "amount": amount, "txId": report["txId"] });
+    assert_eq!(report["history"], serde_json::json!([entry]), "{report}");
+    assert_eq!(report["onlyTransfers"], serde_json::json!(["transfer"]), "{report}");
+    assert_eq!((&report["fund"], &report["witnesses"]), (&"post".into(), &21.into()), "{report}");
+    assert!(report["head"].as_u64() > Some(0), "{report}");
 }
 
 fn pay(client: &str) {
@@ -196,11 +196,11 @@ fn pay(client: &str) {
         .stdin(Stdio::null())
         .output()
         .expect("node starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{client}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{client}: {report}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(report.trim()).expect("one line of JSON");
     let done = shop.until_status(&payment.id, "completed");
-    assert_eq!(done["internalId"], said["txId"], "{client} and we call the transaction the same");
+    assert_eq!(done["internalId"], report["txId"], "{client} and we call the transaction the same");
     assert_eq!(done["amountPaid"], "1500");
 }
 
@@ -225,7 +225,7 @@ fn run_x402_suite(settings: &[&str]) {
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)
-        .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .env("HIVETILL_ACCOUNT", "alice")
         .env("HIVETILL_KEY", dev.demo_account("alice").key)
         .env("HIVETILL_TO", "shop.demo")
@@ -237,12 +237,12 @@ fn run_x402_suite(settings: &[&str]) {
 #[track_caller]
 fn all_pass(mut node: Command) {
     let output = node.stdin(Stdio::null()).output().expect("node starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     let counts = |word: &str| {
-        let line = said.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix(word));
+        let line = report.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix(word));
         line.and_then(|count| count.trim().parse::<u32>().ok())
     };
-    assert!(counts("pass ").is_some_and(|passed| passed > 0), "{said}");
-    assert_eq!(counts("skipped "), Some(0), "{said}");
+    assert!(counts("pass ").is_some_and(|passed| passed > 0), "{report}");
+    assert_eq!(counts("skipped "), Some(0), "{report}");
 }

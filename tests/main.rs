@@ -4,13 +4,12 @@
 
 mod admin;
 mod agents;
-mod astray;
 mod billing;
-mod books;
 mod browser;
 mod checkout;
 mod compliance;
 mod dashboard;
+mod dashboard_operations;
 mod deliveries;
 mod documentation;
 mod events;
@@ -21,6 +20,7 @@ mod grpc_access;
 mod grpc_port;
 mod hardfork;
 mod harness;
+mod hbd_peg;
 mod idempotency;
 mod interop;
 mod keys;
@@ -34,14 +34,14 @@ mod operations;
 mod operator;
 mod ownership;
 mod payments;
-mod peg;
+mod reconciliation;
 mod recovery;
 mod reliability;
-mod shopkeeper;
 mod simulate;
 mod spec;
-mod split;
 mod tidy;
+mod two_processes;
+mod unmatched;
 mod wallet;
 mod webhooks;
 mod x402;
@@ -103,9 +103,9 @@ fn main() -> ExitCode {
         operations::all(),
         admin::tests(),
         payments::all(),
-        peg::tests(),
-        astray::tests(),
-        books::tests(),
+        hbd_peg::tests(),
+        unmatched::tests(),
+        reconciliation::tests(),
         ownership::tests(),
         compliance::tests(),
         billing::tests(),
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
         checkout::tests(),
         dashboard::tests(),
         operator::tests(),
-        shopkeeper::tests(),
+        dashboard_operations::tests(),
         webhooks::tests(),
         deliveries::tests(),
         documentation::tests(),
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
         recovery::tests(),
         reliability::all(),
         simulate::tests(),
-        split::tests(),
+        two_processes::tests(),
         grpc::tests(),
         grpc_access::tests(),
         grpc_port::tests(),

@@ -6,28 +6,28 @@ use super::chrome::Tab;
 use crate::harness::{Dev, Opened, Shop, shared};
 
 super::journeys!(
-    a_click_in_keychain_pays_and_leads_back_to_the_shop,
-    a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again,
-    after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again,
-    a_wallet_that_is_opened_hides_the_cancellation_and_is_reported,
-    a_wallet_opens_for_no_payment_that_is_being_cancelled,
-    who_comes_back_from_a_wallet_sees_the_receipt,
-    keychain_may_arrive_late,
+    a_payment_in_keychain_completes_and_redirects_to_the_shop,
+    closing_keychain_sends_nothing_and_allows_a_retry,
+    other_keychain_errors_warn_against_paying_again,
+    opening_a_wallet_hides_the_cancellation_and_is_reported,
+    no_wallet_opens_for_a_payment_that_is_being_cancelled,
+    returning_from_a_wallet_shows_the_receipt,
+    a_late_keychain_extension_is_detected,
     without_keychain_its_button_stays_hidden,
     a_collected_fee_is_signed_in_keychain_as_two_transfers,
-    a_part_payment_asks_for_the_rest_with_a_fresh_code,
-    without_streams_the_page_asks_again_and_again,
+    a_partial_payment_shows_a_new_code_for_the_remaining_amount,
+    without_event_streams_the_page_polls,
     without_scripts_a_customer_pays_and_sees_it,
-    a_page_expires_while_it_is_open,
+    an_open_page_shows_the_expiry,
     the_countdown_covers_the_whole_lifetime_and_announces_nothing,
     times_are_shown_in_the_time_zone_and_language_of_the_visitor,
     a_wallet_link_that_opens_nothing_is_explained,
     a_lost_connection_is_shown_and_the_page_catches_up,
-    a_customer_cancels_and_stays,
-    the_keyboard_is_enough,
-    what_a_merchant_writes_runs_nowhere,
-    nothing_is_waited_for_before_the_first_paint,
-    no_other_site_can_frame_the_page,
+    a_customer_can_cancel_and_stop_the_redirect,
+    the_checkout_is_usable_with_the_keyboard,
+    merchant_texts_are_never_executed,
+    nothing_blocks_the_first_paint,
+    the_page_cannot_be_framed,
 );
 
 /// Opens a payment with a redirect to a page of this machine.
@@ -44,13 +44,13 @@ fn address(shop: &Shop, payment: &Opened) -> String {
 }
 
 /// Signs and broadcasts a request to Keychain as the extension does, and returns its response.
-fn sign(dev: &Dev, ask: &Value) -> Value {
-    let text = |member: &str| ask[member].as_str().unwrap_or_default();
+fn sign(dev: &Dev, request: &Value) -> Value {
+    let text = |member: &str| request[member].as_str().unwrap_or_default();
     let transfers: Vec<(String, String, String)> = match text("type") {
         "transfer" => {
             vec![(text("to").into(), format!("{} {}", text("amount"), text("currency")), text("memo").into())]
         }
-        _ => ask["operations"]
+        _ => request["operations"]
             .as_array()
             .expect("operations")
             .iter()
@@ -67,7 +67,7 @@ fn sign(dev: &Dev, ask: &Value) -> Value {
     json!({ "success": true, "error": null, "result": { "id": tx_id, "tx_id": tx_id, "confirmed": true }, "message": "sent" })
 }
 
-async fn a_click_in_keychain_pays_and_leads_back_to_the_shop() {
+async fn a_payment_in_keychain_completes_and_redirects_to_the_shop() {
     let (dev, shop) = (shared(), shared().shop());
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -75,13 +75,13 @@ async fn a_click_in_keychain_pays_and_leads_back_to_the_shop() {
     tab.goto(&address(&shop, &payment)).await;
     tab.shows("Waiting for your payment").await;
     tab.click("#keychain-pay").await;
-    let ask = tab.asked().await;
-    assert_eq!((&ask["to"], &ask["amount"]), (&json!(shop.account.name), &json!("1.500")));
-    assert_eq!((&ask["memo"], &ask["currency"]), (&json!(payment.memo), &json!("HBD")));
-    assert_eq!((&ask["account"], &ask["enforce"]), (&Value::Null, &json!(false)));
+    let builder = tab.asked().await;
+    assert_eq!((&builder["to"], &builder["amount"]), (&json!(shop.account.name), &json!("1.500")));
+    assert_eq!((&builder["memo"], &builder["currency"]), (&json!(payment.memo), &json!("HBD")));
+    assert_eq!((&builder["account"], &builder["enforce"]), (&Value::Null, &json!(false)));
     tab.shows("Please confirm in Keychain.").await;
     assert!(tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await, "one request at a time");
-    tab.answer(&ask, &sign(dev, &ask)).await;
+    tab.response(&builder, &sign(dev, &builder)).await;
     tab.shows("Paid").await;
     tab.shows("You will be redirected to 127.0.0.1 in 5 seconds.").await;
     tab.until("an announcement", "document.getElementById('live').textContent.startsWith('Paid.')").await;
@@ -92,7 +92,7 @@ async fn a_click_in_keychain_pays_and_leads_back_to_the_shop() {
     tab.until("the way back", "location.search === '?thanks'").await;
 }
 
-async fn a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again() {
+async fn closing_keychain_sends_nothing_and_allows_a_retry() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -100,9 +100,9 @@ async fn a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again() {
     tab.goto(&address(&shop, &payment)).await;
     for error in ["user_cancel", "ignored", "incomplete"] {
         tab.click("#keychain-pay").await;
-        let ask = tab.asked().await;
+        let request = tab.asked().await;
         assert!(tab.eval::<bool>("document.getElementById('cancel-box').hidden").await, "a wallet is open");
-        tab.answer(&ask, &json!({ "success": false, "error": error, "message": "Not <b>sent</b>" })).await;
+        tab.response(&request, &json!({ "success": false, "error": error, "message": "Not <b>sent</b>" })).await;
         tab.until("the words", "document.getElementById('answer').textContent.startsWith('Nothing was sent.')").await;
         assert!(!tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await);
         assert!(!tab.eval::<bool>("document.getElementById('cancel-box').hidden").await);
@@ -113,7 +113,7 @@ async fn a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again() {
     tab.is_clean();
 }
 
-async fn after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again() {
+async fn other_keychain_errors_warn_against_paying_again() {
     let shop = shared().shop();
     for error in [json!({}), json!("broadcast_error"), json!("timeout"), Value::Null, json!("user_cancelled")] {
         let payment = order(&shop);
@@ -121,8 +121,8 @@ async fn after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again
         tab.install_keychain(0).await;
         tab.goto(&address(&shop, &payment)).await;
         tab.click("#keychain-pay").await;
-        let ask = tab.asked().await;
-        tab.answer(&ask, &json!({ "success": false, "error": error, "message": "Failed to <b>fetch</b>" })).await;
+        let request = tab.asked().await;
+        tab.response(&request, &json!({ "success": false, "error": error, "message": "Failed to <b>fetch</b>" })).await;
         tab.shows("We are checking the ledger. Please do not pay again. Keychain reports: Failed to <b>fetch</b>")
             .await;
         assert!(!tab.text().await.contains("Nothing was sent"), "{error}");
@@ -139,7 +139,7 @@ async fn after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again
     }
 }
 
-async fn a_wallet_that_is_opened_hides_the_cancellation_and_is_reported() {
+async fn opening_a_wallet_hides_the_cancellation_and_is_reported() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -160,7 +160,7 @@ async fn a_wallet_that_is_opened_hides_the_cancellation_and_is_reported() {
     tab.is_clean();
 }
 
-async fn a_wallet_opens_for_no_payment_that_is_being_cancelled() {
+async fn no_wallet_opens_for_a_payment_that_is_being_cancelled() {
     let dev = Dev::start();
     let shop = dev.shop();
     let payment = order(&shop);
@@ -177,7 +177,7 @@ async fn a_wallet_opens_for_no_payment_that_is_being_cancelled() {
     tab.forgive();
 }
 
-async fn who_comes_back_from_a_wallet_sees_the_receipt() {
+async fn returning_from_a_wallet_shows_the_receipt() {
     let (dev, shop) = (shared(), shared().shop());
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -191,16 +191,16 @@ async fn who_comes_back_from_a_wallet_sees_the_receipt() {
     tab.shows("Receipt").await;
     tab.until("the link to the shop", "document.getElementById('onward') !== null").await;
     tokio::time::sleep(std::time::Duration::from_millis(5_500)).await;
-    assert!(tab.url().await.contains("/for/"), "a page that was opened when all was over leads nobody on");
+    assert!(tab.url().await.contains("/for/"), "a page opened after the final state does not redirect");
     tab.is_clean();
-    let stranger = Tab::open().await;
-    stranger.goto(&format!("{back}{tx}")).await;
-    stranger.shows("Paid").await;
-    assert!(!stranger.text().await.contains("Receipt"));
-    stranger.is_clean();
+    let third_party = Tab::open().await;
+    third_party.goto(&format!("{back}{tx}")).await;
+    third_party.shows("Paid").await;
+    assert!(!third_party.text().await.contains("Receipt"));
+    third_party.is_clean();
 }
 
-async fn keychain_may_arrive_late() {
+async fn a_late_keychain_extension_is_detected() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -238,19 +238,19 @@ async fn a_collected_fee_is_signed_in_keychain_as_two_transfers() {
     tab.fill("#payer", " @Alice ").await;
     tab.look("pay-split").await;
     tab.click("#keychain-pay").await;
-    let ask = tab.asked().await;
-    assert_eq!((&ask["account"], &ask["key"]), (&json!("alice"), &json!("Active")));
+    let request = tab.asked().await;
+    assert_eq!((&request["account"], &request["key"]), (&json!("alice"), &json!("Active")));
     let sent: Vec<(&Value, &Value)> =
-        ask["operations"].as_array().expect("two").iter().map(|op| (&op[1]["to"], &op[1]["amount"])).collect();
+        request["operations"].as_array().expect("two").iter().map(|op| (&op[1]["to"], &op[1]["amount"])).collect();
     let (shop_account, net, fees, fee) =
         (json!(shop.account.name), json!("1.478 HBD"), json!("hivetill.fees"), json!("0.022 HBD"));
     assert_eq!(sent, [(&shop_account, &net), (&fees, &fee)]);
-    tab.answer(&ask, &sign(&dev, &ask)).await;
+    tab.response(&request, &sign(&dev, &request)).await;
     tab.shows("Your payment is final.").await;
     tab.is_clean();
 }
 
-async fn a_part_payment_asks_for_the_rest_with_a_fresh_code() {
+async fn a_partial_payment_shows_a_new_code_for_the_remaining_amount() {
     let (dev, shop) = (shared(), shared().shop());
     let payment = order(&shop);
     let bob = dev.demo_account("bob");
@@ -269,7 +269,7 @@ async fn a_part_payment_asks_for_the_rest_with_a_fresh_code() {
     tab.is_clean();
 }
 
-async fn without_streams_the_page_asks_again_and_again() {
+async fn without_event_streams_the_page_polls() {
     let (dev, shop) = (shared(), shared().shop());
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -300,7 +300,7 @@ async fn without_scripts_a_customer_pays_and_sees_it() {
     tab.is_clean();
 }
 
-async fn a_page_expires_while_it_is_open() {
+async fn an_open_page_shows_the_expiry() {
     let dev = Dev::start();
     let shop = dev.shop();
     let payment = shop.open_with(&json!({
@@ -407,7 +407,7 @@ async fn a_lost_connection_is_shown_and_the_page_catches_up() {
     tab.forgive();
 }
 
-async fn a_customer_cancels_and_stays() {
+async fn a_customer_can_cancel_and_stop_the_redirect() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -430,7 +430,7 @@ async fn a_customer_cancels_and_stays() {
     tab.is_clean();
 }
 
-async fn the_keyboard_is_enough() {
+async fn the_checkout_is_usable_with_the_keyboard() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -452,13 +452,13 @@ async fn the_keyboard_is_enough() {
     tab.until("Keychain", "!document.getElementById('keychain').hidden").await;
     reach("keychain-pay").await;
     tab.press("Enter").await;
-    let ask = tab.asked().await;
-    tab.answer(&ask, &sign(shared(), &ask)).await;
+    let request = tab.asked().await;
+    tab.response(&request, &sign(shared(), &request)).await;
     tab.shows("Your payment is final.").await;
     tab.is_clean();
 }
 
-async fn what_a_merchant_writes_runs_nowhere() {
+async fn merchant_texts_are_never_executed() {
     let dev = shared();
     let shop = dev.shop();
     let evil = "\"><script>window.pwned=1</script><img src=x onerror=window.pwned=1>";
@@ -477,7 +477,7 @@ async fn what_a_merchant_writes_runs_nowhere() {
     tab.is_clean();
 }
 
-async fn nothing_is_waited_for_before_the_first_paint() {
+async fn nothing_blocks_the_first_paint() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;
@@ -489,7 +489,7 @@ async fn nothing_is_waited_for_before_the_first_paint() {
     tab.is_clean();
 }
 
-async fn no_other_site_can_frame_the_page() {
+async fn the_page_cannot_be_framed() {
     let shop = shared().shop();
     let payment = order(&shop);
     let tab = Tab::open().await;

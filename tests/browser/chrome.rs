@@ -78,7 +78,7 @@ async fn chrome() -> &'static Chrome {
             let args: Vec<&str> = FLAGS.into_iter().chain([data.as_str(), "about:blank"]).collect();
             let mut process = Process::program(program().expect("looked for before"), &home, &args);
             let address = process.log_after("DevTools listening on ");
-            let (browser, mut handler) = Browser::connect(address).await.expect("the browser answers");
+            let (browser, mut handler) = Browser::connect(address).await.expect("the browser responds");
             runtime().spawn(async move { while handler.next().await.is_some() {} });
             Chrome { browser, process: Mutex::new(Some(process)) }
         })
@@ -100,7 +100,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Tab {
     page: Page,
     complaints: Arc<Mutex<Vec<String>>>,
-    asks: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Tab {
@@ -111,7 +111,7 @@ impl Tab {
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context);
         let page = browser.new_page(target).await.expect("a tab");
-        let tab = Self { page, complaints: Arc::default(), asks: Arc::default() };
+        let tab = Self { page, complaints: Arc::default(), requests: Arc::default() };
         tab.page.enable_log().await.expect("a log");
         tab.listen().await;
         tab.size(1_280, false).await;
@@ -122,14 +122,14 @@ impl Tab {
     async fn listen(&self) {
         let mut entries = self.page.event_listener::<EventEntryAdded>().await.expect("events");
         let mut errors = self.page.event_listener::<EventExceptionThrown>().await.expect("events");
-        let mut said = self.page.event_listener::<EventConsoleApiCalled>().await.expect("events");
+        let mut report = self.page.event_listener::<EventConsoleApiCalled>().await.expect("events");
         let mut bindings = self.page.event_listener::<EventBindingCalled>().await.expect("events");
         let keep = |complaints: &Arc<Mutex<Vec<String>>>| {
             let complaints = Arc::clone(complaints);
             move |text: String| locked(&complaints).push(text)
         };
-        let (one, two, three, asks) =
-            (keep(&self.complaints), keep(&self.complaints), keep(&self.complaints), Arc::clone(&self.asks));
+        let (one, two, three, requests) =
+            (keep(&self.complaints), keep(&self.complaints), keep(&self.complaints), Arc::clone(&self.requests));
         runtime().spawn(async move {
             while let Some(event) = entries.next().await {
                 // Browsers request it for pages without an icon, such as JSON.
@@ -145,13 +145,13 @@ impl Tab {
             }
         });
         runtime().spawn(async move {
-            while let Some(event) = said.next().await {
+            while let Some(event) = report.next().await {
                 three(format!("console: {:?}", event.args));
             }
         });
         runtime().spawn(async move {
             while let Some(event) = bindings.next().await {
-                locked(&asks).push(serde_json::from_str(&event.payload).expect("JSON"));
+                locked(&requests).push(serde_json::from_str(&event.payload).expect("JSON"));
             }
         });
     }
@@ -194,20 +194,20 @@ impl Tab {
     /// Waits for a request to Keychain.
     pub(super) async fn asked(&self) -> Value {
         until("Keychain to be asked", async || {
-            let mut asks = locked(&self.asks);
-            (!asks.is_empty()).then(|| asks.remove(0))
+            let mut requests = locked(&self.requests);
+            (!requests.is_empty()).then(|| requests.remove(0))
         })
         .await
     }
 
     /// Returns whether there is another request to Keychain.
     pub(super) fn is_asked(&self) -> bool {
-        !locked(&self.asks).is_empty()
+        !locked(&self.requests).is_empty()
     }
 
     /// Answers a request as Keychain.
-    pub(super) async fn answer(&self, ask: &Value, answer: &Value) {
-        self.eval::<bool>(&format!("keychainAnswers({}, {answer}), true", ask["id"])).await;
+    pub(super) async fn response(&self, request: &Value, response: &Value) {
+        self.eval::<bool>(&format!("keychainAnswers({}, {response}), true", request["id"])).await;
     }
 
     /// Disables scripts.
@@ -301,8 +301,8 @@ impl Tab {
         let yes = format!("Boolean({script})");
         until(what, async || {
             // A page that is being left returns no result.
-            let said = self.page.evaluate(yes.as_str()).await.ok()?.into_value::<bool>().ok()?;
-            said.then_some(())
+            let report = self.page.evaluate(yes.as_str()).await.ok()?.into_value::<bool>().ok()?;
+            report.then_some(())
         })
         .await;
     }

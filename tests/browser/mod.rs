@@ -4,7 +4,7 @@
 mod checkout;
 mod chrome;
 mod dashboard;
-mod gallery;
+mod screenshots;
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<Trial> {
-    [checkout::tests(), gallery::tests(), dashboard::tests()].into_iter().flatten().collect()
+    [checkout::tests(), screenshots::tests(), dashboard::tests()].into_iter().flatten().collect()
 }
 
 /// Stops the browser.

@@ -1,4 +1,4 @@
-//! The gate: a stock HTTP server that programs pay for, with a credit for whatever was paid and not served.
+//! The gate: an unmodified HTTP server that is paid by programs, with a credit for each payment without a response.
 
 mod page;
 mod upstream;
@@ -9,26 +9,26 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Answer, Api, Dev, Payer, Process, Shop, folder, shared, until},
+    harness::{Api, Dev, Payer, Process, Response, Shop, folder, shared, until},
     wallet::agent::Agent,
     x402::{encode, json_of, nonce, v1},
 };
 use upstream::{Behavior, STREAMED, Upstream};
 
 crate::tests!(
-    a_request_is_paid_served_and_seen_by_the_merchant,
+    a_request_is_paid_served_and_listed_for_the_merchant,
     a_wallet_pays_a_post_through_the_gate_until_its_budget_ends,
-    what_the_upstream_refuses_is_not_charged,
-    a_payment_that_was_not_served_is_owed_and_serves_the_same_request,
+    requests_refused_by_the_upstream_are_not_charged,
+    a_payment_without_a_response_stays_valid_for_the_same_request,
     a_broken_response_leaves_a_credit_across_kill_9,
-    one_payment_opens_one_request,
+    one_payment_pays_for_one_request,
     a_wrong_payment_never_reaches_the_upstream,
-    bodies_stream_both_ways,
-    free_and_unknown_routes_are_told_apart,
-    a_gate_with_an_engine_of_its_own_settles,
+    bodies_are_streamed_in_both_directions,
+    free_and_unknown_routes_are_distinguished,
+    a_gate_with_its_own_engine_settles,
 );
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [tests(), page::tests()].into_iter().flatten().collect()
 }
@@ -60,7 +60,7 @@ impl Gate {
     }
 
     fn process(dev: &Dev, shop: &Shop, directory: &std::path::Path, routes: &std::path::Path) -> Process {
-        let text = |member: &str| dev.said[member].as_str().expect("a text").to_owned();
+        let text = |member: &str| dev.startup[member].as_str().expect("a text").to_owned();
         let settings = [format!("HIVETILL_GRPC_TOKEN={}", text("grpcToken")), format!("HIVETILL_API_KEY={}", shop.key)];
         let (data, routes, engine) = (directory.display().to_string(), routes.display().to_string(), text("grpc"));
         let binary = env!("CARGO_BIN_EXE_hivetill");
@@ -78,7 +78,7 @@ impl Gate {
         format!("{}{path}", self.api.base)
     }
 
-    /// Returns what the gate owes.
+    /// Returns the credits of the gate.
     fn owed(&self) -> Vec<Value> {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hivetill"));
         command.env_clear().args(["gate", "--owed", "--data", &self.directory.display().to_string()]);
@@ -98,12 +98,12 @@ fn signed(dev: &Dev, payer: &Payer, to: &str, amount: &str) -> String {
     encode(&v1(&json_of(&transaction), &nonce))
 }
 
-fn receipt(response: &Answer) -> Value {
+fn receipt(response: &Response) -> Value {
     let header = response.header("payment-response").expect("a receipt");
     serde_json::from_slice(&BASE64_STANDARD.decode(header).expect("base64")).expect("JSON")
 }
 
-/// Waits until the merchant sees so many sales.
+/// Waits until the merchant's list has this number of sales.
 #[track_caller]
 fn sold(shop: &Shop, count: usize) {
     until("the sales", || (sales(shop).len() >= count).then_some(()));
@@ -114,7 +114,7 @@ fn sales(shop: &Shop) -> Vec<Value> {
     shop.get("/api/public/x402/sales").send().ok(200)["data"].as_array().expect("sales").clone()
 }
 
-fn a_request_is_paid_served_and_seen_by_the_merchant() {
+fn a_request_is_paid_served_and_listed_for_the_merchant() {
     let dev = shared();
     let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
@@ -176,7 +176,7 @@ fn a_wallet_pays_a_post_through_the_gate_until_its_budget_ends() {
     assert_eq!((agent.charged(), upstream.requests().len()), (1_500, 1));
 }
 
-fn what_the_upstream_refuses_is_not_charged() {
+fn requests_refused_by_the_upstream_are_not_charged() {
     let dev = shared();
     let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
@@ -193,7 +193,7 @@ fn what_the_upstream_refuses_is_not_charged() {
     assert_eq!(until("the sale", || Some(sales(&shop)).filter(|sales| !sales.is_empty())).len(), 1);
 }
 
-fn a_payment_that_was_not_served_is_owed_and_serves_the_same_request() {
+fn a_payment_without_a_response_stays_valid_for_the_same_request() {
     let dev = shared();
     let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
@@ -241,7 +241,7 @@ fn a_broken_response_leaves_a_credit_across_kill_9() {
     sold(&shop, 1);
 }
 
-fn one_payment_opens_one_request() {
+fn one_payment_pays_for_one_request() {
     let dev = shared();
     let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
@@ -282,7 +282,7 @@ fn a_wrong_payment_never_reaches_the_upstream() {
     let good = signed(dev, &buyer, &shop.account.name, "0.050 HBD");
     let twice = gate.api.get("/report").header("x-payment", &good).header("payment-signature", &good).send();
     assert_eq!(twice.status, 400);
-    assert_eq!(gate.api.ask("HEAD", "/report").header("x-payment", &good).send().status, 402, "HEAD never pays");
+    assert_eq!(gate.api.request("HEAD", "/report").header("x-payment", &good).send().status, 402, "HEAD never pays");
     for path in ["/%72eport", "//report", "/x/../report", "/report;v=1"] {
         let refused = gate.api.get(path).send();
         assert!(matches!(refused.status, 400 | 402), "{path}: {}", refused.text());
@@ -291,21 +291,21 @@ fn a_wrong_payment_never_reaches_the_upstream() {
     assert!(upstream.requests().is_empty() && sales(&shop).is_empty());
 }
 
-fn bodies_stream_both_ways() {
+fn bodies_are_streamed_in_both_directions() {
     let dev = shared();
     let (shop, buyer, upstream) = (dev.shop(), dev.ledger.account("buyer"), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
     upstream.set(Behavior::Streams);
     let payment = signed(dev, &buyer, &shop.account.name, "1.500 HBD");
     let sent = vec![b'y'; 4 << 20];
-    let served = gate.api.ask("POST", "/work").header("x-payment", &payment).body(sent.clone()).send();
+    let served = gate.api.request("POST", "/work").header("x-payment", &payment).body(sent.clone()).send();
     assert_eq!((served.status, served.body.len()), (200, STREAMED));
     assert_eq!(upstream.requests()[0].body, sent);
     assert_eq!(receipt(&served)["success"], true);
     assert!(until("it to be served", || Some(gate.owed()).filter(Vec::is_empty)).is_empty());
 }
 
-fn free_and_unknown_routes_are_told_apart() {
+fn free_and_unknown_routes_are_distinguished() {
     let dev = shared();
     let (shop, upstream) = (dev.shop(), Upstream::start());
     let gate = Gate::start(dev, &shop, &upstream, "");
@@ -320,7 +320,7 @@ fn free_and_unknown_routes_are_told_apart() {
     assert!(!last.head.contains("x-hivetill-payer") && !last.head.contains("override"), "{}", last.head);
 }
 
-fn a_gate_with_an_engine_of_its_own_settles() {
+fn a_gate_with_its_own_engine_settles() {
     let dev = shared();
     let (payee, buyer, upstream) = (dev.ledger.account("payee"), dev.ledger.account("buyer"), Upstream::start());
     let directory = folder("gate");

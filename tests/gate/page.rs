@@ -1,4 +1,4 @@
-//! The pages on agents, with each of their blocks of commands run in order as printed.
+//! The pages on agents: their command blocks run in order as printed.
 
 use std::process::{Command, Stdio};
 
@@ -7,12 +7,9 @@ use crate::{
     harness::{folder, shared},
 };
 
-crate::tests!(
-    the_page_on_agents_sells_buys_and_stops_at_the_budget,
-    the_page_on_wallets_pays_once_and_shows_the_budget,
-);
+crate::tests!(the_commands_of_the_page_on_agents_work, the_commands_of_the_page_on_wallets_work,);
 
-/// Runs a script with the binary in its path, in a new folder; whatever it started ends with it.
+/// Runs a script with the binary in its path, in a new folder; kills its remaining processes at the end.
 #[track_caller]
 fn run(script: &str, settings: &[(&str, &str)]) -> String {
     let work = folder("page");
@@ -31,23 +28,23 @@ fn run(script: &str, settings: &[(&str, &str)]) -> String {
     text(&output.stdout)
 }
 
-fn the_page_on_agents_sells_buys_and_stops_at_the_budget() {
+fn the_commands_of_the_page_on_agents_work() {
     let commands = blocks("docs/how-to/agents.md", "sh");
     assert_eq!(commands.len(), 7, "the page has these blocks");
     let printed = run(&commands.concat(), &[]);
-    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("made ")).collect();
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("created ")).collect();
     let expected = ["0.050 HBD", "offer", "0.050 HBD", "paid", "Mugs are up 3 %", "above_day_limit", "0.050 HBD"];
     assert_eq!(lines, expected, "{printed}");
 }
 
-fn the_page_on_wallets_pays_once_and_shows_the_budget() {
+fn the_commands_of_the_page_on_wallets_work() {
     let dev = shared();
     let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
     let payment = shop.open_payment();
     let url = format!("{}/for/{}", shop.api.base, payment.slug);
     let commands = blocks("docs/how-to/agent-wallet.md", "sh");
     assert_eq!(commands.len(), 6, "the page has these blocks");
-    // The block on approvals has the number of no payment of this run.
+    // The payment number in the block on approvals is only an example.
     let commands: Vec<String> = commands.into_iter().filter(|block| !block.contains("approve 3")).collect();
     let settings = [
         ("URL", url.as_str()),

@@ -1,4 +1,4 @@
-//! A stock HTTP server behind the gate: fails when it is set to, counts and keeps its requests.
+//! An unmodified HTTP server behind the gate: fails when it is configured to, and records its requests.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -20,7 +20,7 @@ struct Shared {
     behavior: Behavior,
 }
 
-/// One request as it came.
+/// One request as received.
 #[derive(Debug, Clone)]
 pub(super) struct Received {
     /// Request line and headers in lower case.
@@ -28,7 +28,7 @@ pub(super) struct Received {
     pub(super) body: Vec<u8>,
 }
 
-/// What the server does.
+/// The behavior of the server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Behavior {
     /// Responds with 200 and a report.
@@ -98,7 +98,7 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) {
             body.len()
         )
     };
-    // A client that hung up is part of the tests.
+    // Clients that disconnect are part of the tests.
     let _ = match behavior {
         Behavior::Works => stream.write_all(whole("200 OK", "{\"report\":\"Mugs are up 3 %\"}").as_bytes()),
         Behavior::Fails(status) => {

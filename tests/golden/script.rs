@@ -30,22 +30,22 @@ impl<'a> Script<'a> {
         key: Option<&str>,
         body: Option<&Value>,
     ) -> Value {
-        let mut ask = self.api.ask(method, path).header("x-request-id", "golden");
+        let mut builder = self.api.request(method, path).header("x-request-id", "golden");
         let out = &mut self.text;
         let _ = writeln!(out, "### {title}\n\n> {method} {path}");
         if let Some(key) = key {
-            ask = ask.bearer(key);
+            builder = builder.bearer(key);
             let _ = writeln!(out, "> authorization: Bearer {key}");
         }
         if let Some(body) = body {
-            ask = ask.json(body);
+            builder = builder.json(body);
             let _ = writeln!(out, "> content-type: application/json\n>\n> {body}");
         }
-        let answer = ask.send();
-        let _ = writeln!(out, "\n{}", answer.status);
-        write_headers(out, &answer.headers);
-        let _ = writeln!(out, "\n{}\n", indent(&answer.text()));
-        answer.json()
+        let response = builder.send();
+        let _ = writeln!(out, "\n{}", response.status);
+        write_headers(out, &response.headers);
+        let _ = writeln!(out, "\n{}\n", indent(&response.text()));
+        response.json()
     }
 
     /// Records a received webhook.

@@ -59,10 +59,10 @@ fn typescript() {
         std::fs::copy(sources().join(file), work.join(file)).expect("the journey is copied");
     }
     std::os::unix::fs::symlink(&modules, work.join("node_modules")).expect("a link");
-    let said = run(Command::new(program("openapi-ts"))
+    let report = run(Command::new(program("openapi-ts"))
         .args(["-i", "openapi.json", "-o", "generated", "-c", "@hey-api/client-fetch"])
         .current_dir(&work));
-    no_warning(&said);
+    no_warning(&report);
     run(Command::new(program("tsc")).args(["-p", "."]).current_dir(&work));
     day(Command::new("node").arg("out/journey.js"), &work);
 }
@@ -71,11 +71,11 @@ fn in_python() {
     let (work, bin) = (described("python"), environment().join("bin"));
     std::fs::write(work.join("generator.yml"), "post_hooks: []\n").expect("the configuration is written");
     let arguments = ["generate", "--path", "openapi.json", "--output-path", "generated", "--meta", "none"];
-    let said = run(Command::new(bin.join("openapi-python-client"))
+    let report = run(Command::new(bin.join("openapi-python-client"))
         .args(arguments)
         .args(["--config", "generator.yml", "--fail-on-warning"])
         .current_dir(&work));
-    no_warning(&said);
+    no_warning(&report);
     let journey = sources().join("journey.py");
     // A warning of the interpreter about the generated code is a failure.
     day(Command::new(bin.join("python")).args(["-W", "error::SyntaxWarning"]).arg(journey).arg(&work), &work);
@@ -98,13 +98,13 @@ fn day(command: &mut Command, work: &Path) {
 #[track_caller]
 pub(super) fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().expect("the program starts");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {said}");
-    said
+    let report = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {report}");
+    report
 }
 
 #[track_caller]
-fn no_warning(said: &str) {
-    let lower = said.to_lowercase();
-    assert!(!["warn", "skipp", "omitted", "⚠"].iter().any(|word| lower.contains(word)), "{said}");
+fn no_warning(report: &str) {
+    let lower = report.to_lowercase();
+    assert!(!["warn", "skipp", "omitted", "⚠"].iter().any(|word| lower.contains(word)), "{report}");
 }

@@ -16,7 +16,7 @@ use super::{clients::run, folder, prepare, prepare_python, with};
 use crate::{
     documentation::blocks,
     grpc_access,
-    harness::{Dev, LedgerHouse, Process, Receiver, Serve, Shop, until, until_ready},
+    harness::{Dev, LedgerProcess, Process, Receiver, Serve, Shop, until, until_ready},
 };
 
 /// Returns every test of this file.
@@ -107,13 +107,13 @@ fn value(setting: &str) -> &str {
 fn consume(program: impl FnOnce(&Path) -> Command) {
     let work = crate::harness::folder("consumer");
     let mut command = program(&work);
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let data = work.join("data");
     let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE, "--set=keys.roll=true"];
-    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let Serve { api, mut process } = Serve::with(&data, &setup.ledger, &settings("127.0.0.1:0"));
     let address = process.log_after("gRPC port is ");
     let receiver = Receiver::start();
-    let mut context = scene(&house, &api, &format!("http://{address}"), &receiver);
+    let mut context = scene(&setup, &api, &format!("http://{address}"), &receiver);
     context["target"] = address.clone().into();
     context["methods"] = methods(&format!("http://{address}"));
     let mut consumer = command
@@ -130,7 +130,7 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
     while let Some(Ok(line)) = lines.next() {
         match line.as_str() {
             "kill" => process.kill(),
-            "start" => process = Process::start(&Serve::args(&data, &house.ledger, &settings(&address))),
+            "start" => process = Process::start(&Serve::args(&data, &setup.ledger, &settings(&address))),
             "await" => {
                 let api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
                 until_ready(&api);
@@ -140,7 +140,7 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
                 is_well = true;
                 break;
             }
-            other => panic!("the consumer says {other}"),
+            other => panic!("the consumer printed {other}"),
         }
         writeln!(stdin, "done").expect("it reads");
     }
@@ -154,7 +154,7 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
 fn methods(url: &str) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let listed = runtime.block_on(async {
-        let channel = Channel::from_shared(url.to_owned()).expect("a URL").connect().await.expect("the port answers");
+        let channel = Channel::from_shared(url.to_owned()).expect("a URL").connect().await.expect("the port responds");
         grpc_access::methods(channel, value(SERVICE)).await
     });
     json!(listed)
@@ -162,8 +162,8 @@ fn methods(url: &str) -> Value {
 
 /// Creates the objects that the test table names: merchants, payments in several states, unmatched transfers, a proof.
 #[track_caller]
-fn scene(house: &LedgerHouse, api: &crate::harness::Api, grpc: &str, receiver: &Receiver) -> Value {
-    let (ledger, alice) = (&house.ledger, house.demo_account("alice"));
+fn scene(setup: &LedgerProcess, api: &crate::harness::Api, grpc: &str, receiver: &Receiver) -> Value {
+    let (ledger, alice) = (&setup.ledger, setup.demo_account("alice"));
     let made =
         Process::start(&["admin", "--json", "--account", "hivetill.fees", "--engine-url", grpc, OPERATOR]).finish();
     let admin: Value = serde_json::from_str(&made.stdout).unwrap_or_else(|_| panic!("no admin: {made:?}"));
@@ -223,7 +223,7 @@ fn example(command: &mut Command, is_tls: bool) -> String {
     let settings = [OPERATOR, SERVICE].into_iter().chain(tls.iter().map(String::as_str).filter(|_| is_tls));
     let dev = Dev::with(&settings.collect::<Vec<_>>());
     let scheme = if is_tls { "https://" } else { "http://" };
-    let target = dev.said["grpc"].as_str().and_then(|url| url.strip_prefix(scheme)).expect("the port");
+    let target = dev.startup["grpc"].as_str().and_then(|url| url.strip_prefix(scheme)).expect("the port");
     // Node warns about IP addresses in TLS; the certificate contains name and address.
     let target = if is_tls { target.replace("127.0.0.1", "localhost") } else { target.to_owned() };
     run(command
@@ -232,24 +232,24 @@ fn example(command: &mut Command, is_tls: bool) -> String {
         .env("GRPC_CLIENT_CERT", file("client.pem"))
         .env("GRPC_CLIENT_KEY", file("client.key"))
         .env("GRPC_TOKEN", value(SERVICE))
-        .env("API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .env("PROTO", interface()))
 }
 
 fn example_in_python() {
     let [program, continued, _] = example_blocks("python");
-    let said = python_example(&format!("{program}\n{continued}"), false);
-    let listed: Vec<&str> = said.lines().skip(3).collect();
-    let first = said.split(' ').next().expect("the id of the first payment");
-    assert!(listed.iter().any(|line| line.ends_with(" 4712")), "{said}");
-    assert!(listed.iter().any(|line| line.trim() == first), "{said}");
+    let report = python_example(&format!("{program}\n{continued}"), false);
+    let listed: Vec<&str> = report.lines().skip(3).collect();
+    let first = report.split(' ').next().expect("the id of the first payment");
+    assert!(listed.iter().any(|line| line.ends_with(" 4712")), "{report}");
+    assert!(listed.iter().any(|line| line.trim() == first), "{report}");
 }
 
 fn tls_example_in_python() {
     let [program, _, secure] = example_blocks("python");
     let insecure = "channel = grpc.insecure_channel(os.environ[\"GRPC_TARGET\"])\n";
-    let said = python_example(&replaced(&program, insecure, &secure), true);
-    assert_eq!(said.lines().count(), 3, "{said}");
+    let report = python_example(&replaced(&program, insecure, &secure), true);
+    assert_eq!(report.lines().count(), 3, "{report}");
 }
 
 #[track_caller]
@@ -257,11 +257,11 @@ fn python_example(program: &str, is_tls: bool) -> String {
     let work = crate::harness::folder("example");
     generate(&work);
     std::fs::write(work.join("example.py"), program).expect("written");
-    let said = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work), is_tls);
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() >= 3 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1..3], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{said}");
-    said
+    let report = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work), is_tls);
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines.len() >= 3 && lines[0].starts_with("pay_"), "{report}");
+    assert_eq!(lines[1..3], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{report}");
+    report
 }
 
 fn example_in_node() {
@@ -281,10 +281,10 @@ fn node_example(program: &str, is_tls: bool) {
     let work = crate::harness::folder("example");
     std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
     std::fs::write(work.join("example.mjs"), program).expect("written");
-    let said = example(Command::new("node").arg("example.mjs").current_dir(&work), is_tls);
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{said}");
+    let report = example(Command::new("node").arg("example.mjs").current_dir(&work), is_tls);
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{report}");
+    assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{report}");
 }
 
 fn watch_in_python() {
@@ -306,12 +306,12 @@ fn watch_one_in_python() {
     let work = crate::harness::folder("watch-one");
     generate(&work);
     std::fs::write(work.join("watch.py"), program).expect("written");
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE];
     let data = work.join("data");
-    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let Serve { api, mut process } = Serve::with(&data, &setup.ledger, &settings("127.0.0.1:0"));
     let address = process.log_after("gRPC port is ");
-    let mut shop = Shop::open(&api, &house.ledger);
+    let mut shop = Shop::open(&api, &setup.ledger);
     let payment = shop.open_payment();
     let script = format!(
         "GRPC_TARGET={address} GRPC_TOKEN={} API_KEY={} exec {} watch.py {}",
@@ -323,7 +323,7 @@ fn watch_one_in_python() {
     let mut program = Process::program("sh", &work, &["-c", &script]);
     program.until_printed("PAYMENT_STATUS_PENDING");
     process.kill();
-    let mut process = Process::start(&Serve::args(&data, &house.ledger, &settings(&address)));
+    let mut process = Process::start(&Serve::args(&data, &setup.ledger, &settings(&address)));
     shop.api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
     until_ready(&shop.api);
     program.until_printed("PAYMENT_STATUS_PENDING");
@@ -339,13 +339,13 @@ fn resolve_in_python() {
     generate(&work);
     std::fs::write(work.join("resolve.py"), program).expect("written");
     std::fs::write(work.join("refund.py"), refund).expect("written");
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let settings = ["--grpc-listen", "127.0.0.1:0", OPERATOR, SERVICE];
-    let Serve { api, mut process } = Serve::with(&work.join("data"), &house.ledger, &settings);
+    let Serve { api, mut process } = Serve::with(&work.join("data"), &setup.ledger, &settings);
     let address = process.log_after("gRPC port is ");
-    let shop = Shop::open(&api, &house.ledger);
+    let shop = Shop::open(&api, &setup.ledger);
     let payment = shop.open_payment();
-    house.ledger.transfer(&house.demo_account("alice"), &shop.account.name, "2.000 HBD", &payment.memo);
+    setup.ledger.transfer(&setup.demo_account("alice"), &shop.account.name, "2.000 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
     assert_eq!(shop.payment(&payment.id)["needsAttention"], true);
     let python = |arguments: &[&str]| {
@@ -356,13 +356,13 @@ fn resolve_in_python() {
             .env("GRPC_TOKEN", value(SERVICE))
             .env("API_KEY", &shop.key))
     };
-    let said = python(&["refund.py", &payment.id]);
-    let (operation, uri) = said.trim().split_once('\n').expect("two lines");
+    let report = python(&["refund.py", &payment.id]);
+    let (operation, uri) = report.trim().split_once('\n').expect("two lines");
     let operation: Value = serde_json::from_str(operation).expect("JSON");
     let memo = operation[1]["memo"].as_str().expect("a memo");
-    assert!(memo == format!("refund-{}", payment.id) && uri.starts_with("hive://sign/op/"), "{said}");
+    assert!(memo == format!("refund-{}", payment.id) && uri.starts_with("hive://sign/op/"), "{report}");
     assert_eq!((&operation[1]["to"], &operation[1]["amount"]), (&json!("alice"), &json!("0.500 HBD")));
-    let tx_id = house.ledger.transfer(&shop.account, "alice", "0.500 HBD", memo);
+    let tx_id = setup.ledger.transfer(&shop.account, "alice", "0.500 HBD", memo);
     shop.until(&payment.id, "refunded", |payment| payment["amountRefunded"] == "500");
     assert_eq!(python(&["refund.py", &payment.id, &tx_id]).trim(), format!("{} False", payment.id));
     assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "refunded");
@@ -383,14 +383,14 @@ fn watch_in_node() {
 /// a backup: it must print every cancelled payment.
 #[track_caller]
 fn watch_survives(work: &Path, command: &str) {
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let (data, backup, again) = (work.join("data"), work.join("backup"), work.join("again"));
     let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE];
-    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let Serve { api, mut process } = Serve::with(&data, &setup.ledger, &settings("127.0.0.1:0"));
     let address = process.log_after("gRPC port is ");
-    let mut shop = Shop::open(&api, &house.ledger);
+    let mut shop = Shop::open(&api, &setup.ledger);
     let serve_again = |data: &Path| {
-        let mut process = Process::start(&Serve::args(data, &house.ledger, &settings(&address)));
+        let mut process = Process::start(&Serve::args(data, &setup.ledger, &settings(&address)));
         let api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
         until_ready(&api);
         (process, api)
@@ -489,8 +489,8 @@ fn go_example(program: &str, secure: Option<&str>) {
         .env("GOPATH", format!("{}:{GO_PATH}", work.display()))
         .env("GOCACHE", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/go"))
         .current_dir(&work));
-    let said = example(&mut Command::new(work.join("example")), secure.is_some());
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 5 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1..], ["InvalidArgument", "VALIDATION_FAILED", "amount_units", "description"], "{said}");
+    let report = example(&mut Command::new(work.join("example")), secure.is_some());
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines.len() == 5 && lines[0].starts_with("pay_"), "{report}");
+    assert_eq!(lines[1..], ["InvalidArgument", "VALIDATION_FAILED", "amount_units", "description"], "{report}");
 }

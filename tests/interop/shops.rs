@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::with;
 use crate::{
     documentation::blocks,
-    harness::{Answer, Api, Hook, LedgerHouse, Process, Receiver, Serve, Shop, folder, until},
+    harness::{Api, Hook, LedgerProcess, Process, Receiver, Response, Serve, Shop, folder, until},
     x402::{json_of, nonce, v1},
 };
 
@@ -70,7 +70,7 @@ fn missing(interpreter: &str) -> Option<String> {
 /// A ledger, a gateway, a merchant, an endpoint that records every webhook, and the program, to which the test forwards
 /// webhooks.
 struct Street {
-    house: LedgerHouse,
+    setup: LedgerProcess,
     data: PathBuf,
     serve: Serve,
     merchant: Shop,
@@ -89,15 +89,15 @@ impl Street {
         let source = blocks(program.page, program.language);
         assert_eq!(source.len(), 1, "{} holds one program", program.page);
         std::fs::write(work.join(program.file), &source[0]).expect("the program is written");
-        let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+        let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
         let data = work.join("data");
-        let serve = Serve::start(&data, &house.ledger);
-        let merchant = Shop::open(&serve.api, &house.ledger).prove();
+        let serve = Serve::start(&data, &setup.ledger);
+        let merchant = Shop::open(&serve.api, &setup.ledger).prove();
         let receiver = Receiver::start();
         merchant.set_webhook(&receiver);
         let shop = serve.api.clone();
         let shipped = BTreeMap::new();
-        Self { house, data, serve, merchant, receiver, program, work, process: None, shop, shipped }
+        Self { setup, data, serve, merchant, receiver, program, work, process: None, shop, shipped }
     }
 
     /// Starts the program, which reads events at its start and then at the given interval.
@@ -182,7 +182,7 @@ impl Street {
     fn pay(&self, payment: &str, amount: &str) {
         let memo = format!("pos-{payment}");
         let params = json!({ "from": "alice", "to": self.merchant.account.name, "amount": amount, "memo": memo });
-        self.house.ledger.order("transfer", &params);
+        self.setup.ledger.order("transfer", &params);
     }
 
     /// Waits for the webhook about a payment.
@@ -195,10 +195,10 @@ impl Street {
 
     /// Forwards a webhook to the program with the given body.
     #[track_caller]
-    fn hand_on(&self, hook: &Hook, body: &[u8]) -> Answer {
+    fn hand_on(&self, hook: &Hook, body: &[u8]) -> Response {
         let is_wanted = |name: &str| name.starts_with("x-hivetill-") || name == "content-type";
         let headers = hook.headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
-        let request = self.shop.ask("POST", "/hook").body(body);
+        let request = self.shop.request("POST", "/hook").body(body);
         headers
             .fold(request, |request, (name, value)| request.header(name.as_str(), value.to_str().expect("text")))
             .send()
@@ -208,7 +208,7 @@ impl Street {
     fn refused_by_the_shop(&self, hook: &Hook) {
         let forged = String::from_utf8_lossy(&hook.body).replace("completed", "completed ");
         assert_eq!(self.hand_on(hook, forged.as_bytes()).status, 401, "a changed body has another signature");
-        let unsigned = self.shop.ask("POST", "/hook").body(hook.body.clone()).send();
+        let unsigned = self.shop.request("POST", "/hook").body(hook.body.clone()).send();
         assert_eq!(unsigned.status, 401, "a stranger signs nothing");
     }
 }
@@ -248,7 +248,7 @@ fn webhooks_alone(street: &mut Street) -> Vec<String> {
         street.pay(payment, "1.500 HBD");
     }
     let hooks: Vec<Hook> = orders.iter().map(|(_, payment)| street.hook(payment)).collect();
-    assert!(orders.iter().all(|(order, _)| !is_shipped(&street.look(order))), "nobody has told the shop");
+    assert!(orders.iter().all(|(order, _)| !is_shipped(&street.look(order))), "the shop was not notified");
     street.refused_by_the_shop(&hooks[0]);
     // The last one is lost; the others arrive in reverse order, twice each.
     for hook in hooks[..2].iter().rev().chain(&hooks[..2]) {
@@ -270,8 +270,8 @@ fn outages(street: &mut Street) -> Vec<String> {
     street.pay(&payment.expect("the gateway runs"), "1.500 HBD");
     street.serve.process.kill();
     let (during, none) = street.order();
-    assert_eq!(none, None, "nobody could make the payment");
-    street.serve = Serve::start(&street.data, &street.house.ledger);
+    assert_eq!(none, None, "the payment could not be created");
+    street.serve = Serve::start(&street.data, &street.setup.ledger);
     street.merchant.api = street.serve.api.clone();
     // The gateway has another port now.
     street.stop();
@@ -302,7 +302,7 @@ fn restored(street: &mut Street) -> String {
     run(["restore", "data", "from"], [&again, &backup]);
     std::fs::copy(street.data.join("master-key"), again.join("master-key")).expect("the key is kept beside the backup");
     street.data = again;
-    street.serve = Serve::start(&street.data, &street.house.ledger);
+    street.serve = Serve::start(&street.data, &street.setup.ledger);
     street.merchant.api = street.serve.api.clone();
     street.stop();
     street.start("0.2");
@@ -321,11 +321,14 @@ fn refusals(street: &mut Street) -> Vec<String> {
     let hook = street.hook(&payment);
     assert_eq!(street.hand_on(&hook, &hook.body).status, 200, "the old secret signs during its grace");
     street.until(&rotated, "shipped", is_shipped);
-    let odd =
-        street.shop.ask("POST", "/hook").header("x-hivetill-timestamp", "1").header("x-hivetill-signature", "\u{e9}");
+    let odd = street
+        .shop
+        .request("POST", "/hook")
+        .header("x-hivetill-timestamp", "1")
+        .header("x-hivetill-signature", "\u{e9}");
     assert_eq!(odd.body(hook.body.clone()).send().status, 401);
 
-    let (node, data) = (street.house.ledger.rpc.base.as_str(), street.data.to_str().expect("a path"));
+    let (node, data) = (street.setup.ledger.rpc.base.as_str(), street.data.to_str().expect("a path"));
     let admin = ["admin", "--json", "--account", "hivetill.fees", "--network", "dev", "--data", data, "--node", node];
     let admin: Value = serde_json::from_str(&Process::start(&admin).finish().stdout).expect("a line of JSON");
     let set_active = |is_active: bool| {
@@ -374,7 +377,7 @@ impl Exceptional {
 
 /// Payments of agents: one fails and its transfer is found later, one completes and is permanently orphaned.
 fn agents(street: &Street, end: &mut Exceptional) {
-    let (ledger, agent) = (&street.house.ledger, street.house.ledger.account("agent"));
+    let (ledger, agent) = (&street.setup.ledger, street.setup.ledger.account("agent"));
     let (failing, reversed) = (street.new_order(), street.new_order());
     let settle = |payment: &str| {
         let memo = format!("pos-{payment}");
@@ -430,7 +433,7 @@ fn customers(street: &Street, end: &mut Exceptional) {
     // A transfer without a memo, assigned by the merchant.
     let by_hand = new();
     let params = json!({ "from": "bob", "to": street.merchant.account.name, "amount": "1.500 HBD", "memo": "mug" });
-    street.house.ledger.order("transfer", &params);
+    street.setup.ledger.order("transfer", &params);
     let unmatched = until("the unmatched transfer", || {
         let list = street.merchant.get("/api/public/unmatched").send().ok(200);
         list["data"].as_array()?.iter().find(|each| each["memo"] == "mug")?["id"].as_str().map(str::to_owned)
@@ -446,9 +449,9 @@ fn customers(street: &Street, end: &mut Exceptional) {
     street.pay(&under.1, "1.000 HBD");
     shows(&under.1, Exception::Underpaid);
     let account = &street.merchant.account;
-    street.house.ledger.transfer(account, &account.name, "1.500 HBD", &format!("pos-{}", own.1));
+    street.setup.ledger.transfer(account, &account.name, "1.500 HBD", &format!("pos-{}", own.1));
     shows(&own.1, Exception::SelfTransfer);
-    street.house.ledger.advance(1_900);
+    street.setup.ledger.advance(1_900);
     street.merchant.until_status(&late.1, "system_cancelled");
     street.pay(&late.1, "1.500 HBD");
     for (order, exception) in [

@@ -7,16 +7,16 @@ use std::{
 
 use crate::{
     golden::is_update,
-    harness::{Api, Dev, LedgerHouse, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
+    harness::{Api, Dev, LedgerProcess, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
     x402,
 };
 
 crate::tests!(
     a_payment_is_counted_from_its_creation_to_its_webhook,
     an_agents_payment_is_counted_by_its_verdict,
-    an_engine_and_a_facade_each_tell_of_their_own_half,
-    a_node_that_is_gone_and_a_scanner_that_waits_are_shown,
-    the_public_address_shows_no_metrics,
+    engine_and_facade_each_serve_their_own_metrics,
+    a_missing_node_and_a_lagging_scanner_are_shown,
+    the_public_port_serves_no_metrics,
     every_metric_that_an_alarm_or_the_dashboard_names_exists,
     the_page_of_metrics_is_current,
 );
@@ -29,10 +29,10 @@ pub(super) struct Scrape(BTreeMap<String, f64>);
 impl Scrape {
     #[track_caller]
     pub(super) fn of(api: &Api) -> Self {
-        let answer = api.get("/metrics").send();
-        assert_eq!(answer.status, 200);
-        assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
-        let page = answer.text();
+        let response = api.get("/metrics").send();
+        assert_eq!(response.status, 200);
+        assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
+        let page = response.text();
         assert!(page.ends_with("# EOF\n"), "{page}");
         let lines = page.lines().filter(|line| !line.starts_with('#'));
         let values = lines.map(|line| {
@@ -104,7 +104,7 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     assert!(after.value(&format!("hivetill_node_responses_total{{node=\"{node}\"}}")) > 0.0);
     assert!(!metrics.get("/metrics").send().text().contains(&shop.key));
     assert_eq!(metrics.get("/").send().status, 404);
-    assert_eq!(metrics.ask("POST", "/metrics").send().status, 405);
+    assert_eq!(metrics.request("POST", "/metrics").send().status, 405);
 }
 
 fn an_agents_payment_is_counted_by_its_verdict() {
@@ -120,9 +120,9 @@ fn an_agents_payment_is_counted_by_its_verdict() {
     );
 }
 
-fn an_engine_and_a_facade_each_tell_of_their_own_half() {
+fn engine_and_facade_each_serve_their_own_metrics() {
     let folder = folder("metrics");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
     let mut args = Serve::args(&data, &ledger.ledger, &["--grpc-listen", "127.0.0.1:0", LISTEN]);
     args[0] = "engine".to_owned();
@@ -143,7 +143,7 @@ fn an_engine_and_a_facade_each_tell_of_their_own_half() {
     assert!(!facade.names().iter().any(|name| name.contains("payments_created")));
 }
 
-fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
+fn a_missing_node_and_a_lagging_scanner_are_shown() {
     let (dev, metrics) = dev();
     let node = dev.ledger.rpc.base.trim_start_matches("http://").to_owned();
     let up = format!("hivetill_node_up{{node=\"{node}\"}}");
@@ -159,7 +159,7 @@ fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
     until("the node to be back", || (Scrape::of(&metrics).value("hivetill_ledger_reachable") == 1.0).then_some(()));
 }
 
-fn the_public_address_shows_no_metrics() {
+fn the_public_port_serves_no_metrics() {
     let (dev, _metrics) = dev();
     assert_eq!(dev.api.get("/metrics").send().status, 404);
 }
@@ -190,7 +190,7 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
     for file in ["deploy/grafana.json", "deploy/alarms.yml", "how-to/operate.md", "reference/limits.md"] {
         let text = std::fs::read_to_string(docs.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let unknown: Vec<_> = named(&text).difference(&there).cloned().collect();
-        assert!(unknown.is_empty(), "{file} names {unknown:?}, which nobody shows");
+        assert!(unknown.is_empty(), "{file} names {unknown:?}, which does not exist");
         assert!(!named(&text).is_empty(), "{file} names none");
     }
     let board = std::fs::read_to_string(docs.join("deploy/grafana.json")).expect("read above");

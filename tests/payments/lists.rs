@@ -6,11 +6,11 @@ use crate::harness::{Shop, shared};
 
 crate::tests!(
     a_list_is_newest_first_and_twenty_long,
-    pages_and_cursors_walk_through_everything_once,
-    filters_keep_what_they_name,
+    pages_and_cursors_visit_every_payment_once,
+    filters_return_only_matching_payments,
     a_search_finds_ids_descriptions_metadata_payers_and_transactions,
-    a_list_shows_ones_own_payments_only,
-    page_and_limit_have_bounds_and_name_themselves,
+    a_list_shows_the_merchants_own_payments_only,
+    page_and_limit_are_validated,
 );
 
 /// Returns the ids on a page.
@@ -50,7 +50,7 @@ fn page_numbers(page: &Value) -> (u64, u64, u64, u64) {
     (number("page"), number("limit"), number("total"), number("totalPages"))
 }
 
-fn pages_and_cursors_walk_through_everything_once() {
+fn pages_and_cursors_visit_every_payment_once() {
     let shop = shared().shop();
     let made = open(&shop, 7);
     let pages: Vec<String> = (1..=4).flat_map(|page| ids(&list(&shop, &format!("?page={page}&limit=3")))).collect();
@@ -84,7 +84,7 @@ fn pages_and_cursors_walk_through_everything_once() {
     }
 }
 
-fn filters_keep_what_they_name() {
+fn filters_return_only_matching_payments() {
     let dev = shared();
     let shop = dev.shop();
     let (open, cancelled, over) = (shop.open_payment(), shop.open_payment(), shop.open_payment());
@@ -159,7 +159,7 @@ fn a_search_finds_ids_descriptions_metadata_payers_and_transactions() {
     shop.get(&format!("/api/public/payments?query={long}")).send().wrong(&["query"]);
 }
 
-fn a_list_shows_ones_own_payments_only() {
+fn a_list_shows_the_merchants_own_payments_only() {
     let (shop, other) = (shared().shop(), shared().shop());
     let payment = shop.open_payment();
     assert_eq!(list(&other, "")["data"], json!([]));
@@ -173,7 +173,7 @@ fn a_list_shows_ones_own_payments_only() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
 
-fn page_and_limit_have_bounds_and_name_themselves() {
+fn page_and_limit_are_validated() {
     let shop = shared().shop();
     for limit in ["1", "20", "100"] {
         assert_eq!(list(&shop, &format!("?limit={limit}"))["pagination"]["limit"].to_string(), limit);

@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
-use super::{kills::Campaign, memory::Plan, say, switch};
+use super::{kills::Campaign, model::Plan, print_progress, switch};
 use crate::harness::{Process, Stopwatch, background, folder, pause, until};
 
 /// Returns every test of this module; without permission to mount they are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
-    let name = crate::title(module_path!(), "a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged");
+    let name = crate::title(module_path!(), "a_full_or_failing_disk_under_load_loses_no_acknowledged_write");
     let trial = libtest_mimic::Trial::test(name, || {
-        a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged();
+        a_full_or_failing_disk_under_load_loses_no_acknowledged_write();
         Ok(())
     });
     vec![match Disk::obstacle() {
@@ -105,16 +105,18 @@ impl Drop for Disk {
     }
 }
 
-fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
+fn a_full_or_failing_disk_under_load_loses_no_acknowledged_write() {
     let (rounds, seed) = (switch("HIVETILL_DISK_ROUNDS", 2), switch("HIVETILL_SEED", 1));
-    say(&format!("reliability: {rounds} disks that fill or fail; HIVETILL_DISK_ROUNDS={rounds} HIVETILL_SEED={seed}"));
+    print_progress(&format!(
+        "reliability: {rounds} disks that fill or fail; HIVETILL_DISK_ROUNDS={rounds} HIVETILL_SEED={seed}"
+    ));
     let folder = folder("disk");
     let disk = Disk { image: folder.join("image"), place: folder.join("place") };
     assert!(disk.make(), "it could be mounted a moment ago");
     let watch = Stopwatch::start();
     let mut campaign = Campaign::begin(seed, disk.place.join("data"));
     let clients = campaign.clients();
-    let keeper = campaign.shopkeeper();
+    let settings_client = campaign.settings_client();
     for round in 1..=rounds {
         campaign.until_up();
         campaign.audit();
@@ -126,14 +128,17 @@ fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
             fail(&mut campaign, &disk);
         }
         campaign.start();
-        let (made, broken) = (campaign.memory.len(), campaign.world.violations().len());
+        let (made, broken) = (campaign.model.len(), campaign.environment.violations().len());
         let what = if is_full { "full" } else { "failed" };
-        say(&format!("reliability: disk {round} {what}, {made} payments, {broken} violations, {:?}", watch.elapsed()));
+        print_progress(&format!(
+            "reliability: disk {round} {what}, {made} payments, {broken} violations, {:?}",
+            watch.elapsed()
+        ));
         if broken > 0 {
             break;
         }
     }
-    campaign.finish(clients, keeper, watch);
+    campaign.finish(clients, settings_client, watch);
 }
 
 /// Fills the disk while payments are created at full speed, until the gateway exits.

@@ -5,13 +5,13 @@
 
 mod client;
 mod disk;
+mod environment;
+mod final_check;
 mod kills;
 mod majority;
-mod memory;
+mod model;
 mod nodes;
 mod settings;
-mod settled;
-mod world;
 
 /// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
@@ -28,8 +28,8 @@ fn switch(name: &str, usual: u64) -> u64 {
 }
 
 /// Prints progress.
-#[expect(clippy::print_stdout, reason = "a campaign of many minutes says where it is, and what it found")]
-fn say(line: &str) {
+#[expect(clippy::print_stdout, reason = "a campaign of many minutes prints its progress and its results")]
+fn print_progress(line: &str) {
     println!("{line}");
 }
 

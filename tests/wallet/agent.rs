@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 use crate::harness::{Dev, Ledger, Payer, folder};
 
-/// What every new account of the development ledger has, in thousandths.
+/// The initial balance of a new account of the development ledger, in thousandths.
 const ENDOWMENT: u64 = 1_000_000_000;
 
-/// An agent: a wallet's directory and the account that pays.
+/// An agent: a wallet's directory and the paying account.
 pub(crate) struct Agent {
     pub(crate) directory: PathBuf,
     pub(crate) payer: Payer,
     pub(crate) ledger: Ledger,
 }
 
-/// How a command ended.
+/// The exit status and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// The exit code; none after a signal.
@@ -31,7 +31,7 @@ pub(crate) struct Ended {
 }
 
 impl Agent {
-    /// Makes a wallet with these limits and sections.
+    /// Creates a wallet with these limits and sections.
     #[track_caller]
     pub(crate) fn new(dev: &Dev, policy: &str) -> Self {
         let (directory, payer) = (folder("agent"), dev.ledger.account("agent"));
@@ -70,7 +70,7 @@ impl Agent {
         run(command)
     }
 
-    /// Returns what counts in the largest window of HBD, in thousandths.
+    /// Returns the used amount of the largest window of HBD, in thousandths.
     #[track_caller]
     pub(crate) fn used(&self) -> u64 {
         let limits = self.wallet(&["limits"]).json;
@@ -79,16 +79,16 @@ impl Agent {
         rows.map(|row| units(row["used"].as_str().expect("an amount"))).max().expect("a limit")
     }
 
-    /// Returns what the ledger took from the account in HBD, in thousandths.
+    /// Returns the amount that left the account in HBD, in thousandths.
     #[track_caller]
     pub(crate) fn charged(&self) -> u64 {
         let accounts = self.ledger.call("condenser_api.get_accounts", &json!([[self.payer.name]]));
-        let accounts = accounts.expect("the node answers");
+        let accounts = accounts.expect("the node responds");
         ENDOWMENT - units(accounts[0]["hbd_balance"].as_str().expect("a balance"))
     }
 }
 
-/// Reads `1.500 HBD` as thousandths.
+/// Parses `1.500 HBD` as thousandths.
 pub(crate) fn units(text: &str) -> u64 {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     digits.parse().expect("an amount")

@@ -1,5 +1,5 @@
-//! kill -9 at every step of a payment with a wallet. After each kill the wallet counts no less than the ledger took, and
-//! the same request is paid once in the end.
+//! kill -9 at every step of a payment with a wallet. After each kill the wallet counts at least the amount that left
+//! the account, and in the end the request is paid once.
 //!
 //! `HIVETILL_WALLET_KILLS=200 cargo test --workspace --test tests -- wallet::kills` is the campaign of `.ci/long`.
 
@@ -8,18 +8,18 @@ use std::{process::Stdio, time::Duration};
 use super::agent::{Agent, run};
 use crate::harness::{Dev, background, pause};
 
-crate::tests!(a_wallet_killed_at_any_step_counts_what_was_spent_and_pays_once);
+crate::tests!(a_wallet_killed_at_any_step_counts_its_spending_and_pays_once);
 
-/// The places of `api/src/commands/wallet/failpoint.rs`, in the order of a payment.
+/// The failpoints of `api/src/commands/wallet/failpoint.rs`, in the order of a payment.
 const PLACES: [&str; 7] = ["reserving", "reserved", "signing", "signed", "submitting", "answered", "recorded"];
 const PRICE: u64 = 1_500;
 /// SIGKILL.
 const KILLED: Option<i32> = Some(9);
 
-/// One kill in three is at a drawn time, the others at a named place.
+/// One kill in three is at a drawn time, the others at a failpoint.
 const TIMED_EVERY: u64 = 3;
 
-fn a_wallet_killed_at_any_step_counts_what_was_spent_and_pays_once() {
+fn a_wallet_killed_at_any_step_counts_its_spending_and_pays_once() {
     let kills = switch("HIVETILL_WALLET_KILLS", 10);
     let dev = Dev::start();
     let shop = dev.shop();
@@ -46,7 +46,7 @@ fn a_wallet_killed_at_any_step_counts_what_was_spent_and_pays_once() {
         }
         let (used, charged) = (agent.used(), agent.charged());
         assert!(used >= charged, "after kill {kill} the wallet counts {used}, and the ledger took {charged}");
-        // The same request, also several times at once, ends in one charge.
+        // The same request, also repeated concurrently, is charged once.
         let runs: Vec<_> = (0..2)
             .map(|_| {
                 let command = agent.pay_command(&url, &[]);

@@ -17,20 +17,20 @@ use agent::{Agent, run};
 
 crate::tests!(
     a_payment_is_recorded_and_counted,
-    fifty_repeats_of_a_request_are_one_charge,
+    fifty_repeats_of_a_request_are_charged_once,
     a_budget_is_never_exceeded_by_the_last_unit,
     a_payees_limit_and_the_lists_refuse_before_anything_is_signed,
     a_payment_above_the_threshold_waits_for_an_operator,
     an_operator_approves_while_the_payment_waits,
     the_key_comes_from_a_private_file_or_a_descriptor,
-    a_policy_that_cannot_be_used_is_refused_with_its_key,
-    a_ledger_that_runs_ahead_frees_no_budget,
-    a_payment_that_never_happened_is_released,
-    a_policy_is_made_once_and_for_its_owner,
+    an_invalid_policy_is_refused_and_names_the_setting,
+    a_ledger_clock_ahead_of_the_system_clock_frees_no_budget,
+    an_expired_transaction_releases_its_budget,
+    a_policy_is_created_once_and_readable_by_its_owner_only,
     another_idempotency_key_is_another_purchase,
 );
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [tests(), offers::tests(), kills::tests()].into_iter().flatten().collect()
 }
@@ -69,7 +69,7 @@ fn a_payment_is_recorded_and_counted() {
     assert_eq!((mode("wallet.redb"), mode("wallet.lock")), (0o600, 0o600), "it holds bearer tokens");
 }
 
-fn fifty_repeats_of_a_request_are_one_charge() {
+fn fifty_repeats_of_a_request_are_charged_once() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), Agent::new(dev, "[limits]\nday = \"1.500 HBD\"\n"));
     let payment = shop.open_payment();
@@ -210,12 +210,12 @@ fn the_key_comes_from_a_private_file_or_a_descriptor() {
     let by_descriptor = run(command);
     assert_eq!(by_descriptor.code, Some(0), "{} {}", by_descriptor.json, by_descriptor.stderr);
     assert_eq!(pay(0o600, &["--key-fd", "77"]).json["reason"], "bad_key");
-    for said in [exposed.json.to_string(), exposed.stderr, by_descriptor.stderr] {
-        assert!(!said.contains(&agent.payer.key));
+    for report in [exposed.json.to_string(), exposed.stderr, by_descriptor.stderr] {
+        assert!(!report.contains(&agent.payer.key));
     }
 }
 
-fn a_policy_that_cannot_be_used_is_refused_with_its_key() {
+fn an_invalid_policy_is_refused_and_names_the_setting() {
     let dev = shared();
     let agent = Agent::new(dev, "[limits]\ndaily = \"9.000 HBD\"\n");
     let refused = agent.pay("http://127.0.0.1:1/", &[]);
@@ -239,7 +239,7 @@ fn a_policy_that_cannot_be_used_is_refused_with_its_key() {
     assert_eq!(agent.pay("http://127.0.0.1:1/", &[]).json["reason"], "no_wallet");
 }
 
-fn a_ledger_that_runs_ahead_frees_no_budget() {
+fn a_ledger_clock_ahead_of_the_system_clock_frees_no_budget() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), Agent::new(&dev, "[limits]\nhour = \"2.000 HBD\"\nday = \"2.000 HBD\"\n"));
     assert_eq!(agent.pay(&url(&shop, &shop.open_payment()), &[]).code, Some(0));
@@ -254,7 +254,7 @@ fn a_ledger_that_runs_ahead_frees_no_budget() {
     assert_eq!((agent.charged(), agent.used()), (1_500, 1_500));
 }
 
-fn a_payment_that_never_happened_is_released() {
+fn an_expired_transaction_releases_its_budget() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), Agent::new(&dev, "[limits]\nday = \"1.500 HBD\"\n"));
     let payment = shop.open_payment();
@@ -275,7 +275,7 @@ fn a_payment_that_never_happened_is_released() {
     assert_eq!((agent.charged(), agent.used()), (1_500, 1_500));
 }
 
-fn a_policy_is_made_once_and_for_its_owner() {
+fn a_policy_is_created_once_and_readable_by_its_owner_only() {
     let directory = folder("wallets").join("agent");
     let init = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));

@@ -1,4 +1,4 @@
-//! Servers that lie in a 402 response, or change it: refused with a reason, and no transaction is signed twice.
+//! Servers with a false 402 response, or one that changes: refused with a reason, and no transaction is signed twice.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ use super::{
 use crate::harness::{Dev, shared};
 
 crate::tests!(
-    an_offer_that_lies_is_refused_with_a_reason,
+    a_false_offer_is_refused_with_a_reason,
     a_redirect_is_not_followed,
-    an_enormous_header_is_refused,
+    an_oversized_header_is_refused,
     a_changed_payee_never_gets_a_second_transaction,
-    a_refused_payment_counts_until_it_can_no_longer_happen,
+    a_refused_payment_counts_until_its_transaction_expires,
 );
 
 const POLICY: &str = "[limits]\nday = \"2.000 HBD\"\n";
@@ -23,7 +23,7 @@ fn with(mut accept: Value, member: &str, value: Value) -> Value {
     accept
 }
 
-fn an_offer_that_lies_is_refused_with_a_reason() {
+fn a_false_offer_is_refused_with_a_reason() {
     let dev = shared();
     let (agent, server) = (Agent::new(dev, POLICY), Server::start());
     let honest = || accept("shop.demo", 50, "HBD");
@@ -71,7 +71,7 @@ fn a_redirect_is_not_followed() {
     assert_eq!((server.payments(), other.payments(), agent.used()), (0, 0, 0));
 }
 
-fn an_enormous_header_is_refused() {
+fn an_oversized_header_is_refused() {
     let dev = shared();
     let (agent, server) = (Agent::new(dev, POLICY), Server::start());
     for bytes in [1_000_000, 10_000_000] {
@@ -83,7 +83,8 @@ fn an_enormous_header_is_refused() {
     assert_eq!(agent.used(), 0);
 }
 
-/// The first response offers one payee, and after a refusal the next offers another: what was signed stays what is paid.
+/// The first response offers one payee, and after a refusal the next offers another: the signed transaction does not
+/// change.
 fn a_changed_payee_never_gets_a_second_transaction() {
     let dev = shared();
     let (agent, server) = (Agent::new(dev, POLICY), Server::start());
@@ -99,7 +100,7 @@ fn a_changed_payee_never_gets_a_second_transaction() {
     assert_eq!((server.payments(), agent.used()), (2, 1_500));
 }
 
-fn a_refused_payment_counts_until_it_can_no_longer_happen() {
+fn a_refused_payment_counts_until_its_transaction_expires() {
     let dev = Dev::start();
     let (agent, server) = (Agent::new(&dev, POLICY), Server::start());
     server.offer(&[accept("shop.demo", 1_500, "HBD")]);

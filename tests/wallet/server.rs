@@ -1,4 +1,4 @@
-//! A server that returns any 402 response, for offers that lie.
+//! A server that returns any 402 response, for false offers.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::background;
 
-/// A listening server; it returns the response that was set last, to every request.
+/// A listening server; it returns the last set response to every request.
 pub(crate) struct Server {
     address: SocketAddr,
     shared: Arc<Mutex<Shared>>,
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 
 struct Shared {
     response: Vec<u8>,
-    /// The heads of the requests that came.
+    /// The headers of the received requests.
     requests: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Server {
                     shared.requests.push(head);
                     shared.response.clone()
                 };
-                // A client that hangs up early is part of the tests.
+                // Clients that disconnect early are part of the tests.
                 let _ = reader.into_inner().write_all(&response);
             }
         });
@@ -71,7 +71,7 @@ impl Server {
         self.respond(402, &[("payment-required", required(&self.url(), accepts))], "{}");
     }
 
-    /// Returns how many requests carried a payment.
+    /// Returns the number of requests with a payment.
     pub(crate) fn payments(&self) -> usize {
         let is_payment = |head: &&String| head.to_lowercase().contains("payment-signature:");
         self.locked().requests.iter().filter(is_payment).count()

@@ -36,11 +36,11 @@ enum Command {
     Transfer(transfer::Args),
     /// Pay a URL that responds with 402, and print the receipt
     Pay(pay::Args),
-    /// Keep an agent's budget: limits, approvals, and a ledger of what was paid
+    /// Manage an agent's wallet: budgets, approvals, and a ledger of payments
     Wallet(wallet::Args),
-    /// Serve the Model Context Protocol: an agent pays with a wallet, a merchant takes payments
+    /// Serve the Model Context Protocol: agents pay with a wallet, merchants accept payments
     Mcp(mcp::Args),
-    /// Require x402 payments in front of any HTTP API: a reverse proxy with prices
+    /// Require x402 payments in front of any HTTP API: a reverse proxy with a price for each route
     Gate(Box<gate::Args>),
     /// Load a running gateway, and report throughput, latency and errors
     Load(load::Args),

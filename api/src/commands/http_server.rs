@@ -1,4 +1,4 @@
-//! The HTTP server of the commands that have one of their own: `gate` and `mcp`.
+//! The HTTP server of the commands `gate` and `mcp`.
 
 use std::{error::Error, net::IpAddr, time::Duration};
 
@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 
 /// Time for a client to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for open requests at the end.
+/// Time for open requests to finish at shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause after a connection could not be accepted, as without free file descriptors.
+/// Pause after a failed accept, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves each connection by what `service` returns for the client's IP address, until `stop`. Then calls `stopped`, and waits
-/// for open requests, at most 20 seconds.
+/// Serves each connection with the service that `service` returns for the client's IP address, until `stop`. Then calls
+/// `stopped`, and waits at most 20 seconds for open requests.
 pub(super) async fn serve<S, B>(
     listener: TcpListener,
     mut service: impl FnMut(IpAddr) -> S,
@@ -47,14 +47,14 @@ pub(super) async fn serve<S, B>(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        // Small responses are not held back.
+        // Small responses are sent at once.
         let _ = stream.set_nodelay(true);
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
         let connection = builder.serve_connection(TokioIo::new(stream), service(client.ip())).into_owned();
         let connection = connections.watch(connection);
         tokio::spawn(async move {
-            // A connection that breaks concerns its client alone.
+            // A broken connection affects only its client.
             let _ = connection.await;
         });
     }

@@ -32,7 +32,7 @@ use submission::{Outcome, Submission, Submitted};
 
 use super::wallet::{Purchase, Wallet};
 
-/// Timeout of one exchange with the server: a gateway holds a payment for 20 s, others wait for a block.
+/// Timeout of one exchange with the server: a gateway keeps a request open for 20 s, others wait for a block.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The exit codes, for `--help`.
@@ -137,7 +137,7 @@ impl Args {
         Ok(request)
     }
 
-    /// Returns where the key comes from, if a flag says so.
+    /// Returns the source of the key, if a flag sets it.
     fn key_source(&self) -> Option<KeySource> {
         let file = self.key_file.clone().map(KeySource::File);
         file.or_else(|| self.key_descriptor.map(KeySource::Descriptor))
@@ -152,10 +152,10 @@ struct Single<'a> {
     max: Money,
 }
 
-/// Reads the 402 response, pays at most what is allowed, and prints one line of JSON.
+/// Reads the 402 response, pays at most the maximum, and prints one line of JSON.
 ///
 /// # Errors
-/// [`Failure`]; its exit code says whether money can have moved.
+/// [`Failure`]; its exit code shows whether money can have moved.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut report = json!({ "url": args.url.as_str() });
     let result = Box::pin(pay(&args, &mut report)).await;
@@ -269,7 +269,7 @@ pub(super) fn check_transport(url: &Url, allow_http: bool) -> Result<(), Failure
     if url.scheme() == "http" && !is_here(url) && !allow_http { Err(Failure::PlainHttp(url.clone())) } else { Ok(()) }
 }
 
-/// Makes a client that follows no redirect: it could submit the payment to another server.
+/// Creates a client that follows no redirect: it could submit the payment to another server.
 pub(super) fn client() -> Result<Client, Failure> {
     Ok(Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?)
 }
@@ -279,7 +279,7 @@ pub(super) fn new_nonce() -> String {
     hex::encode((&SystemEntropy as &dyn Entropy).bytes::<16>())
 }
 
-/// Checks that a signed payment takes at most `max` from `account`, and nothing else.
+/// Checks that a signed payment transfers at most `max` from `account`, and nothing else.
 fn check_again(transaction: &Transaction, account: AccountName, max: Money) -> Result<(), Failure> {
     let mut units = 0_u64;
     for operation in &transaction.operations {
@@ -340,7 +340,7 @@ pub(super) enum Response {
     Free(Value),
 }
 
-/// Requests a URL without a payment. Of several offers takes the first in one of `currencies`, in their order.
+/// Requests a URL without a payment. Of several offers returns the first in one of `currencies`, in their order.
 pub(super) async fn ask(client: &Client, request: &Request, currencies: &[Currency]) -> Result<Response, Failure> {
     let url = &request.url;
     let response = request.begin(client).send().await.map_err(|error| unreachable_or_malformed(url, error))?;
@@ -371,7 +371,7 @@ pub(super) async fn ask(client: &Client, request: &Request, currencies: &[Curren
     }
 }
 
-/// A response head beyond every limit is an offer that cannot be read; any other error is one of the network.
+/// An oversized response head is an unreadable offer; any other error is a network error.
 fn unreachable_or_malformed(url: &Url, error: reqwest::Error) -> Failure {
     let why = submission::causes(&error.without_url());
     if why.contains("message head is too large") {
@@ -389,7 +389,7 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Adds the members of one object to another.
+/// Adds the fields of one object to another.
 pub(super) fn merge(into: &mut Value, from: Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         into.extend(from);
@@ -398,7 +398,7 @@ pub(super) fn merge(into: &mut Value, from: Value) {
 
 fn say(args: &Args, text: &str) {
     if !args.json {
-        // A closed standard error is no reason not to pay.
+        // A closed standard error must not prevent the payment.
         let _ = writeln!(std::io::stderr(), "hivetill: {text}");
     }
 }

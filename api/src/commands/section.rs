@@ -1,23 +1,23 @@
-//! A strict reader of TOML tables: an unknown key is an error that names the nearest known.
+//! A strict reader of TOML tables: an unknown key is an error with a suggestion.
 
 use engine::money::Money;
 use toml::{Table, Value};
 
 use crate::facade::nearest;
 
-/// What was read, or what is wrong and where.
+/// A value, or the error with its location.
 pub(super) type Reading<T> = Result<T, String>;
 
 /// One table of the file, with the keys that were read.
 pub(super) struct Section<'a> {
-    /// Its name with a dot, or nothing for the whole file.
+    /// The name with a trailing dot, or nothing for the whole file.
     name: String,
     pub(super) table: &'a Table,
     known: Vec<&'static str>,
 }
 
 impl<'a> Section<'a> {
-    /// Begins to read a table.
+    /// Starts reading a table.
     pub(super) fn new(name: &str, table: &'a Table) -> Self {
         Self { name: name.to_owned(), table, known: Vec::new() }
     }
@@ -82,7 +82,7 @@ impl<'a> Section<'a> {
         Ok(amounts)
     }
 
-    /// Refuses what was not read.
+    /// Rejects unread keys.
     pub(super) fn end(self) -> Reading<()> {
         let Some(unknown) = self.table.keys().find(|key| !self.known.contains(&key.as_str())) else { return Ok(()) };
         let path = self.path(unknown);

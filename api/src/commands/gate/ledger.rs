@@ -1,4 +1,4 @@
-//! The durable record of the payments at the gate, a redb file: what is settled, served and owed.
+//! The durable record of the payments at the gate, a redb file: settled, served and owed payments.
 
 use std::{
     fs::OpenOptions,
@@ -29,21 +29,21 @@ pub(super) struct Payment {
     /// 40 hexadecimal digits.
     pub(super) tx_id: String,
     state: String,
-    /// Method and path of the request that it pays.
+    /// Method and path of the paid request.
     pub(super) request: String,
     pub(super) payer: String,
     pub(super) pay_to: String,
     pub(super) amount: String,
-    /// The key under which its settlement may be repeated.
+    /// The idempotency key of its settlement.
     pub(super) idempotency_key: String,
     pub(super) created_at: Timestamp,
     pub(super) changed_at: Timestamp,
-    /// Why serving failed last.
+    /// The last failure of serving its request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) failure: Option<String>,
 }
 
-/// Why the record cannot be read or written.
+/// The failure of reading or writing the record.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub(super) struct Failed {
@@ -89,12 +89,12 @@ impl Payment {
 pub(super) struct Ledger {
     database: Database,
     path: PathBuf,
-    /// Serializes read-modify-write.
+    /// Serializes read-modify-write operations.
     writer: Mutex<()>,
 }
 
 impl Ledger {
-    /// Opens the record of a directory; makes it if there is none.
+    /// Opens the record of a directory; creates it if there is none.
     pub(super) fn open(directory: &Path) -> Result<Self, Failed> {
         let path = directory.join(FILE);
         let failed = |why: String, is_in_use| Failed { path: path.clone(), why, is_in_use };
@@ -140,7 +140,7 @@ impl Ledger {
         })
     }
 
-    /// Applies a step to a payment, durably. A state that does not allow the step stays.
+    /// Applies a step to a payment, durably. If the state does not allow the step, nothing changes.
     pub(super) fn step(&self, tx_id: TxId, step: Step, failure: Option<&str>, now: Timestamp) -> Result<(), Failed> {
         let Some(mut payment) = self.find(tx_id)? else { return Ok(()) };
         let Some(state) = payment.state().and_then(|state| state.apply(step)) else { return Ok(()) };
@@ -150,7 +150,7 @@ impl Ledger {
         self.put(tx_id, &payment)
     }
 
-    /// Forgets a payment that was never settled.
+    /// Removes a payment that was never settled.
     pub(super) fn remove(&self, tx_id: TxId) -> Result<(), Failed> {
         self.write(|transaction| {
             transaction.open_table(PAYMENTS)?.remove(&tx_id.0)?;

@@ -45,7 +45,7 @@ use proxy::Gate;
 use routes::Routes;
 use upstream::Upstream;
 
-/// Where a running gate lists what it owes, in its directory.
+/// The socket on which a running gate lists its credits, in its directory.
 const SOCKET: &str = "gate.sock";
 /// The file with the API key of the gate's own merchant.
 const KEY_FILE: &str = "gate-api-key";
@@ -75,7 +75,7 @@ pub(super) struct Args {
     owed: bool,
 }
 
-/// Serves until the process is asked to end.
+/// Serves until the process receives a termination signal.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = args.engine.into_settings();
     push(&mut flags, "engine_url", args.engine_url);
@@ -128,12 +128,13 @@ struct Facilitating {
     running: Option<RunningEngine>,
 }
 
-/// Connects to the running engine, or starts one in this process with a merchant for the account that is paid.
+/// Connects to the running engine, or starts one in this process with a merchant for the account of the routes.
 async fn start_engine(config: &Config, directory: &Path, routes: &Routes) -> Result<Facilitating, Failure> {
     let data = PathBuf::from(config.text("data_dir"));
     let key = environment_variables().into_iter().find(|(name, _)| name == "HIVETILL_API_KEY").map(|(_, key)| key);
     if let Some(transport) = target::running_engine(config, &data)? {
-        let needed = || Failure::Other("a running engine needs the merchant's API key in HIVETILL_API_KEY".to_owned());
+        let needed =
+            || Failure::Other("a running engine requires the merchant's API key in HIVETILL_API_KEY".to_owned());
         let key = key.ok_or_else(needed)?;
         return Ok(Facilitating { facilitator: Facilitator::new(Engine::new(transport), &key), running: None });
     }
@@ -146,7 +147,7 @@ async fn start_engine(config: &Config, directory: &Path, routes: &Routes) -> Res
     Ok(Facilitating { facilitator, running: Some(running) })
 }
 
-/// Returns the API key of the gate's own merchant: the kept one, or that of a merchant that is enrolled now.
+/// Returns the API key of the gate's own merchant: the stored one, or that of a newly registered merchant.
 async fn own_key(running: &RunningEngine, directory: &Path, routes: &Routes) -> Result<String, Failure> {
     let path = directory.join(KEY_FILE);
     let merchants = running.engine().merchants;
@@ -159,7 +160,7 @@ async fn own_key(running: &RunningEngine, directory: &Path, routes: &Routes) -> 
     let account = account.ok_or_else(|| Failure::Other("no route has a price".to_owned()))?;
     let registration = Registration::check("Gate", account.as_str(), None);
     let registration = registration.map_err(|_| Failure::Other(format!("{account} cannot receive payments")))?;
-    let failed = |error| Failure::Other(format!("the gate's merchant cannot be enrolled: {error}"));
+    let failed = |error| Failure::Other(format!("the gate's merchant cannot be registered: {error}"));
     let made = merchants.enroll(registration, false, true).await.map_err(failed)?;
     merchants.vouch_for(made.merchant.id, None).await.map_err(failed)?;
     files::write_private(&path, &format!("{}\n", made.api_key))?;
@@ -181,15 +182,18 @@ fn list(payments: &[Payment]) -> Value {
     json!({ "owed": payments.iter().map(Payment::describe).collect::<Vec<_>>() })
 }
 
-/// Writes what the gate owes to each process of its user that connects.
+/// Writes the credits of the gate to each process of its user that connects.
 async fn serve_owed(path: PathBuf, gate: Arc<Gate>, stop: impl Future<Output = ()>) {
     use std::os::unix::fs::PermissionsExt as _;
-    // One of an earlier run: the directory is this gate's alone.
+    // A socket of an earlier run: no other gate uses the directory.
     let _ = std::fs::remove_file(&path);
     let listener = match UnixListener::bind(&path) {
         Ok(listener) => listener,
         Err(error) => {
-            return tracing::warn!("cannot open the socket {}: {error}; --owed needs the gate stopped", path.display());
+            return tracing::warn!(
+                "cannot open the socket {}: {error}; stop the gate before using --owed",
+                path.display()
+            );
         }
     };
     let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600));
@@ -207,7 +211,7 @@ async fn serve_owed(path: PathBuf, gate: Arc<Gate>, stop: impl Future<Output = (
     let _ = std::fs::remove_file(&path);
 }
 
-/// Prints what a gate owes, from the running gate or from its record.
+/// Prints the credits of a gate, from the running gate or from its record.
 fn owed(directory: &Path) -> Result<(), Failure> {
     use std::io::Read as _;
     if let Ok(mut stream) = UnixStream::connect(directory.join(SOCKET)) {

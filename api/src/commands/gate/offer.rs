@@ -1,4 +1,5 @@
-//! The responses of the gate about payments: requirements of both versions, refusals, receipts, and the document of its routes.
+//! The responses of the gate about payments: requirements of both versions, refusals, receipts, and the list of its
+//! routes.
 
 use engine::x402::{NETWORK, Reason, SCHEME, encode_header};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -15,7 +16,7 @@ const REQUIREMENTS_V2: HeaderName = HeaderName::from_static("payment-required");
 /// The receipt's headers of both versions.
 pub(super) const RECEIPTS: [HeaderName; 2] =
     [HeaderName::from_static("payment-response"), HeaderName::from_static("x-payment-response")];
-/// Seconds until an open outcome is worth asking for again.
+/// Seconds after which a client should retry while the outcome is pending.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("3");
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("x-payment, x-payment-response, PAYMENT-REQUIRED, PAYMENT-RESPONSE, retry-after");
@@ -104,7 +105,7 @@ pub(super) fn payment_required(price: &Price, url: &str, denial: Option<&Denial>
     response
 }
 
-/// Refuses a payment without a new price: its outcome is open, or it was used.
+/// Refuses a payment without a new price: its outcome is pending, or it was used.
 pub(super) fn payment_refused(status: StatusCode, denial: &Denial) -> Response<Body> {
     let reason = denial.reason.as_str();
     let body = json!({

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::commands::pay;
 
-/// A body of a response; its error breaks the connection, so that the client sees that the response is not whole.
+/// A body of a response; an error closes the connection, so that the client detects the incomplete response.
 pub(super) type Body = BoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 const DISCOVERY: &str = "/.well-known/x402";
@@ -52,7 +52,7 @@ pub(super) struct Gate {
     in_flight: Mutex<BTreeSet<TxId>>,
 }
 
-/// The claim of one request on its payment, given up when it is dropped.
+/// The claim of one request on its payment, released when it is dropped.
 struct Claim {
     gate: Arc<Gate>,
     tx_id: TxId,
@@ -113,7 +113,7 @@ impl Gate {
         price: &Price,
         url: &str,
     ) -> Response<Body> {
-        // Only an intended request pays.
+        // Only a deliberate request pays.
         let is_meant = request.method() != Method::HEAD && request.method() != Method::OPTIONS;
         let payload = match if is_meant { shown(request.headers(), price, url) } else { Shown::Nothing } {
             Shown::Nothing => return offer::payment_required(price, url, None),
@@ -168,7 +168,7 @@ impl Claim {
         is_first.then(|| Self { gate: Arc::clone(gate), tx_id, request })
     }
 
-    /// Records a step; a record that cannot be written is reported and does not undo what happened.
+    /// Records a step; a failed write is logged and does not undo the payment.
     fn step(&self, step: Step, failure: Option<&str>) {
         if let Err(error) = self.gate.ledger.step(self.tx_id, step, failure, SystemClock.now()) {
             tracing::error!("cannot record a payment: {error}");
@@ -232,7 +232,7 @@ impl Visit<'_> {
         let forwarded = self.gate().upstream.forward(head, body, self.client_ip, None).await;
         let response = forwarded.map_err(|why| Box::new(unreachable_upstream(&why)))?;
         if !is_success(response.status()) {
-            // Nothing is charged for a failure.
+            // Failures are not charged.
             return Ok(response.map(|body| body.map_err(Into::into).boxed()));
         }
         let settled = self.settle(pay::new_nonce()).await?;
@@ -259,7 +259,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Stores that a settlement begins, settles, and stores that it is settled.
+    /// Records the start of a settlement, settles, and records the result.
     async fn settle(&self, idempotency_key: String) -> Result<Settled, Early> {
         let (tx_id, now) = (self.claim.tx_id, SystemClock.now());
         let mut payment = Payment::new(tx_id, self.claim.request.clone(), idempotency_key, now);
@@ -286,7 +286,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Refuses a payment; a used one gets no new price, so that nobody pays twice.
+    /// Refuses a payment; a used one gets no new price, so that no client pays twice.
     fn denied(&self, denial: &Denial) -> Early {
         match denial.reason {
             Reason::DuplicateSettlement => Box::new(offer::payment_refused(StatusCode::CONFLICT, denial)),
@@ -301,7 +301,8 @@ impl Visit<'_> {
         Box::new(offer::payment_refused(StatusCode::CONFLICT, &denial))
     }
 
-    /// Streams the upstream's response with the receipt; its end makes the payment served, its failure owed.
+    /// Streams the upstream's response with the receipt; a complete response marks the payment as served, a failure as
+    /// owed.
     fn deliver(self, response: Response<reqwest::Body>, settled: &Settled) -> Response<Body> {
         let (mut head, inner) = response.into_parts();
         offer::insert_settled(&mut head.headers, settled);
@@ -323,7 +324,7 @@ fn unreachable_upstream(why: &str) -> Response<Body> {
     )
 }
 
-/// Nothing is known: the same payment may be submitted again.
+/// The outcome is unknown: the same payment may be submitted again.
 fn unjudged(why: &str) -> Early {
     tracing::warn!("no verdict on a payment: {why}");
     let message = "no verdict was reached; repeat the request with the same payment".to_owned();
@@ -359,7 +360,7 @@ impl hyper::body::Body for Delivery {
             Poll::Ready(None) => self.end(Step::Serve, None),
             Poll::Ready(Some(Ok(_))) if self.inner.is_end_stream() => self.end(Step::Serve, None),
             Poll::Ready(Some(Err(error))) => {
-                let why = format!("the upstream's response broke: {error}");
+                let why = format!("the upstream's response was cut off: {error}");
                 self.end(Step::Fail, Some(&why));
             }
             Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
@@ -380,11 +381,11 @@ impl Drop for Delivery {
     fn drop(&mut self) {
         // An empty body is never polled.
         let step = if self.inner.is_end_stream() { Step::Serve } else { Step::Fail };
-        self.end(step, Some("the client hung up").filter(|_| step == Step::Fail));
+        self.end(step, Some("the client disconnected").filter(|_| step == Step::Fail));
     }
 }
 
-/// Returns a body that is whole.
+/// Returns a complete body.
 pub(super) fn full(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never: Infallible| match never {}).boxed()
 }

@@ -14,14 +14,14 @@ use crate::commands::section::{Reading, Section};
 const TIMEOUT_SECONDS: i64 = 60;
 const UPSTREAM_SECONDS: i64 = 30;
 
-/// What stands in front of what.
+/// The settings of a gate.
 #[derive(Debug)]
 pub(super) struct Routes {
     /// The server behind the gate.
     pub(super) upstream: Url,
     /// The public URL of the gate; `None` for the address that it listens on.
     pub(super) base_url: Option<Url>,
-    /// How long the upstream may take to begin its response.
+    /// Timeout until the upstream begins its response.
     pub(super) upstream_timeout: Duration,
     /// Whether paths without a route are forwarded without a payment.
     is_open: bool,
@@ -40,7 +40,7 @@ pub(super) struct Route {
     pub(super) price: Option<Price>,
 }
 
-/// What a route costs.
+/// The price of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Price {
     pub(super) amount: Money,
@@ -48,11 +48,11 @@ pub(super) struct Price {
     pub(super) description: String,
     pub(super) mime_type: String,
     pub(super) settles_first: bool,
-    /// Seconds that a payer has.
+    /// Seconds that a payer has to pay.
     pub(super) timeout_seconds: u64,
 }
 
-/// Where a request belongs.
+/// The route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matched<'a> {
     /// It is forwarded without a payment.
@@ -61,7 +61,7 @@ pub(super) enum Matched<'a> {
     Priced(&'a Route, &'a Price),
     /// There is no route.
     Nothing,
-    /// The path can be read in two ways: the upstream might read another than the gate.
+    /// The path is ambiguous: the upstream might interpret it differently than the gate.
     Ambiguous,
 }
 
@@ -108,8 +108,8 @@ impl Routes {
         Ok(Self { upstream, base_url, upstream_timeout, is_open, routes, router })
     }
 
-    /// Returns where a request belongs. Paths match without regard to case and a slash at the end, so that an upstream that
-    /// is not strict serves nothing for free.
+    /// Returns the route of a request. Paths match regardless of case and of a trailing slash, so that a tolerant
+    /// upstream serves nothing for free.
     pub(super) fn find(&self, method: &Method, path: &str) -> Matched<'_> {
         if is_ambiguous(path) {
             return Matched::Ambiguous;
@@ -118,7 +118,7 @@ impl Routes {
         let Ok(found) = self.router.at(&path) else {
             return if self.is_open { Matched::Free } else { Matched::Nothing };
         };
-        // HEAD costs what GET costs: it describes the same content.
+        // HEAD has the price of GET, because it describes the same content.
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         let is_of = |route: &&Route| route.method.as_ref().is_none_or(|of| of == method);
         match found.value.iter().map(|at| &self.routes[*at]).find(is_of) {
@@ -176,7 +176,7 @@ fn router(routes: &[Route]) -> Reading<Router<Vec<usize>>> {
         let rows = by_path.entry(canonical(&route.path)).or_default();
         if rows.iter().any(|row| routes[*row].method == route.method) {
             return Err(format!(
-                "two routes are for {} {}",
+                "two routes match {} {}",
                 route.method.as_ref().map_or("every method of", Method::as_str),
                 route.path
             ));
@@ -185,20 +185,20 @@ fn router(routes: &[Route]) -> Reading<Router<Vec<usize>>> {
     }
     let mut router = Router::new();
     for (path, mut rows) in by_path {
-        // A route for one method goes before one for all.
+        // A route for one method precedes one for all methods.
         rows.sort_by_key(|row| routes[*row].method.is_none());
         router.insert(&path, rows).map_err(|error| format!("the path {path} cannot be used: {error}"))?;
     }
     Ok(router)
 }
 
-/// Returns a path as it is compared: in lower case, without a slash at the end.
+/// Normalizes a path: lower case, without a trailing slash.
 fn canonical(path: &str) -> String {
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_ascii_lowercase() }
 }
 
-/// Returns whether servers read a path differently: encoded letters, slashes and dots, empty or dot segments, backslashes,
+/// Returns whether a path is ambiguous: encoded letters, slashes and dots, empty or dot segments, backslashes,
 /// parameters of segments.
 fn is_ambiguous(path: &str) -> bool {
     let is_encoded_plain = |hex: &str| {

@@ -1,6 +1,6 @@
 //! The states of one payment at the gate: pure, so that every order of steps can be tested.
 
-/// Where a payment stands.
+/// The state of a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     /// Its settlement began; its outcome may be unknown.
@@ -13,7 +13,7 @@ pub(super) enum State {
     Served,
 }
 
-/// What happens to a payment.
+/// An event of a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The facilitator confirms the settlement.

@@ -20,8 +20,8 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
     HeaderName::from_static("keep-alive"),
 ];
-/// Headers that the upstream must not get from a client: payments are bearer tokens, the method decides the price, and the
-/// others are the gate's own statements.
+/// Headers that the upstream must not receive from a client: payments are bearer tokens, the method decides the price,
+/// and the others are set by the gate itself.
 const WITHHELD: [&str; 12] = [
     "x-payment",
     "payment-signature",

@@ -65,11 +65,11 @@ struct One {
 
 impl Merchant {
     pub(super) fn new(base: &Url, key: &str) -> Result<Self, Failure> {
-        let unfit = || Failure::Other("HIVETILL_API_KEY cannot be sent in a header".to_owned());
+        let unfit = || Failure::Other("HIVETILL_API_KEY is not a valid header value".to_owned());
         let mut authorization = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| unfit())?;
         authorization.set_sensitive(true);
         let client = Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build();
-        let client = client.map_err(|error| Failure::Other(format!("cannot make a client: {error}")))?;
+        let client = client.map_err(|error| Failure::Other(format!("cannot create a client: {error}")))?;
         let mut base = base.clone();
         base.set_query(None);
         Ok(Self { client, base, authorization })
@@ -125,7 +125,7 @@ impl Merchant {
     ) -> Result<Value, Refused> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            // Each segment is escaped: an id cannot lead to another route.
+            // Each segment is escaped, so that an id cannot select another route.
             segments.pop_if_empty().extend(["api", "public"]).extend(path);
         }
         if !query.is_empty() {
@@ -139,7 +139,7 @@ impl Merchant {
             request = request.header("idempotency-key", key);
         }
         let unreachable = |error: reqwest::Error| {
-            let message = format!("the gateway cannot be reached: {}", error.without_url());
+            let message = format!("the gateway is unreachable: {}", error.without_url());
             refused("gateway_unreachable", &message, advice::after_call(503))
         };
         let response = request.send().await.map_err(unreachable)?;

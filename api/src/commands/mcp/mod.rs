@@ -1,4 +1,5 @@
-//! `hivetill mcp`: a Model Context Protocol server by which an agent pays with a wallet and a merchant takes payments.
+//! `hivetill mcp`: a Model Context Protocol server with which an agent pays from a wallet and a merchant accepts
+//! payments.
 
 mod advice;
 mod http;
@@ -28,7 +29,7 @@ use wallet_tools::WalletTools;
 
 /// The environment variable with the bearer token of the HTTP transport.
 const TOKEN: &str = "HIVETILL_MCP_TOKEN";
-/// The file in the wallet's directory that holds the token where the variable is not set.
+/// The file in the wallet's directory with the token if the variable is not set.
 const TOKEN_FILE: &str = "mcp-token";
 
 /// Arguments of `hivetill mcp`.
@@ -45,10 +46,11 @@ pub(super) struct Args {
     #[arg(long = "node", value_name = "URL")]
     nodes: Vec<String>,
     /// Serve streamable HTTP at this IP address and port instead of standard input and output. Clients need the bearer
-    /// token of HIVETILL_MCP_TOKEN or of the file mcp-token in the wallet's directory, which is made if there is none
+    /// token in HIVETILL_MCP_TOKEN or in the file mcp-token of the wallet's directory, which is created if it does not
+    /// exist
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Host names that clients use for the HTTP transport, besides this host; needed to listen beyond it
+    /// Host names that clients use for the HTTP transport, besides this host; required to listen on other addresses
     #[arg(long = "allowed-host", value_name = "NAME", requires = "listen")]
     allowed_hosts: Vec<String>,
     /// Allow payments over plain http to another host
@@ -56,7 +58,7 @@ pub(super) struct Args {
     allow_http: bool,
 }
 
-/// Serves until the client is gone, or until the process is asked to end.
+/// Serves until the client disconnects, or until the process receives a termination signal.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let wallet =
         args.wallet.as_deref().map(Wallet::open).transpose().map_err(|error| Failure::Policy(error.to_string()))?;
@@ -69,9 +71,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         (None, _) => None,
     };
     if wallet.is_none() && merchant.is_none() {
-        return Err(Failure::Other(
-            "nothing to serve: name a wallet with --wallet, or a gateway with --api".to_owned(),
-        ));
+        return Err(Failure::Other("nothing to serve: set --wallet, --api, or both".to_owned()));
     }
     let token = args.listen.map(|_| token(args.wallet.as_deref())).transpose()?;
     let wallet = match wallet {
@@ -88,7 +88,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         return Ok(());
     };
     if !address.ip().is_loopback() && args.allowed_hosts.is_empty() {
-        let why = "--listen beyond this host needs --allowed-host with each host name that clients use".to_owned();
+        let why =
+            "--listen on a public address requires --allowed-host with each host name that clients use".to_owned();
         return Err(Failure::Other(why));
     }
     let listener = listen(address, "--listen").await?;
@@ -111,12 +112,12 @@ fn variable(name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// Returns the bearer token: of the variable, or of the file, which is made if there is none.
+/// Returns the bearer token: from the variable, or from the file, which is created if it does not exist.
 fn token(wallet: Option<&std::path::Path>) -> Result<String, Failure> {
     let token = match (variable(TOKEN), wallet) {
         (Some(token), _) => token,
         (None, Some(directory)) => files::secret(&directory.join(TOKEN_FILE))?,
-        (None, None) => return Err(Failure::Other(format!("--listen needs a bearer token in {TOKEN}"))),
+        (None, None) => return Err(Failure::Other(format!("--listen requires a bearer token in {TOKEN}"))),
     };
     Kind::Token.check(&token).map_err(|why| Failure::Other(format!("{TOKEN} {why}")))?;
     Ok(token)

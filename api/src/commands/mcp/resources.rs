@@ -17,7 +17,7 @@ const PAGES: [(&str, &str, &str); 4] = [
 ];
 const PAGE: &str = "hivetill://reference/";
 const RECEIPT: &str = "hivetill://receipts/";
-/// How many receipts are listed.
+/// The number of listed receipts.
 const LISTED: usize = 50;
 
 /// Lists the pages and the newest receipts.

@@ -132,7 +132,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Sends what happens as progress, if the client asked for it, until the sender is dropped.
+/// Sends progress messages if the client requested them, until the sender is dropped.
 async fn notify_progress(context: &RequestContext<RoleServer>, mut progress: mpsc::UnboundedReceiver<String>) {
     let token = context.meta.get_progress_token();
     let mut steps = 0_u32;
@@ -140,7 +140,7 @@ async fn notify_progress(context: &RequestContext<RoleServer>, mut progress: mps
         steps += 1;
         if let Some(token) = &token {
             let step = ProgressNotificationParam::new(token.clone(), f64::from(steps)).with_message(text);
-            // A client that is gone hears the result no more either.
+            // A disconnected client does not receive the result either.
             let _ = context.peer.notify_progress(step).await;
         }
     }

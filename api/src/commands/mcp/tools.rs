@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-/// What a tool does to the world.
+/// The side effects of a tool.
 enum Effect {
     /// Reads only.
     Reads,

@@ -13,7 +13,7 @@ use crate::commands::{
     wallet::{self, Purchase, Wallet},
 };
 
-/// How long a signed payment lives.
+/// Lifetime of a signed payment.
 const EXPIRES_IN: Duration = Duration::from_secs(60);
 
 /// A wallet behind the tools. The key is read once: a file descriptor can be read only once.
@@ -50,7 +50,7 @@ struct GetReceipt {
 pub(super) type Refused = Value;
 
 impl WalletTools {
-    /// Reads the key where it can be read only once.
+    /// Reads the key from a source that can be read only once.
     pub(super) fn new(mut wallet: Wallet, nodes: Vec<String>, allow_http: bool) -> Result<Self, NoKey> {
         wallet.keep_key()?;
         Ok(Self { wallet, nodes, allow_http })
@@ -142,7 +142,7 @@ pub(super) fn parse<T: for<'de> Deserialize<'de>>(arguments: Value) -> Result<T,
     })
 }
 
-/// Returns the result of a call that was refused.
+/// Returns the result of a failed call.
 pub(super) fn refused(reason: &str, message: &str, next_step: &str) -> Refused {
     json!({ "status": "refused", "reason": reason, "message": message, "nextStep": next_step })
 }

@@ -1,4 +1,4 @@
-//! Why nothing was paid, or is not known to be: messages, exit codes and the words for scripts.
+//! The failures of a payment: messages, exit codes and reasons for scripts.
 
 use actors::environment::NodeError;
 use engine::{
@@ -14,34 +14,34 @@ use crate::{
     config::ConfigError,
 };
 
-/// Why nothing was paid, or is not known to be.
+/// The failure of a payment, or an unknown outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// There is no key to sign with.
+    /// No key is available for signing.
     #[error(transparent)]
     Key(#[from] NoKey),
-    /// The command line describes no request.
+    /// The command line does not describe a valid request.
     #[error(transparent)]
     Request(#[from] BadRequest),
-    /// `--payment` does not fit the account.
+    /// `--payment` does not match the account.
     #[error("--payment {0}")]
     Payment(String),
-    /// The header is a bearer token: whoever reads it can submit it first.
-    #[error("{0} uses plain http to another host; add --allow-http to pay there nevertheless")]
+    /// The header is a bearer token: anyone who reads it can submit it first.
+    #[error("{0} uses plain http to another host; use --allow-http to pay there anyway")]
     PlainHttp(Url),
     /// Settings cannot be used.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A client cannot be made.
-    #[error("cannot make a client: {0}")]
+    /// The HTTP client cannot be created.
+    #[error("cannot create a client: {0}")]
     Setup(#[from] reqwest::Error),
     /// The wallet cannot be used.
     #[error(transparent)]
     Wallet(#[from] wallet::Error),
-    /// The wallet's policy does not permit it.
+    /// The wallet's policy does not permit the payment.
     #[error("refused: {0}")]
     Policy(#[from] rules::Refusal),
-    /// The wallet's policy needs an approval.
+    /// The wallet's policy requires an approval.
     #[error(
         "refused: {refusal}. Run `hivetill wallet approve {id}` and repeat the same request, or `hivetill wallet deny {id}`"
     )]
@@ -55,42 +55,44 @@ pub enum Failure {
     #[error("refused: {0}")]
     Unacceptable(#[from] Unacceptable),
     /// The URL redirects.
-    #[error("refused: the URL redirects to {0}, and a payment follows no redirect. Check that URL and use it directly")]
+    #[error(
+        "refused: the URL redirects to {0}, and payments do not follow redirects. Check that URL and use it directly"
+    )]
     Redirect(String),
-    /// What was offered cannot be put into a transaction.
+    /// The offer cannot be written as a transaction.
     #[error("refused: {0}")]
     Unsignable(#[from] Unsignable),
-    /// The account cannot pay this.
+    /// The account cannot pay the offer.
     #[error("refused: {0}")]
     Account(#[from] NotOurs),
-    /// No exchange with the server.
-    #[error("{url} cannot be reached: {why}")]
+    /// The server is unreachable.
+    #[error("{url} is unreachable: {why}")]
     Server {
         /// The URL.
         url: Url,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// No exchange with the ledger.
+    /// The ledger is unreachable.
     #[error("cannot query the ledger: the node {0}")]
     Ledger(#[from] NodeError),
-    /// The server asks for no payment and serves nothing either.
+    /// The server returned an error without payment requirements.
     #[error("the server refused: HTTP {status}{}", .reason.as_ref().map(|word| format!(", {word}")).unwrap_or_default())]
     NotOffered {
         /// HTTP status.
         status: u16,
-        /// The reason that it names.
+        /// The reason in the response.
         reason: Option<String>,
     },
-    /// A payment of this session is in flight: perhaps one of an earlier run.
+    /// Another payment of this session is in flight, possibly of an earlier run.
     #[error("another payment is in flight ({reason}{}): wait for its outcome before you pay", .tx_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
     Busy {
-        /// The reason that the server names.
+        /// The reason in the response.
         reason: String,
-        /// The transaction, where the server names it.
+        /// The transaction, if the response contains it.
         tx_id: Option<String>,
     },
-    /// It was submitted and refused, or expired.
+    /// The payment was submitted and refused, or expired.
     #[error("not paid: {reason}{}", .message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default())]
     Unpaid {
         /// The reason.
@@ -98,7 +100,7 @@ pub enum Failure {
         /// A sentence.
         message: Option<String>,
     },
-    /// It was submitted, and its outcome is unknown.
+    /// The payment was submitted, and its outcome is unknown.
     #[error("unknown whether the payment succeeded ({reason}): look up {tx_id} before you pay again")]
     Unknown {
         /// The transaction.
@@ -106,8 +108,8 @@ pub enum Failure {
         /// The last reason received.
         reason: String,
     },
-    /// It was settled before, and the server serves nothing for it any more.
-    #[error("{0} was settled before: do not submit it again and sign no other; ask the seller")]
+    /// The payment was settled before, and the server does not serve it again.
+    #[error("{0} was settled before: do not submit it again and do not sign another payment; contact the seller")]
     Settled(TxId),
     /// Standard output is closed.
     #[error("cannot write: {0}")]
@@ -150,7 +152,7 @@ impl Failure {
         }
     }
 
-    /// Returns the word for scripts.
+    /// Returns the reason for scripts.
     pub(in crate::commands) fn reason(&self) -> String {
         match self {
             Self::Key(why) => why.as_str().into(),
@@ -173,7 +175,7 @@ impl Failure {
         }
     }
 
-    /// Adds status, reason, message and what else the failure knows to a report.
+    /// Adds status, reason, message and further facts to a report.
     pub(in crate::commands) fn describe(&self, report: &mut Value) {
         report["status"] = self.status().into();
         report["reason"] = self.reason().into();

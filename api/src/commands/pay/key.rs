@@ -1,4 +1,4 @@
-//! Where a private key comes from: a file, an environment variable or a file descriptor; never the command line.
+//! Sources of a private key: a file, an environment variable or a file descriptor; never the command line.
 
 use std::{
     fmt, io,
@@ -10,10 +10,10 @@ use engine::hive::{KeyError, PrivateKey};
 
 use crate::config::environment_variables;
 
-/// The environment variable that holds the key unless another source is named.
+/// The environment variable of the key, by default.
 pub(in crate::commands) const VARIABLE: &str = "HIVETILL_KEY";
 
-/// Where a private key comes from.
+/// The source of a private key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::commands) enum KeySource {
     /// A file that only its owner may read.
@@ -46,7 +46,7 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// Why there is no key to sign with.
+/// Why no key is available.
 #[derive(Debug, thiserror::Error)]
 pub enum NoKey {
     /// The variable is not set.
@@ -55,7 +55,7 @@ pub enum NoKey {
     /// The source cannot be read.
     #[error("{0} cannot be read: {1}")]
     Unreadable(String, io::Error),
-    /// Others may read the file.
+    /// The file is readable by others.
     #[error("{} can be read by other users (mode {mode:o}): run `chmod 600 {}`", path.display(), path.display())]
     Exposed {
         /// The file.
@@ -69,7 +69,7 @@ pub enum NoKey {
 }
 
 impl NoKey {
-    /// Returns the word for scripts.
+    /// Returns the reason for scripts.
     pub(in crate::commands) const fn as_str(&self) -> &'static str {
         match self {
             Self::Missing => "no_key",
@@ -98,7 +98,7 @@ impl KeySource {
     }
 }
 
-/// Refuses a file that another user may read or replace.
+/// Rejects a file that another user may read or replace.
 fn check_mode(path: &Path) -> Result<(), NoKey> {
     let file = std::fs::metadata(path)
         .map_err(|error| NoKey::Unreadable(format!("the key file {}", path.display()), error))?;

@@ -1,4 +1,4 @@
-//! The ledger as a payer needs it: nodes to query, the head to refer to, the payer's account, the status of a transaction.
+//! Ledger access for payers: nodes, the head block, the payer's account, the status of a transaction.
 
 use std::time::Duration;
 
@@ -34,58 +34,58 @@ pub(in crate::commands) struct Ledger {
     pub(in crate::commands) chain: ChainId,
 }
 
-/// A node that responds, the head, and the payer's account.
+/// A responding node, the head block, and the payer's account.
 pub(in crate::commands) struct Reached {
     pub(in crate::commands) node: HiveRpc,
     pub(in crate::commands) anchor: Anchor,
     pub(in crate::commands) account: Account,
 }
 
-/// What the nodes know of a transaction.
+/// The status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum Presence {
     /// A node has it in a block.
     InBlock,
-    /// A majority of the nodes says that it expired in an irreversible block without being in any.
+    /// A majority of the nodes reports that it expired in an irreversible block without being included.
     Absent,
     /// Neither.
     Unknown,
 }
 
-/// Why this account and key do not pay.
+/// Why an account and a key cannot pay.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
-    /// The node's chain is not the one that is paid on.
+    /// The node serves another chain than that of the offer.
     #[error("the node serves the chain {found}, not {wanted}")]
     Chain {
-        /// What it serves.
+        /// The chain of the node.
         found: ChainId,
-        /// What is paid on.
+        /// The chain of the offer.
         wanted: ChainId,
     },
-    /// The ledger does not know it.
+    /// The account does not exist.
     #[error("the ledger has no account {0}")]
     NoAccount(AccountName),
-    /// The key is not enough.
+    /// The key is not sufficient.
     #[error("{key} alone does not satisfy the active authority of {account}")]
     NotItsKey {
-        /// The key's public half.
+        /// The public key.
         key: PublicKey,
-        /// Who was to pay.
+        /// The payer.
         account: AccountName,
     },
-    /// There is less.
+    /// The balance is too low.
     #[error("{account} has {has}")]
     Funds {
-        /// Who was to pay.
+        /// The payer.
         account: AccountName,
-        /// What it has.
+        /// The balance.
         has: Money,
     },
 }
 
 impl NotOurs {
-    /// Returns the word for scripts.
+    /// Returns the reason for scripts.
     pub(in crate::commands) const fn as_str(&self) -> &'static str {
         match self {
             Self::Chain { .. } => "other_chain",
@@ -97,8 +97,8 @@ impl NotOurs {
 }
 
 impl Ledger {
-    /// Returns the named nodes; without any those of the setting `ledger.nodes`, and for a URL on this host the ledger of
-    /// `hivetill dev`.
+    /// Returns the given nodes; without any those of the setting `ledger.nodes`, and for a URL on this host the ledger
+    /// of `hivetill dev`.
     pub(in crate::commands) fn new(named: &[String], url: Option<&Url>) -> Result<Self, Failure> {
         let is_dev = url.is_some_and(is_here);
         let own = if is_dev { vec![("ledger.nodes", DEV_NODE.to_owned())] } else { Vec::new() };
@@ -130,7 +130,8 @@ impl Ledger {
         Err(last.into())
     }
 
-    /// Queries every node for a transaction. One that has it in a block is believed; its absence needs a majority.
+    /// Queries every node for a transaction. One node that has it in a block is sufficient; its absence requires a
+    /// majority.
     pub(in crate::commands) async fn presence(&self, tx_id: TxId, expiration: Timestamp) -> Result<Presence, Failure> {
         let mut absent = 0;
         for url in &self.nodes {
@@ -145,7 +146,7 @@ impl Ledger {
     }
 }
 
-/// Checks that the account has the money and that the key alone satisfies its active authority.
+/// Checks that the balance is sufficient and that the key alone satisfies the account's active authority.
 pub(in crate::commands) fn check_account(account: &Account, key: &PrivateKey, total: Money) -> Result<(), NotOurs> {
     let name = account.name;
     let has = account.balances.into_iter().find(|balance| balance.currency == total.currency);
@@ -153,7 +154,7 @@ pub(in crate::commands) fn check_account(account: &Account, key: &PrivateKey, to
     let required = [(Role::Active, name)].into();
     let known: std::collections::BTreeMap<AccountName, Authority> = [(name, account.active.clone())].into();
     let public = key.public();
-    // Where other accounts must sign too, the ledger decides; here only one key is known.
+    // If other accounts must sign, too, the ledger decides; only one key is known here.
     if let Err(denied) = check(&required, &known, &[public].into())
         && denied.unknown.is_empty()
     {

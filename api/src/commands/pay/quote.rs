@@ -1,4 +1,4 @@
-//! The price that a 402 response quotes, validated strictly: nothing is signed for an offer that contradicts itself.
+//! The price in a 402 response, validated strictly: a contradictory offer is never signed.
 
 use engine::{
     account::AccountName,
@@ -11,7 +11,7 @@ use engine::{
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-/// The extension by which a payer names its payment.
+/// The extension with which a payer identifies its payment.
 const IDENTIFIER: &str = "payment-identifier";
 
 /// A quoted price on Hive.
@@ -21,17 +21,17 @@ pub(in crate::commands) struct Quote {
     version: u8,
     /// The payee.
     pub(in crate::commands) pay_to: AccountName,
-    /// All that leaves the account.
+    /// The total amount.
     pub(in crate::commands) total: Money,
-    /// The part of it that goes to somebody else.
+    /// The part for the fee account.
     fee: Option<Fee>,
-    /// What the memo must say; without it, `x402:<nonce>`.
+    /// The required memo; without it, `x402:<nonce>`.
     memo: Option<String>,
     pub(in crate::commands) session: Option<String>,
     pub(in crate::commands) description: Option<String>,
     valid_before: Option<Timestamp>,
     timeout_seconds: Option<u64>,
-    /// Members that a version 2 payment repeats.
+    /// Fields that a payment of version 2 repeats.
     accept: Value,
     resource: Value,
     identifier: Value,
@@ -44,47 +44,47 @@ struct Fee {
     memo: String,
 }
 
-/// Why an offer is not accepted.
+/// Why an offer is not acceptable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unacceptable {
     /// A 402 without an offer.
     #[error("the 402 response has no readable requirements")]
     NoOffer,
-    /// Offers, but none on Hive.
+    /// No offer is on Hive.
     #[error("there is no offer for {SCHEME} on {NETWORK}, only {offered}")]
     NoHiveOffer {
-        /// What is.
+        /// The offered schemes and networks.
         offered: String,
     },
-    /// A member that is wrong or missing.
+    /// A field is invalid or missing.
     #[error("the offer's {0} is wrong or missing")]
     Malformed(&'static str),
-    /// Version 1 and 2 ask for different payments.
+    /// Versions 1 and 2 require different payments.
     #[error("the headers contain two different offers")]
     Contradiction,
-    /// More than may be paid.
+    /// The price exceeds the maximum.
     #[error("the price is {asked}, more than {max}")]
     AboveMaximum {
-        /// What is asked for.
+        /// The price.
         asked: Money,
-        /// What may be paid.
+        /// The maximum.
         max: Money,
     },
-    /// Another currency than may be paid.
+    /// The price is in a currency without a maximum.
     #[error("the price is {asked}, not in {}", max.currency)]
     OtherCurrency {
-        /// What is asked for.
+        /// The price.
         asked: Money,
-        /// What may be paid.
+        /// The maximum.
         max: Money,
     },
-    /// The payer would pay itself.
+    /// The payer and the payee are the same.
     #[error("{0} would pay itself")]
     SelfPayment(AccountName),
-    /// The offer is over.
+    /// The offer has expired.
     #[error("the offer expired at {0}")]
     Expired(Timestamp),
-    /// No header can carry it.
+    /// The payment header would be too large.
     #[error("the payment does not fit into a header")]
     TooLarge,
 }
@@ -106,9 +106,9 @@ impl Unacceptable {
 }
 
 impl Quote {
-    /// Reads the headers of both versions, and the body where version 1 has no header. Version 2 is preferred; where
-    /// both offer a payment on Hive, it must be the same. Of several offers on Hive it is the first in the currency
-    /// that may be paid, or else the first.
+    /// Parses the headers of both versions, and the body if there is no header of version 1. Version 2 is preferred; if
+    /// both offer a payment on Hive, it must be the same. Of several offers on Hive returns the first in the maximum's
+    /// currency, otherwise the first.
     pub(in crate::commands) fn read(
         headers: &HeaderMap,
         body: &[u8],
@@ -138,7 +138,7 @@ impl Quote {
         match (second, first) {
             (Some(second), Some(first)) if !second.is_same(&first) => Err(Unacceptable::Contradiction),
             (Some(second), first) => {
-                // Only version 1 says when the offer ends.
+                // Only version 1 has the expiry of the offer.
                 let valid_before = first.and_then(|first| first.valid_before);
                 Ok(Self { valid_before, ..second })
             }
@@ -193,7 +193,7 @@ impl Quote {
         let extra = &accept["extra"];
         let session = optional(&extra["sessionId"], "extra.sessionId")?;
         let memo = match (optional(&extra["memo"], "extra.memo")?, &session) {
-            // The memo is what pays this session and no other.
+            // The memo identifies the session.
             (Some(memo), Some(session)) if memo != format!("pos-{session}") => {
                 return Err(Unacceptable::Malformed("extra.memo"));
             }
@@ -246,7 +246,7 @@ impl Quote {
         what(self) == what(other)
     }
 
-    /// Says whether `account` pays this, at most `max`, now.
+    /// Checks whether `account` can pay this, at most `max`, now.
     pub(in crate::commands) fn check(
         &self,
         account: &AccountName,
@@ -263,7 +263,7 @@ impl Quote {
         if self.pay_to == *account || self.fee.as_ref().is_some_and(|fee| fee.account == *account) {
             return Err(Unacceptable::SelfPayment(*account));
         }
-        // An encrypted memo is not ours to make, and a session's is never one.
+        // The payer cannot encrypt a memo, and the memo of a session is never encrypted.
         let is_encrypted = |memo: &String| memo.starts_with('#');
         if self.memo.as_ref().is_some_and(is_encrypted) {
             return Err(Unacceptable::Malformed("extra.memo"));
@@ -274,7 +274,7 @@ impl Quote {
         self.check_time(now)
     }
 
-    /// Says whether the offer still stands at a time: ours, or the ledger's.
+    /// Checks whether the offer is valid at a time of the system clock or of the ledger.
     pub(in crate::commands) fn check_time(&self, now: Timestamp) -> Result<(), Unacceptable> {
         match self.valid_before {
             Some(until) if until <= now => Err(Unacceptable::Expired(until)),
@@ -282,7 +282,7 @@ impl Quote {
         }
     }
 
-    /// Returns the transfers that pay it, as one transaction.
+    /// Returns the transfers of the payment, as one transaction.
     pub(in crate::commands) fn transfers(&self, payer: &AccountName, nonce: &str) -> Vec<Transfer> {
         let transfer = |to: &AccountName, money: Money, memo: String| Transfer {
             from: payer.to_string(),
@@ -298,7 +298,7 @@ impl Quote {
         [net].into_iter().chain(fee).collect()
     }
 
-    /// Returns what a wallet spends for it: the payee's part first, then the fee account's.
+    /// Returns the spending of a wallet: the payee's part first, then that of the fee account.
     pub(in crate::commands) fn spending(&self) -> Spending {
         let fee = self.fee.as_ref();
         let net = self.total.units - fee.map_or(0, |fee| fee.money.units);
@@ -336,7 +336,7 @@ impl Quote {
         Ok((name, header_value(&payload)?))
     }
 
-    /// Returns what will be paid, for scripts.
+    /// Returns the price, for scripts.
     pub(in crate::commands) fn describe(&self) -> Value {
         let mut json = json!({
             "x402Version": self.version, "network": NETWORK, "payTo": self.pay_to.as_str(),
@@ -352,7 +352,7 @@ impl Quote {
         json
     }
 
-    /// Returns what will be paid, for people. What a server wrote is shown with its control characters escaped.
+    /// Returns the price, for people. Control characters in texts of the server are escaped.
     pub(in crate::commands) fn sentence(&self) -> String {
         let mut text = format!("{} to {}", self.total, self.pay_to);
         if let Some(fee) = &self.fee {

@@ -1,4 +1,4 @@
-//! The request that is paid for: the same method, URL, headers and body on each attempt.
+//! The request to pay for: the same method, URL, headers and body on each attempt.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use reqwest::{
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
-/// The header that names a purchase for servers that deduplicate requests.
+/// The header that identifies a purchase for servers that deduplicate requests.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Headers that the command sets itself.
 const OWN: [&str; 6] =
@@ -40,10 +40,10 @@ pub enum BadRequest {
     /// Not `Name: value`.
     #[error("header: must be `Name: value`")]
     Header,
-    /// A header that the payment needs for itself.
+    /// A header that the payment sets.
     #[error("header: {0} is set by the payment itself")]
     OwnHeader(String),
-    /// Not fit for a header.
+    /// Not a valid header value.
     #[error("idempotency key: must be 1 to 255 visible ASCII characters")]
     IdempotencyKey,
     /// The file of the body cannot be read.
@@ -55,7 +55,7 @@ pub enum BadRequest {
 }
 
 impl Request {
-    /// Makes a GET request.
+    /// Creates a GET request.
     pub(in crate::commands) fn get(url: Url) -> Self {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
         Self { method: Method::GET, url, headers, body: Vec::new(), idempotency_key: None }
@@ -70,7 +70,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Sets a body; without a method it is sent by POST, and without a content type as JSON.
+    /// Sets a body; the default method becomes POST and the default content type JSON.
     pub(in crate::commands) fn with_body(mut self, body: Vec<u8>, has_method: bool) -> Self {
         if !has_method {
             self.method = Method::POST;
@@ -93,7 +93,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Names the purchase: it is part of the request's identity and sent as `Idempotency-Key`.
+    /// Sets the idempotency key: it is part of the request's identity and sent as `Idempotency-Key`.
     pub(in crate::commands) fn with_idempotency_key(mut self, key: &str) -> Result<Self, BadRequest> {
         let is_fit = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
         let value = HeaderValue::from_str(key).ok().filter(|_| is_fit).ok_or(BadRequest::IdempotencyKey)?;
@@ -107,20 +107,20 @@ impl Request {
         self.idempotency_key.as_deref()
     }
 
-    /// Returns the identity of the request: two requests with one are one purchase.
+    /// Returns the identity of the request: requests with equal identities are one purchase.
     pub(in crate::commands) fn key(&self) -> RequestKey {
         let mut url = self.url.clone();
         url.set_fragment(None);
         RequestKey::of(self.method.as_str(), url.as_str(), &self.body, self.idempotency_key.as_deref())
     }
 
-    /// Returns the host and port that the request goes to.
+    /// Returns the host and port of the URL.
     pub(in crate::commands) fn host(&self) -> Host<'_> {
         let name = self.url.host_str().unwrap_or_default();
         Host { name, port: self.url.port_or_known_default().unwrap_or_default() }
     }
 
-    /// Begins the request.
+    /// Starts the request.
     pub(in crate::commands) fn begin(&self, client: &Client) -> RequestBuilder {
         let request = client.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
         if self.body.is_empty() { request } else { request.body(self.body.clone()) }

@@ -22,7 +22,7 @@ use super::request::Request;
 
 /// Maximum bytes of a response that are read.
 const MAX_RESPONSE: usize = 1 << 20;
-/// Time until the next attempt where the server names none, and the longest that it may name.
+/// Default and maximum time until the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 /// How long the ledger is queried after the expiration: a block with the transaction may still become irreversible.
@@ -42,23 +42,23 @@ pub(in crate::commands) struct Submission<'a> {
 #[derive(Debug)]
 pub(in crate::commands) struct Submitted {
     pub(in crate::commands) outcome: Outcome,
-    /// The server's own receipt, the last it gave.
+    /// The last receipt of the server.
     pub(in crate::commands) receipt: Option<Value>,
     pub(in crate::commands) http_status: Option<u16>,
-    /// How often the bytes were sent.
+    /// The number of attempts.
     pub(in crate::commands) attempts: u32,
 }
 
-/// Whether money moved.
+/// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::commands) enum Outcome {
-    /// The server confirmed it; its response.
+    /// The server confirmed the payment, with this response.
     Paid { response: Value },
-    /// The server refused it, and it is not on the ledger.
+    /// The server refused the payment, and it is not on the ledger.
     Unpaid { reason: String, message: Option<String> },
     /// The outcome is unknown.
     Unknown { reason: String },
-    /// This transaction was settled before, and the server serves nothing for it any more.
+    /// The transaction was settled before, and the server does not serve it again.
     Settled,
     /// The payment was never sent.
     NeverSent { why: String },
@@ -97,7 +97,7 @@ struct Lost {
 }
 
 impl Submission<'_> {
-    /// Submits it until it is decided, or until the transaction has expired; then the ledger decides.
+    /// Submits the payment until its outcome is known, or until the transaction has expired; then the ledger decides.
     /// Calls `on_retry` with the reason of each retry.
     pub(in crate::commands) async fn run(
         &self,
@@ -178,7 +178,7 @@ impl Submission<'_> {
         while Instant::now() < end {
             match node.find_transaction(self.tx_id, expiration).await {
                 Ok(TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_)) => {
-                    // The ledger has it; the server's confirmation is what counts here.
+                    // The ledger has it; the confirmation of the server decides.
                     if let Ok(Round { verdict: Verdict::Paid { response }, .. }) = self.attempt().await {
                         return Outcome::Paid { response };
                     }
@@ -196,7 +196,7 @@ impl Submission<'_> {
     }
 }
 
-/// Trusts a refusal only if the ledger says that it does not have the transaction.
+/// Accepts a refusal only if the ledger confirms that it does not have the transaction.
 fn after_refusal(status: TxStatus, was_settled: bool, reason: String, message: Option<String>) -> Outcome {
     match status {
         TxStatus::InReversibleBlock(_) | TxStatus::InIrreversibleBlock(_) | TxStatus::TooOld if was_settled => {
@@ -227,7 +227,7 @@ fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8],
         200..=299 if is_foreign => Verdict::Foreign,
         200..=299 => Verdict::Paid { response: shown(body) },
         402 if reason == Reason::SettlementPending.as_str() => Verdict::NotYet { reason, wait },
-        // Some payment of this session is in flight, perhaps this one.
+        // A payment of this session is in flight, possibly this one.
         409 if is_under_way(body) => Verdict::NotYet { reason, wait },
         408 | 425 | 429 | 500..=599 => Verdict::NotYet { reason, wait },
         _ => refused(reason, message),
@@ -257,7 +257,7 @@ pub(in crate::commands) fn word_of(body: &[u8]) -> Option<String> {
     word("reason").or_else(|| word("error")).or_else(|| word("status")).map(str::to_owned)
 }
 
-/// Returns a response as JSON, or as text where it is none.
+/// Parses a response as JSON, otherwise returns it as text.
 pub(in crate::commands) fn shown(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into())
 }
@@ -274,7 +274,7 @@ pub(in crate::commands) async fn read(mut response: Response) -> Result<Vec<u8>,
     Ok(body)
 }
 
-/// Returns an error with what caused it.
+/// Returns an error with its causes.
 pub(in crate::commands) fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

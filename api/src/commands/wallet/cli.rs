@@ -26,7 +26,7 @@ pub(in crate::commands) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Make a wallet: a directory with a policy to edit
+    /// Create a wallet: a directory with a policy to edit
     Init {
         /// Hive account that pays
         #[arg(long, value_name = "ACCOUNT")]
@@ -42,11 +42,11 @@ enum Action {
     Status,
     /// List payments, the newest first
     History {
-        /// How many
+        /// Maximum number of payments
         #[arg(long, value_name = "COUNT", default_value_t = 20)]
         limit: usize,
     },
-    /// Show each limit with what counts in it and what is left
+    /// Show each limit with the amounts used and left
     Limits,
     /// Show one payment with its receipt
     Show {
@@ -63,7 +63,7 @@ enum Action {
         /// Number of the payment
         id: u64,
     },
-    /// Look up payments with an open outcome on the ledger, and release what was never paid
+    /// Look up payments with an open outcome on the ledger, and release the amounts of expired ones
     Reconcile {
         /// Ledger node; by default those of the policy, or the setting ledger.nodes
         #[arg(long = "node", value_name = "URL")]
@@ -71,7 +71,7 @@ enum Action {
     },
 }
 
-/// How many entries are searched for those that await approval.
+/// Number of entries that are searched for those that await approval.
 const SEARCHED: usize = 1_000;
 
 /// Runs a subcommand.
@@ -90,7 +90,7 @@ pub(in crate::commands) async fn run(args: Args) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// What a subcommand prints.
+/// The output of a subcommand.
 struct Report {
     json: Value,
     text: String,
@@ -100,7 +100,7 @@ async fn act(wallet: &Wallet, action: Action) -> Result<Report, Failure> {
     let store = &wallet.store;
     let now = SystemClock.now();
     match action {
-        Action::Init { .. } => unreachable!("a wallet is made before it is opened"),
+        Action::Init { .. } => unreachable!("a wallet is created before it is opened"),
         Action::Status => status(wallet).await,
         Action::Limits => {
             let usage = usage(wallet).await?;
@@ -150,7 +150,7 @@ fn init(directory: &Path, account: AccountName, payment: Money, day: Money) -> R
     made.map_err(|error| Failure::of_file(directory, &error))?;
     files::write_private(&path, &policy_file::sample(account, payment, day))?;
     let text =
-        format!("made {}: edit it, and put the private active key of {account} into HIVETILL_KEY\n", path.display());
+        format!("created {}: edit it, and set HIVETILL_KEY to the private active key of {account}\n", path.display());
     Ok(Report { text, json: json!({ "policy": path.display().to_string(), "account": account.as_str() }) })
 }
 

@@ -1,4 +1,4 @@
-//! One payment of a wallet as its ledger stores it, and as reports show it.
+//! One payment of a wallet, as stored in its ledger and shown in reports.
 
 use engine::{
     account::AccountName,
@@ -12,7 +12,7 @@ use engine::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// One payment: what is bought, what it spends, its transaction and its outcome.
+/// One payment: the purchase, the amounts, the transaction and the outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct Entry {
@@ -32,7 +32,7 @@ pub(in crate::commands) struct Entry {
     pub(in crate::commands) outcome: Option<Outcome>,
 }
 
-/// What is bought.
+/// The purchase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct Subject {
@@ -69,7 +69,7 @@ pub(in crate::commands) struct Payment {
     pub(super) payload: Value,
 }
 
-/// What is known of the outcome.
+/// The known facts about the outcome.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct Outcome {
@@ -84,13 +84,13 @@ pub(in crate::commands) struct Outcome {
     pub(super) response: Option<Value>,
 }
 
-/// A stored entry that cannot be read: the file was changed by something else.
+/// An unreadable entry: the file was changed by another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an entry is damaged: {0}")]
 pub(super) struct Damaged(&'static str);
 
 impl Entry {
-    /// Returns what it spends.
+    /// Returns the amounts.
     pub(super) fn spending(&self) -> Result<Spending, Damaged> {
         let part = |(name, units): &(String, u64)| Some((AccountName::parse(name).ok()?, *units));
         let parts = self.transfers.iter().map(part).collect::<Option<_>>().ok_or(Damaged("a recipient"))?;
@@ -157,7 +157,7 @@ impl Payment {
     }
 }
 
-/// States as their words.
+/// Serializes states as words.
 mod state_word {
     use engine::wallet::State;
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};

@@ -8,17 +8,17 @@ use engine::wallet::Rejection;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The directory holds no policy.
-    #[error("{} holds no wallet: make one with `hivetill wallet --dir {} init --account NAME`", .0.display(), .0.display())]
+    #[error("{} contains no wallet: create one with `hivetill wallet --dir {} init --account NAME`", .0.display(), .0.display())]
     Missing(PathBuf),
     /// There is a wallet already.
-    #[error("{} holds a wallet already", .0.display())]
+    #[error("{} already contains a wallet", .0.display())]
     Exists(PathBuf),
     /// The policy cannot be used.
     #[error("the policy {}: {why}", path.display())]
     Policy {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The error with its location.
         why: String,
     },
     /// The wallet's ledger cannot be read or written.
@@ -26,7 +26,7 @@ pub enum Error {
     Ledger {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         why: String,
     },
     /// Another process did not release the ledger in time.
@@ -35,7 +35,7 @@ pub enum Error {
     /// No entry has this number.
     #[error("the wallet has no entry {0}: `hivetill wallet history` lists them")]
     NoEntry(u64),
-    /// The entry's state does not allow it.
+    /// The entry's state does not allow the change.
     #[error(transparent)]
     Rejected(#[from] Rejection),
 }
@@ -49,12 +49,12 @@ impl Error {
         Self::Ledger { path: path.to_owned(), why: why.to_string() }
     }
 
-    /// Returns whether the caller can correct it.
+    /// Returns whether the caller can correct the error.
     pub(in crate::commands) const fn is_usage(&self) -> bool {
         !matches!(self, Self::Ledger { .. } | Self::Busy(_))
     }
 
-    /// Returns the word for scripts.
+    /// Returns the reason for scripts.
     pub(in crate::commands) const fn as_str(&self) -> &'static str {
         match self {
             Self::Missing(_) => "no_wallet",

@@ -1,7 +1,7 @@
-//! Places at which a test kills the process: development builds only.
+//! Failpoints at which a test kills the process, in development builds only.
 
-/// Kills the process with SIGKILL if the environment variable `HIVETILL_FAILPOINT` names this place. Release builds ignore
-/// the variable.
+/// Kills the process with SIGKILL if the environment variable `HIVETILL_FAILPOINT` names this failpoint. Release builds
+/// ignore the variable.
 pub(super) fn reach(place: &str) {
     if cfg!(debug_assertions) {
         let named = crate::config::environment_variables().into_iter().find(|(name, _)| name == "HIVETILL_FAILPOINT");

@@ -1,4 +1,4 @@
-//! `hivetill wallet`: an agent's wallet with a policy and a durable ledger of its own.
+//! `hivetill wallet`: an agent's wallet with a policy and a durable ledger.
 //!
 //! The rules are `engine::wallet`. The wallet is a directory: `wallet.toml` (policy) and `wallet.redb` (ledger).
 
@@ -31,13 +31,13 @@ use super::pay::{
 use policy_file::PolicyFile;
 use store::Store;
 
-/// A wallet's directory, opened.
+/// An open wallet directory.
 #[derive(Clone)]
 pub(super) struct Wallet {
     directory: PathBuf,
     file: PolicyFile,
     pub(super) store: Store,
-    /// The key, where it was read ahead.
+    /// The key, if it was read in advance.
     kept_key: Option<Arc<PrivateKey>>,
 }
 
@@ -58,7 +58,7 @@ impl Wallet {
         Ok(Self { directory: directory.to_owned(), file, store: Store::new(directory), kept_key: None })
     }
 
-    /// Returns the wallet with the policy as it is now, and with the key that was read ahead.
+    /// Returns the wallet with the current policy, and with the key that was read in advance.
     ///
     /// # Errors
     /// [`Error`] if the policy cannot be used.
@@ -66,7 +66,7 @@ impl Wallet {
         Ok(Self { kept_key: self.kept_key.clone(), ..Self::open(&self.directory)? })
     }
 
-    /// Reads the key ahead where it can be read only once.
+    /// Reads the key in advance if its source can be read only once.
     ///
     /// # Errors
     /// [`NoKey`].
@@ -77,12 +77,12 @@ impl Wallet {
         Ok(())
     }
 
-    /// Returns the account that pays.
+    /// Returns the paying account.
     pub(super) const fn account(&self) -> AccountName {
         self.file.account
     }
 
-    /// Returns what may be paid.
+    /// Returns the policy.
     pub(super) const fn policy(&self) -> &Policy {
         &self.file.policy
     }
@@ -91,7 +91,7 @@ impl Wallet {
         self.kept_key.clone().map_or_else(|| self.file.key.read().map(Arc::new), Ok)
     }
 
-    /// Returns the ledger nodes: the named ones, those of the policy, or those of the settings.
+    /// Returns the ledger nodes: the given ones, those of the policy, or those of the settings.
     pub(super) fn ledger(&self, named: &[String], url: Option<&Url>) -> Result<Ledger, Failure> {
         Ledger::new(if named.is_empty() { &self.file.nodes } else { named }, url)
     }

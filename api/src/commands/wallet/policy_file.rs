@@ -1,4 +1,4 @@
-//! The policy file of a wallet, `wallet.toml`: strict TOML, where an unknown key is an error that names the nearest known.
+//! The policy file of a wallet, `wallet.toml`: strict TOML, in which an unknown key is an error with a suggestion.
 
 use std::{
     collections::BTreeSet,
@@ -22,19 +22,19 @@ use crate::commands::{
 
 /// The name of the file in the wallet's directory.
 pub(super) const FILE: &str = "wallet.toml";
-/// The longest that a payment may wait for an approval.
+/// Maximum time that a payment may wait for an approval.
 const MAX_WAIT_SECONDS: i64 = 3_600;
 
 /// A wallet's policy file.
 #[derive(Debug, Clone)]
 pub(in crate::commands) struct PolicyFile {
-    /// The account that pays.
+    /// The paying account.
     pub(in crate::commands) account: AccountName,
     /// Ledger nodes; empty for the setting `ledger.nodes`.
     pub(in crate::commands) nodes: Vec<String>,
-    /// Where the account's key comes from.
+    /// The source of the account's key.
     pub(in crate::commands) key: KeySource,
-    /// What may be paid.
+    /// The limits and lists.
     pub(in crate::commands) policy: Policy,
     /// How long a payment waits for an approval before it is refused.
     pub(in crate::commands) approval_wait: Duration,
@@ -44,7 +44,7 @@ impl PolicyFile {
     /// Reads the policy of a wallet's directory.
     ///
     /// # Errors
-    /// [`Error::Missing`], and [`Error::Policy`] with what is wrong and where.
+    /// [`Error::Missing`], and [`Error::Policy`] with the error and its location.
     pub(in crate::commands) fn read(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE);
         let text = match std::fs::read_to_string(&path) {
@@ -92,7 +92,7 @@ impl PolicyFile {
     }
 }
 
-/// Refuses a policy that another user may change.
+/// Rejects a policy that another user may change.
 fn check_mode(path: &Path) -> Result<(), Error> {
     let file = std::fs::metadata(path).map_err(|error| Error::policy(path, error.to_string()))?;
     let mode = file.mode() & 0o777;

@@ -29,43 +29,43 @@ use crate::commands::pay::{
     submission::{self, Submission, Submitted},
 };
 
-/// Time between two looks at a decision.
+/// Interval between checks for a decision.
 const APPROVAL_POLL: Duration = Duration::from_millis(500);
-/// Bytes of base64 that a signature adds to a payment header at most.
+/// Maximum number of base64 bytes that a signature adds to a payment header.
 const SIGNATURE_BYTES: usize = 200;
-/// Bytes of a response that the wallet's ledger keeps at most.
+/// Maximum number of bytes of a response that the ledger stores.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// A request to pay for with a wallet.
 pub(in crate::commands) struct Purchase<'a> {
     pub(in crate::commands) wallet: &'a Wallet,
     pub(in crate::commands) request: &'a Request,
-    /// A maximum below what the policy permits.
+    /// A maximum below that of the policy.
     pub(in crate::commands) max: Option<Money>,
-    /// Ledger nodes instead of those of the policy.
+    /// Ledger nodes that replace those of the policy.
     pub(in crate::commands) nodes: &'a [String],
-    /// A source of the key instead of that of the policy.
+    /// A source of the key that replaces that of the policy.
     pub(in crate::commands) key: Option<KeySource>,
-    /// How long the signed transaction lives.
+    /// Lifetime of the signed transaction.
     pub(in crate::commands) expires_in: Duration,
-    /// Shows the price and signs nothing.
+    /// Whether to show the price without signing.
     pub(in crate::commands) is_dry_run: bool,
-    /// Called with what happens, for people.
+    /// Called with progress messages.
     pub(in crate::commands) progress: &'a (dyn Fn(&str) + Sync),
 }
 
-/// What an attempt to reserve led to.
+/// The result of a reservation.
 enum Attempt {
     /// There is a payment to submit.
     Submit(Box<Entry>),
-    /// The request needs no payment, or none may be made.
+    /// The request needs no payment, or none is permitted.
     Done,
     /// An operator must decide.
     NeedsApproval(u64, engine::wallet::Refusal),
 }
 
 impl Purchase<'_> {
-    /// Pays, or repeats what an earlier run of the same request did.
+    /// Pays, or repeats the payment of an earlier run of the same request.
     ///
     /// # Errors
     /// [`Failure`]; its exit code shows whether money can have moved.
@@ -201,7 +201,7 @@ impl Purchase<'_> {
         }
     }
 
-    /// Signs an entry where that is still to do, submits it, and records the outcome.
+    /// Signs an entry if it is unsigned, submits it, and records the outcome.
     async fn resume(
         &self,
         client: &Client,

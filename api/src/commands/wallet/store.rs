@@ -1,7 +1,7 @@
 //! The durable ledger of a wallet, a redb file in its directory.
 //!
-//! Several processes share it: each operation takes a file lock, opens the file, commits durably and closes it. No lock is
-//! held while a payment is on its way.
+//! Several processes share it: each operation takes a file lock, opens the file, commits durably and closes it. No lock
+//! is held while a payment is in flight.
 
 use std::{
     fs::{File, OpenOptions},
@@ -72,7 +72,7 @@ pub(super) struct Proposal<'a> {
 pub(super) enum Reservation {
     /// The amount is reserved, durably.
     Reserved(Box<Entry>),
-    /// The request has a payment already.
+    /// The request already has a payment.
     Existing(Box<Entry>),
     /// An operator must approve the entry.
     NeedsApproval(u64, Refusal),
@@ -92,8 +92,8 @@ impl Store {
         Self { directory: directory.to_owned() }
     }
 
-    /// Reserves a payment: checks the policy against everything that counts and stores the transaction, in one durable
-    /// commit. A request that has a payment gets that one.
+    /// Reserves a payment: checks the policy against all counted amounts and stores the transaction, in one durable
+    /// commit. A request that already has a payment gets that one.
     pub(super) async fn reserve(&self, proposal: Proposal<'_>) -> Result<Reservation, Error> {
         let locked = self.lock().await?;
         failpoint::reach("reserving");
@@ -107,7 +107,7 @@ impl Store {
         let locked = self.lock().await?;
         locked.write(|tables| {
             tables.change(id, Step::Sign, |entry| {
-                // The first signature stays: whoever has it may submit it.
+                // The first signature is kept: anyone who has it may submit it.
                 if entry.state == State::Reserved
                     && let Some(payment) = &mut entry.payment
                 {
@@ -117,13 +117,13 @@ impl Store {
         })
     }
 
-    /// Applies a step that the server or the ledger caused, with what is known of the outcome.
+    /// Applies a step of the server or the ledger, with the facts about the outcome.
     pub(super) async fn conclude(&self, id: u64, step: Step, outcome: Outcome) -> Result<Entry, Error> {
         let locked = self.lock().await?;
         locked.write(|tables| {
             let is_contradicted = step == Step::Confirm && tables.entry(id)?.state == State::Released;
             if is_contradicted {
-                // The server has the money that the nodes have no trace of: count it.
+                // The server confirmed a transaction that the nodes do not have: count it.
                 tables.change(id, Step::FindInBlock, |_| {})?;
             }
             tables.change(id, step, |entry| {
@@ -137,7 +137,7 @@ impl Store {
         })
     }
 
-    /// Stores what is known of the outcome of an entry whose state does not change.
+    /// Stores facts about the outcome of an entry whose state does not change.
     pub(super) async fn note(&self, id: u64, outcome: Outcome) -> Result<Entry, Error> {
         let locked = self.lock().await?;
         locked.write(|tables| {
@@ -188,7 +188,7 @@ impl Store {
         })
     }
 
-    /// Returns the payments that count in budgets, and the wallet's time at a time of the system clock.
+    /// Returns the payments that count in budgets, and the wallet's time for a time of the system clock.
     pub(in crate::commands) async fn counted(&self, clock: Timestamp) -> Result<(Vec<Counted>, Timestamp), Error> {
         self.lock().await?.read(|tables| {
             let last = tables.meta("clock")?;
@@ -252,7 +252,7 @@ impl Locked {
         run().map_err(|error| self.explain(error))
     }
 
-    /// Reads one state. A ledger without a commit is empty.
+    /// Reads one state. A file without a commit is empty.
     fn read<T>(&self, read: impl FnOnce(&Tables<'_>) -> Result<T, Failed>) -> Result<T, Error> {
         let is_new = || match self.database.begin_read().map_err(failed)?.open_table(META) {
             Ok(_) => Ok(false),
@@ -293,7 +293,7 @@ fn parse(bytes: &[u8]) -> Result<Entry, Failed> {
 }
 
 impl Tables<'_> {
-    /// Makes the tables of a new file; refuses one of another version.
+    /// Creates the tables of a new file; rejects one of another version.
     fn check_schema(&mut self) -> Result<(), Failed> {
         self.transaction.open_table(ENTRIES).map_err(failed)?;
         self.transaction.open_table(REQUESTS).map_err(failed)?;
@@ -302,7 +302,7 @@ impl Tables<'_> {
         match self.meta("schema")? {
             0 => self.set_meta("schema", SCHEMA),
             SCHEMA => Ok(()),
-            other => Err(failed(format!("it is of schema {other}, and this version knows {SCHEMA}"))),
+            other => Err(failed(format!("unsupported schema {other}: this version supports {SCHEMA}"))),
         }
     }
 
@@ -329,7 +329,7 @@ impl Tables<'_> {
         id.map(|id| self.entry(id)).transpose()
     }
 
-    /// Returns what counts in the longest window at a time.
+    /// Returns the amounts in the longest window at a time.
     fn counted(&self, now: Timestamp) -> Result<Vec<Counted>, Failed> {
         let counted = self.transaction.open_table(COUNTED).map_err(failed)?;
         let from = now.minus(Period::LONGEST).millis();
@@ -377,7 +377,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Returns the entry to write: the undecided one with what is spent now, or a new one.
+    /// Returns the entry to write: the undecided one with the current amounts, or a new one.
     fn begin(&mut self, entry: Option<Entry>, proposal: &Proposal<'_>, now: Timestamp) -> Result<Entry, Failed> {
         let transfers = proposal.spending.parts.iter().map(|(to, units)| (to.to_string(), *units)).collect();
         let (subject, currency) = (proposal.subject.clone(), proposal.spending.currency);

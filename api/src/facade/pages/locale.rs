@@ -1,4 +1,4 @@
-//! How each language of the checkout writes amounts. Dates and times are localized by the browser, which knows the
+//! Formats amounts for each language of the checkout. The browser localizes dates and times, because it knows the
 //! visitor's time zone.
 
 use engine::money::Money;
@@ -6,7 +6,7 @@ use engine::money::Money;
 use super::words::Lang;
 
 impl Lang {
-    /// Returns the direction of its script, as the attribute `dir` has it.
+    /// Returns the direction of the script for the attribute `dir`.
     pub(crate) const fn direction(self) -> &'static str {
         match self {
             Self::Arabic => "rtl",
@@ -14,7 +14,7 @@ impl Lang {
         }
     }
 
-    /// Returns the separator of thousands and that of decimals.
+    /// Returns the separators of thousands and of decimals.
     const fn separators(self) -> (char, char) {
         match self {
             Self::English | Self::Korean | Self::Arabic => (',', '.'),
@@ -24,18 +24,18 @@ impl Lang {
         }
     }
 
-    /// Writes the number of an amount with all decimals of its currency, such as `1,250.000`.
+    /// Formats the number of an amount with all decimals of its currency, such as `1,250.000`.
     pub(crate) fn number(self, money: Money) -> String {
         let text = money.to_string();
         self.localized(text.split(' ').next().unwrap_or_default())
     }
 
-    /// Writes an amount with its currency, such as `1,250.000 HBD`.
+    /// Formats an amount with its currency, such as `1,250.000 HBD`.
     pub(crate) fn money(self, money: Money) -> String {
         format!("{} {}", self.number(money), money.currency.code())
     }
 
-    /// Writes cents of US dollars, such as `$1,250.00`.
+    /// Formats US cents, such as `$1,250.00`.
     pub(crate) fn usd(self, cents: u64) -> String {
         let number = self.localized(&format!("{}.{:02}", cents / 100, cents % 100));
         match self {

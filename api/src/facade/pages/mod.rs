@@ -1,4 +1,4 @@
-//! Pages for people, written on the server: the checkout and the merchant's dashboard.
+//! Pages rendered on the server: the checkout and the merchant's dashboard.
 
 pub(crate) mod checkout;
 pub(crate) mod dashboard;

@@ -2,7 +2,7 @@
 
 mod phrases;
 
-/// A language of the checkout. Its number is its column.
+/// A language of the checkout. Its number is the index of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lang {
     English,
@@ -14,7 +14,7 @@ pub(crate) enum Lang {
     Arabic,
 }
 
-/// Every language with its tag and its own name, in the order of the columns.
+/// Every language with its tag and its native name, in the order of the columns.
 pub(crate) const LANGUAGES: [(Lang, &str, &str); 7] = [
     (Lang::English, "en", "English"),
     (Lang::Spanish, "es", "Español"),
@@ -26,13 +26,13 @@ pub(crate) const LANGUAGES: [(Lang, &str, &str); 7] = [
 ];
 
 impl Lang {
-    /// Finds the language of a tag such as `de` or `pt-BR`.
+    /// Returns the language of a tag such as `de` or `pt-BR`.
     pub(crate) fn of_tag(tag: &str) -> Option<Self> {
         let primary = tag.split('-').next().unwrap_or_default();
         LANGUAGES.iter().find(|(_, tag, _)| tag.eq_ignore_ascii_case(primary)).map(|(lang, ..)| *lang)
     }
 
-    /// Picks the language an `Accept-Language` header likes best among ours.
+    /// Returns the supported language that an `Accept-Language` header prefers.
     pub(crate) fn preferred(header: &str) -> Option<Self> {
         let mut best: Option<(u32, Self)> = None;
         for part in header.split(',').take(20) {
@@ -52,7 +52,7 @@ impl Lang {
     }
 }
 
-/// Reads a weight such as `0.8`; what is no weight counts as none.
+/// Parses a weight such as `0.8`; an invalid weight counts as 0.
 fn thousandths(weight: &str) -> u32 {
     let (whole, part) = weight.split_once('.').unwrap_or((weight, ""));
     let digits = format!("{whole}{:0<3.3}", part);
@@ -75,7 +75,7 @@ impl Words {
     }
 }
 
-/// Puts values where a phrase has `{name}`.
+/// Replaces each placeholder `{name}` of a phrase by its value.
 pub(crate) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(phrase.len() + 32);
     let mut rest = phrase;
@@ -92,7 +92,7 @@ pub(crate) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
 mod tests {
     use super::{phrases::ROWS, *};
 
-    /// The names between braces, sorted.
+    /// Returns the placeholders of a phrase, sorted.
     fn places(phrase: &str) -> Vec<&str> {
         let mut names: Vec<&str> = phrase.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect();
         names.sort_unstable();

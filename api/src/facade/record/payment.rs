@@ -351,7 +351,7 @@ pub(crate) struct Transfer<'a> {
     finality: FinalityWord,
     disposition: DispositionWord,
     route: RouteWord,
-    /// Whether the memo said more than its payment's name.
+    /// Whether text around the payment's name in the memo was ignored.
     memo_normalized: bool,
 }
 

@@ -100,7 +100,7 @@ words! {
     DispositionWord: DISPOSITION_WORDS.words.iter().copied();
     /// The way a transfer was signed.
     RouteWord: ROUTE_WORDS.words.iter().copied();
-    /// Who asked to cancel.
+    /// Who requested the cancellation.
     CancelledByWord: CANCELLED_BY_WORDS.words.iter().copied();
     /// A decision about exceptions.
     ResolutionWord: RESOLUTION_WORDS.words.iter().copied();

@@ -62,7 +62,7 @@ struct Clearance<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Standing<'a> {
+struct ComplianceStatus<'a> {
     merchant_id: &'a str,
     flagged: bool,
     flag: Option<Crossing>,
@@ -75,22 +75,22 @@ struct Standing<'a> {
     clearances: Vec<Clearance<'a>>,
 }
 
-fn shown(standing: &v1::ComplianceStatus) -> Response {
-    let clearances = standing.clearances.iter().map(|clearance| Clearance {
+fn shown(status: &v1::ComplianceStatus) -> Response {
+    let clearances = status.clearances.iter().map(|clearance| Clearance {
         by: &clearance.by,
         reason: &clearance.reason,
         at: Text(instant(clearance.at)),
     });
-    let body = Standing {
-        merchant_id: &standing.merchant_id,
-        flagged: standing.hold.is_some(),
-        flag: standing.hold.as_ref().map(Crossing::of),
-        limits: standing.limits.as_ref().map(Thresholds::of),
-        own_limits: standing.own_limits,
-        soft_limits: standing.soft_limits.as_ref().map(Thresholds::of),
-        completed_last24h_cents: standing.daily_cents,
-        completed_last30d_cents: standing.monthly_cents,
-        notices: standing.notices.iter().map(Crossing::of).collect(),
+    let body = ComplianceStatus {
+        merchant_id: &status.merchant_id,
+        flagged: status.hold.is_some(),
+        flag: status.hold.as_ref().map(Crossing::of),
+        limits: status.limits.as_ref().map(Thresholds::of),
+        own_limits: status.own_limits,
+        soft_limits: status.soft_limits.as_ref().map(Thresholds::of),
+        completed_last24h_cents: status.daily_cents,
+        completed_last30d_cents: status.monthly_cents,
+        notices: status.notices.iter().map(Crossing::of).collect(),
         clearances: clearances.collect(),
     };
     response::json(StatusCode::OK, &body)

@@ -66,19 +66,19 @@ pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     let updates = facade.engine.events().watch_events(request).await?.into_inner();
     let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
     let updates = updates.take_until(Box::pin(facade.closed()));
-    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
+    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(sse_event(update.ok()?))) });
     let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
     let mut response = sse::reply(stream).into_response();
     response::streams(&mut response);
     Ok(response)
 }
 
-fn told(update: v1::WatchEventsResponse) -> sse::Event {
-    let told = sse::Event::default().id(update.next_page_token);
+fn sse_event(update: v1::WatchEventsResponse) -> sse::Event {
+    let sse = sse::Event::default().id(update.next_page_token);
     match update.event {
-        None => told.event("ready").retry(RETRY).data("{}"),
+        None => sse.event("ready").retry(RETRY).data("{}"),
         Some(event) => {
-            told.event(event.r#type().rest_name().unwrap_or_default()).data(String::from_utf8_lossy(&event.body))
+            sse.event(event.r#type().rest_name().unwrap_or_default()).data(String::from_utf8_lossy(&event.body))
         }
     }
 }

@@ -29,7 +29,7 @@ struct Healthy {
 
 /// Returns 200 while payments can be stored, otherwise 503.
 pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
-    let report = ask(facade, &call).await?;
+    let report = engine_health(facade, &call).await?;
     let (code, status) = match Health::try_from(report.health) {
         Ok(Health::Ok) => (StatusCode::OK, "ok"),
         Ok(Health::Unavailable) => return Err(proto::Reason::StoreUnavailable.into()),
@@ -75,7 +75,7 @@ struct NodeCondition<'a> {
 
 /// Readiness probe: returns 200 when everything works, 503 when load balancers should stop routing.
 pub(crate) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refusal> {
-    let report = ask(facade, &call).await?;
+    let report = engine_health(facade, &call).await?;
     let (code, status) = match Health::try_from(report.health) {
         Ok(Health::Ok) => (StatusCode::OK, "ok"),
         Ok(Health::Unavailable) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
@@ -145,7 +145,7 @@ pub(crate) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, R
     Ok(response::json(StatusCode::OK, &body))
 }
 
-async fn ask(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
+async fn engine_health(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
     let request = call.caller.request(v1::GetHealthRequest {});
     let report = facade.engine.system().get_health(request).await?.into_inner();
     facade.network.set(report.network());

@@ -75,7 +75,7 @@ pub(crate) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Resu
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered<'a> {
+struct Proven<'a> {
     complete: bool,
     signatures: u32,
     merchant: record::Merchant<'a>,
@@ -89,14 +89,11 @@ pub(crate) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<R
     let signatures = body.texts("signatures");
     body.finish()?;
     let request = v1::SubmitAccountProofRequest { merchant_id: id.to_owned(), nonce, signatures };
-    let answered = facade.engine.account_proofs().submit_account_proof(call.caller.request(request)).await?;
-    let answered = answered.into_inner();
-    let merchant = answered.merchant.unwrap_or_default();
-    let body = Answered {
-        complete: answered.complete,
-        signatures: answered.signatures,
-        merchant: record::Merchant::of(&merchant),
-    };
+    let proven = facade.engine.account_proofs().submit_account_proof(call.caller.request(request)).await?;
+    let proven = proven.into_inner();
+    let merchant = proven.merchant.unwrap_or_default();
+    let body =
+        Proven { complete: proven.complete, signatures: proven.signatures, merchant: record::Merchant::of(&merchant) };
     Ok(response::json(StatusCode::OK, &body))
 }
 

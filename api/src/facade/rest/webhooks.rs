@@ -273,7 +273,7 @@ pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
     body.finish()?;
     let request = v1::SendTestWebhookRequest { merchant_id: id.to_owned(), r#type: kind, status };
     let request = call.caller.request(request);
-    told(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
+    delivery_response(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
 }
 
 /// Lists deliveries, newest first.
@@ -332,11 +332,11 @@ pub(crate) async fn redeliver(facade: &Facade, mut call: Call, id: &str, deliver
     call.no_body().await?;
     let request = v1::RedeliverWebhookRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
     let request = call.caller.request(request);
-    told(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
+    delivery_response(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
 }
 
 /// Returns a delivery, marked as replayed if its idempotency key was used before.
-fn told<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
+fn delivery_response<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
 where
     R: RecordResponse<Record = v1::WebhookDelivery>,
 {

@@ -199,14 +199,14 @@ const ADMIN: &[Route] = &[
     post("/api/admin/merchants/change-status", "Activate or deactivate a merchant", to!(admin::change_status)).admin().query(&[("merchantId", "text", "Required. The merchant.")]).body("ChangeStatus").responds(&[(200, Json("Merchant"))]).errors(&[409]),
     post("/api/admin/merchants/{id}/active", "Activate or deactivate a merchant", to!(admin::set_active, id)).id("admin.merchants.setActive").admin().body("SetActive").responds(&[(200, Json("Merchant"))]).errors(&[409]),
     post("/api/admin/merchants/{id}/api-key", "Replace all API keys of a merchant by a new one, which is returned only once", to!(admin::reissue_key, id)).id("admin.merchants.reissueApiKey").admin().responds(&[(200, Json("Reissued"))]).errors(&[409]),
-    get("/api/admin/merchants/{id}/compliance", "Get the compliance status of a merchant", to!(compliance::get, id)).id("admin.compliance.get").admin().responds(&[(200, Json("Standing"))]),
-    post("/api/admin/merchants/{id}/compliance/clear", "Clear a compliance hold after a review", to!(compliance::clear, id)).id("admin.compliance.clear").admin().body("ClearHold").responds(&[(200, Json("Standing"))]).errors(&[409]),
-    put("/api/admin/merchants/{id}/compliance/limits", "Set the limits of a merchant; `{\"limits\": null}` restores the default limits", to!(compliance::set_limits, id)).id("admin.compliance.setLimits").admin().body("SetLimits").responds(&[(200, Json("Standing"))]).errors(&[409]),
+    get("/api/admin/merchants/{id}/compliance", "Get the compliance status of a merchant", to!(compliance::get, id)).id("admin.compliance.get").admin().responds(&[(200, Json("ComplianceStatus"))]),
+    post("/api/admin/merchants/{id}/compliance/clear", "Clear a compliance hold after a review", to!(compliance::clear, id)).id("admin.compliance.clear").admin().body("ClearHold").responds(&[(200, Json("ComplianceStatus"))]).errors(&[409]),
+    put("/api/admin/merchants/{id}/compliance/limits", "Set the limits of a merchant; `{\"limits\": null}` restores the default limits", to!(compliance::set_limits, id)).id("admin.compliance.setLimits").admin().body("SetLimits").responds(&[(200, Json("ComplianceStatus"))]).errors(&[409]),
     get("/api/admin/payments/{id}", "Get any merchant's payment with its timeline; the audit log records each read", to!(admin::payment, id)).id("admin.payments.get").admin().responds(&[(200, Json("PaymentDossier"))]),
     get("/api/admin/nodes", "List the Hive nodes with their health", to!(health::nodes)).admin().responds(&[(200, Json("Nodes"))]),
     get("/api/admin/books", "List daily reconciliations, newest first", to!(reconciliation::list)).admin()
         .query(&[("cursor", "text", "The `nextCursor` of the previous response."), ("limit", "limit", "Maximum number of days; default 20.")])
-        .responds(&[(200, Json("BooksPage"))]),
+        .responds(&[(200, Json("ReconciliationPage"))]),
     get("/api/admin/audit", "List audit events, newest first", to!(keys::audit)).admin()
         .query(&[("cursor", "text", "The `nextCursor` of the previous response."), ("limit", "limit", "Maximum number of entries; default 20."), ("merchantId", "text", "Only entries about this merchant.")])
         .responds(&[(200, Json("AuditPage"))]),

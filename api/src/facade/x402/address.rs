@@ -16,8 +16,8 @@ use crate::facade::{
     record::{self, cancellation},
     x402::{
         header::{self, Shown},
-        judge::{Attempt, Denial, ask_settle},
         responses::{self, Closed},
+        verdict::{Attempt, Denial, request_settlement},
     },
 };
 
@@ -97,7 +97,7 @@ impl Visit<'_> {
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
         let shown = Attempt::new(Target::SessionId(payment.id.clone()), payload);
-        match ask_settle(self.facade, self.call, shown).await {
+        match request_settlement(self.facade, self.call, shown).await {
             Ok(Ok(settled)) => Ok(responses::paid(payment, &settled)),
             Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
                 Ok(responses::pending(payment, &denial, self.request_id))
@@ -164,11 +164,11 @@ impl Visit<'_> {
             Stand::Gone(Reason::SessionCancelling) => {
                 (StatusCode::GONE, Reason::SessionCancelling.as_str(), "the session is being cancelled")
             }
-            Stand::Gone(reason) => (StatusCode::GONE, reason.as_str(), "the session takes no payment any more"),
+            Stand::Gone(reason) => (StatusCode::GONE, reason.as_str(), "the session accepts no payment any more"),
             Stand::Inactive => {
                 (StatusCode::FORBIDDEN, Reason::MerchantInactive.as_str(), "the merchant account is inactive")
             }
-            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not take x402"),
+            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not accept x402"),
             Stand::Busy | Stand::Open => {
                 let reason = match payment.claim_tx_id {
                     Some(_) => proto::Reason::PaymentInFlight,
@@ -182,7 +182,7 @@ impl Visit<'_> {
         responses::refusal(status, word, message, self.request_id, to_json(&own))
     }
 
-    /// Returns the response while another payment is pending: without requirements, so that nobody pays twice.
+    /// Returns the response while another payment is pending: without requirements, so that no client pays twice.
     fn busy(&self, payment: &v1::Payment, word: &str, message: &str, own_tx_id: Option<&str>) -> Response {
         let own = closed(payment, word, own_tx_id);
         let mut response = responses::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
@@ -215,7 +215,7 @@ impl Visit<'_> {
     fn unknown(&self, error: &ApiError) -> Response {
         let reason = Reason::UnexpectedSettleError;
         let mut response = self.failed(error, reason.as_str());
-        let message = "no verdict was reached; show the same payment again".to_owned();
+        let message = "no verdict was reached; submit the same payment again".to_owned();
         responses::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
         if error.retry_after_seconds.is_none() {
             responses::retry_later(&mut response);

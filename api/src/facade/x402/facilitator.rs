@@ -17,8 +17,8 @@ use crate::facade::{
     http::{call::Call, refusal::Refusal, response, state::Facade},
     record,
     x402::{
-        judge::{Attempt, Denial, ask_settle, ask_verify},
         responses as x402_responses,
+        verdict::{Attempt, Denial, request_settlement, request_verification},
     },
 };
 
@@ -111,7 +111,7 @@ impl<'a> Outcome<'a> {
 pub(crate) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
         Ok(Ok(shown)) => match identify(&mut call) {
-            Ok(()) => ask_verify(facade, &call, shown).await,
+            Ok(()) => request_verification(facade, &call, shown).await,
             Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
@@ -141,7 +141,7 @@ pub(crate) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, 
         Ok(Ok(shown)) => match identify(&mut call).and_then(|()| call.idempotency_key()) {
             Ok(key) => {
                 call.caller.idempotency_key = key;
-                ask_settle(facade, &call, shown).await
+                request_settlement(facade, &call, shown).await
             }
             Err(error) => Err(error),
         },
@@ -179,8 +179,8 @@ enum Unjudged {
 /// Reads the body. An invalid payment in it is a verdict, not an error.
 async fn read(call: &mut Call) -> Result<Result<Attempt, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
-    let asked = FacilitatorRequest::parse(&body).map_err(Unjudged::Body)?;
-    Ok(asked.map(wire).map_err(Denial::from))
+    let request = FacilitatorRequest::parse(&body).map_err(Unjudged::Body)?;
+    Ok(request.map(wire).map_err(Denial::from))
 }
 
 /// Reads the API key, if the request has one.
@@ -203,8 +203,8 @@ fn reused(call: &Call, error: &ApiError) -> Response {
     x402_responses::failure(error, call.request_id(), &Outcome::denied(&denial))
 }
 
-fn wire(asked: FacilitatorRequest) -> Attempt {
-    let target = match asked.target {
+fn wire(request: FacilitatorRequest) -> Attempt {
+    let target = match request.target {
         PaymentTarget::Session(id) => Target::SessionId(id.to_string()),
         PaymentTarget::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
             amount: Some(v1::Money {
@@ -216,7 +216,7 @@ fn wire(asked: FacilitatorRequest) -> Attempt {
             valid_before: requirements.valid_before.map(record::instant_to_wire),
         }),
     };
-    Attempt::new(target, asked.payload)
+    Attempt::new(target, request.payload)
 }
 
 fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> Vec<u8>) -> Response {
@@ -262,7 +262,7 @@ fn unavailable(reason: Reason, error: &ApiError) -> Denial {
         let message = error.message.to_string();
         return Denial { reason, message, payer: None, tx_id: None };
     }
-    let message = format!("no verdict was reached: {}; ask again with the same payment", error.message);
+    let message = format!("no verdict was reached: {}; submit the same payment again", error.message);
     Denial { reason, message, payer: None, tx_id: None }
 }
 

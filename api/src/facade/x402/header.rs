@@ -3,7 +3,7 @@
 use engine::x402::{HeaderError, PaymentPayload};
 use http::{HeaderMap, HeaderName};
 
-use crate::facade::x402::judge::Denial;
+use crate::facade::x402::verdict::Denial;
 
 /// The names of the header in versions 1 and 2; each may contain either version.
 const NAMES: [HeaderName; 2] = [HeaderName::from_static("x-payment"), HeaderName::from_static("payment-signature")];

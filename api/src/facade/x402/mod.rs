@@ -6,12 +6,12 @@
 mod address;
 mod facilitator;
 mod header;
-mod judge;
 mod responses;
+mod verdict;
 
 pub(crate) use address::visit;
 pub(crate) use facilitator::{health, refused, settle, supported, supported_networks, verify};
 pub(crate) use header::is_shown;
-#[cfg(test)]
-pub(crate) use judge::request;
 pub(crate) use responses::{cors, preflight};
+#[cfg(test)]
+pub(crate) use verdict::request;

@@ -12,7 +12,7 @@ use warp::reply::Response;
 use crate::facade::{
     http::{error, response},
     record,
-    x402::judge::Denial,
+    x402::verdict::Denial,
 };
 
 /// Seconds after which a client should retry while the outcome is open.

@@ -1,4 +1,4 @@
-//! The checkout page: what is paid, the ways to pay, and the state of the payment, on one screen.
+//! The checkout page: amount, payment methods and the state of the payment, on one screen.
 
 use askama::Template;
 use engine::{
@@ -15,7 +15,7 @@ use warp::reply::Response;
 use crate::facade::{
     http::call::Call,
     pages::{
-        checkout::phase::{Phase, Said, version},
+        checkout::phase::{Phase, PhaseText, version},
         html::{self, chosen_language, language, link},
         wallets::{Qr, Wanted},
         words::{LANGUAGES, Lang, Words, fill},
@@ -23,29 +23,29 @@ use crate::facade::{
     record::{self, cancellation},
 };
 
-/// Seconds until a customer is led back to the shop.
+/// Seconds until the redirect to the shop.
 const ONWARD_SECONDS: u32 = 5;
-/// How long a page that waits for the decision about a cancellation shows no way back to the shop.
+/// How long a page with an undecided cancellation hides the link back to the shop.
 const LEAVE_AFTER_MS: u64 = 20_000;
-/// Seconds between looks of a page without script.
+/// Seconds between refreshes of a page without script.
 const RELOAD_SECONDS: u32 = 15;
 
-/// How a visitor wants to see the page; it stands in the address.
+/// The visitor's display options, from the query string.
 pub(crate) struct Look {
     lang: Lang,
-    /// Whether the address names the language, so that links must keep it.
+    /// Whether the URL contains the language, so that links must keep it.
     is_chosen: bool,
-    /// Nothing happens by itself.
+    /// Whether automatic updates and redirects are disabled.
     still: bool,
-    /// A wallet came back and named a transaction; no evidence.
+    /// The transaction id with which a wallet returned; unverified.
     came_back: bool,
 }
 
 impl Look {
-    /// Reads the address of a call.
+    /// Parses the query string of a request.
     pub(crate) fn of(call: &Call) -> Self {
         let query = call.query();
-        // Whatever is no transaction id, such as a placeholder that nobody filled in, says nothing.
+        // Ignores anything that is not a transaction id, such as an unfilled placeholder.
         let came_back = query.get("tx").and_then(TxId::parse).is_some();
         Self {
             lang: language(call),
@@ -61,17 +61,17 @@ impl Look {
     }
 }
 
-/// A session as one visitor may see it.
+/// A session with the access of one visitor.
 pub(crate) struct View<'a> {
     pub(crate) payment: &'a Payment,
-    /// The address of this page.
+    /// The URL of this page.
     pub(crate) url: String,
-    /// The same for wallets, which hand it to their operator: it names the session by its public id.
+    /// The URL for wallets, which may disclose it to their operator: it contains the public id.
     pub(crate) return_url: String,
-    /// The address of this page, without the host.
+    /// The path of this page.
     pub(crate) path: String,
     pub(crate) token: Option<String>,
-    /// Whether it reports wallets and may cancel.
+    /// Whether the visitor may report wallets and cancel.
     pub(crate) reports: bool,
     /// Whether everything is shown, or only state and amount.
     pub(crate) whole: bool,
@@ -79,7 +79,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the address that shows the same again.
+    /// Returns the URL of the same page with the same options.
     pub(crate) fn reload_path(&self) -> String {
         self.address(self.look.is_chosen.then_some(self.look.lang), self.look.still)
     }
@@ -104,7 +104,7 @@ struct CheckoutPage<'a> {
     id: &'a str,
     phase: &'static str,
     version: String,
-    said: Said,
+    text: PhaseText,
     steps: Vec<Step>,
     notice: Option<&'a str>,
     live: bool,
@@ -154,7 +154,7 @@ struct Language {
     is_current: bool,
 }
 
-/// A time for programs and for people.
+/// A time in machine-readable and human-readable form.
 struct Instant {
     exact: String,
     words: String,
@@ -168,7 +168,7 @@ impl Instant {
     }
 }
 
-/// Everything a payer needs.
+/// The payment instructions.
 struct Pay<'a> {
     to: &'a str,
     amount: String,
@@ -184,7 +184,7 @@ struct Pay<'a> {
     sent: bool,
 }
 
-/// The fee as a transfer of its own, which needs the payer's name before anything is signed.
+/// The fee as a separate transfer, which needs the payer's name before it is signed.
 struct Split<'a> {
     net: String,
     fee_to: &'a str,
@@ -192,7 +192,7 @@ struct Split<'a> {
     fee_memo: String,
 }
 
-/// What a customer keeps.
+/// The receipt.
 struct Receipt<'a> {
     received: Option<String>,
     from: Option<&'a str>,
@@ -200,23 +200,23 @@ struct Receipt<'a> {
     tx_id: Option<&'a str>,
 }
 
-/// The way back to the merchant. The script follows it by itself where it saw the payment end; a page that shows a
-/// finished payment has the link alone, for anybody can make one that leads anywhere.
+/// The link back to the merchant. The script follows it automatically if it saw the payment become final. A page that
+/// was loaded in a final state only shows the link, because anybody can create a payment that redirects anywhere.
 struct Onward<'a> {
     url: &'a str,
     words: String,
     notice: Option<String>,
 }
 
-/// The way back while a cancellation is undecided.
+/// The link back while a cancellation is undecided.
 struct Leave<'a> {
     url: &'a str,
     words: String,
-    /// Until it is shown.
+    /// How long it stays hidden.
     wait_ms: u64,
 }
 
-/// Answers with a session's page.
+/// Returns the page of a session.
 ///
 /// # Errors
 /// `internal` where the payment's currency is unknown.
@@ -231,7 +231,7 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         id: &payment.id,
         phase: phase.word(),
         version: version(payment, view.whole),
-        said: Said::of(payment, w, view.whole)?,
+        text: PhaseText::of(payment, w, view.whole)?,
         steps: steps(phase, w),
         notice,
         live: phase.is_live(),
@@ -309,7 +309,7 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase, currency: Currency) -> Pay<'a> {
     }
 }
 
-/// The two transfers of a collected fee; once a part has come, the rest goes to the merchant as one.
+/// The two transfers of a collected fee; once a part has arrived, the rest is one transfer to the merchant.
 fn split(payment: &Payment, currency: Currency) -> Option<Split<'_>> {
     let fee_to = payment.fee_account.as_deref().filter(|_| payment.amount_paid_units == 0)?;
     let money = |units| Money::new(units, currency).to_string();
@@ -348,7 +348,7 @@ fn onward<'a>(view: &'a View<'a>, phase: Phase) -> Option<Onward<'a>> {
     Some(Onward { url, words, notice })
 }
 
-/// Returns how many milliseconds pass from one instant to a later one.
+/// Returns the milliseconds from one instant to a later one.
 fn millis_between(from: Option<proto::time::Timestamp>, to: Option<proto::time::Timestamp>) -> u64 {
     record::instant(to).millis().saturating_sub(record::instant(from).millis())
 }
@@ -362,12 +362,12 @@ fn leave<'a>(view: &'a View<'a>, phase: Phase) -> Option<Leave<'a>> {
     Some(Leave { url, words, wait_ms })
 }
 
-/// Says whether no money came and no wallet was opened.
+/// Returns whether no transfer arrived and no wallet was opened.
 const fn is_untouched(payment: &Payment) -> bool {
     payment.amount_paid_units == 0 && payment.wallet_opened_at.is_none()
 }
 
-/// The number without its currency, as wallets want it apart.
+/// The amount without its currency, which some wallets require separately.
 fn decimal(money: Money) -> String {
     let text = money.to_string();
     text.split(' ').next().unwrap_or_default().to_owned()

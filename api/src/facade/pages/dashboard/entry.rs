@@ -1,4 +1,4 @@
-//! The way into the dashboard: who visits, whether the form is theirs, and what becomes of strangers.
+//! Access to the dashboard: authentication, CSRF protection, and redirects to the login.
 
 use engine::mutant;
 use http::Method;
@@ -22,10 +22,10 @@ use crate::facade::{
     pages::html,
 };
 
-/// Responds to a visit; the text is what stands in the placeholders of the path.
+/// Handles a request of a visitor; the second argument has the values of the path's placeholders.
 pub(super) type Page = for<'v> fn(&'v Visit<'v>, [&'v str; PLACEHOLDERS_MAX]) -> Responding<'v>;
 
-/// Shows a page to whoever may see it.
+/// Shows a page to an authorized visitor.
 pub(super) async fn enter(
     facade: &Facade,
     mut call: Call,
@@ -40,7 +40,7 @@ pub(super) async fn enter(
     let found = facade.engine.merchants().get_current_merchant(request).await;
     let merchant = match found.and_then(IntoRecord::into_record).map_err(ApiError::from) {
         Ok(merchant) => merchant,
-        // The key has been replaced: who holds only the old one is a stranger.
+        // The session's key was replaced: the session is no longer valid.
         Err(refused) if refused.reason == Reason::InvalidApiKey => {
             dashboard.sessions.close(&token);
             return Ok(with_cookie(html::see_other(LOGIN), "", 0));
@@ -54,14 +54,14 @@ pub(super) async fn enter(
     page(&visit, values).await
 }
 
-/// Shows the page that asks for an API key.
+/// Shows the login page.
 pub(super) async fn show_login(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     open(facade, &call)?;
     admit_anonymous(facade, &call)?;
     Ok(login_page(facade, &call, None).await)
 }
 
-/// Opens a session for the key of the form.
+/// Opens a session with the key of the form.
 pub(super) async fn log_in(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let dashboard = open(facade, &call)?;
     login::log_in(facade, dashboard, call).await
@@ -80,7 +80,7 @@ pub(super) async fn log_out(facade: &Facade, mut call: Call) -> Result<Response,
     Ok(with_cookie(html::see_other(LOGIN), "", 0))
 }
 
-/// Responds where there is no page: to visitors that there is none, to strangers with the login.
+/// Returns 404 to visitors for unknown paths, and redirects everybody else to the login.
 pub(super) async fn unknown(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     if call.path().split('/').skip(2).any(str::is_empty) {
         return Err(Reason::UnknownRoute.into());
@@ -89,7 +89,7 @@ pub(super) async fn unknown(facade: &Facade, call: Call) -> Result<Response, Ref
     enter(facade, call, (Access::Visitor, Rates::Calls), [""; PLACEHOLDERS_MAX], page).await
 }
 
-/// Returns the sessions, if there is a dashboard and the request may come from one of its pages.
+/// Returns the sessions, if the dashboard is enabled and the request may originate from one of its pages.
 fn open<'f>(facade: &'f Facade, call: &Call) -> Result<&'f DashboardState, Refusal> {
     let Some(dashboard) = &facade.dashboard else { return Err(Reason::UnknownRoute.into()) };
     if call.method != Method::POST && call.method != Method::GET {
@@ -101,13 +101,13 @@ fn open<'f>(facade: &'f Facade, call: &Call) -> Result<&'f DashboardState, Refus
     Ok(dashboard)
 }
 
-/// Leads a stranger to the login.
+/// Redirects to the login.
 fn to_login(facade: &Facade, call: &Call) -> Result<Response, Refusal> {
     admit_anonymous(facade, call)?;
     Ok(html::see_other(LOGIN))
 }
 
-/// Counts the visit against the limits of its merchant, and reads the form, which must carry the session's token.
+/// Counts the request against the limits of its merchant, and reads the form, which must contain the session's token.
 async fn admit(
     facade: &Facade,
     dashboard: &DashboardState,

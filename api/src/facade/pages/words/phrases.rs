@@ -2,7 +2,7 @@
 
 use super::Words;
 
-/// Generates a method for every row. A row without all columns does not compile; a row that nothing uses is unused code.
+/// Generates a method for each row. A row with missing columns does not compile; an unused row is dead code.
 macro_rules! table {
     ($($name:ident [$($text:literal)+])+) => {
         impl Words {

@@ -13,31 +13,31 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{LedgerHouse, Process, Serve, Shop, Split, background, folder, order, pause, until};
+use crate::harness::{LedgerProcess, Process, Serve, Shop, Split, background, folder, order, pause, until};
 
 crate::tests!(
-    a_backup_restored_and_read_on_has_the_books_of_the_original,
-    a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with,
-    a_backup_under_load_holds_everything_acknowledged_before_it,
-    a_backup_killed_at_any_moment_leaves_no_half_file,
-    a_backup_is_taken_over_the_network_and_of_a_stopped_gateway,
-    a_damaged_store_is_told_of_and_not_started,
-    an_export_holds_every_record_and_no_secret,
-    compaction_keeps_the_books,
-    nothing_is_overwritten_unasked,
+    a_restored_backup_that_catches_up_has_the_totals_of_the_original,
+    a_cursor_from_before_a_restore_is_rejected_with_the_cursor_to_resume_from,
+    a_backup_under_load_contains_everything_acknowledged_before,
+    a_backup_killed_at_any_moment_leaves_no_partial_file,
+    a_backup_works_over_the_network_and_with_a_stopped_gateway,
+    a_damaged_store_is_reported_and_not_started,
+    an_export_contains_every_record_and_no_secret,
+    compaction_preserves_the_totals,
+    no_file_is_overwritten_without_a_flag,
 );
 
 const PRICE: &str = "1.500 HBD";
 
-struct House {
-    ledger: LedgerHouse,
+struct Setup {
+    ledger: LedgerProcess,
     folder: PathBuf,
 }
 
-impl House {
+impl Setup {
     fn new() -> Self {
         let folder = folder("copies");
-        Self { ledger: LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), folder }
+        Self { ledger: LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0"), folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -69,7 +69,7 @@ fn hivetill(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> (i32, Stri
 
 /// Runs a store command that must succeed, and returns its line of JSON.
 #[track_caller]
-fn said(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> Value {
+fn run_store(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> Value {
     let more: Vec<&str> = more.iter().copied().chain(["--json"]).collect();
     let (code, stdout, stderr) = hivetill(command, flags, &more);
     assert_eq!(code, 0, "{stdout}{stderr}");
@@ -77,8 +77,8 @@ fn said(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> Value {
 }
 
 #[track_caller]
-fn books(data: &Path) -> Value {
-    let report = said("verify", &[("data", data)], &[]);
+fn totals(data: &Path) -> Value {
+    let report = run_store("verify", &[("data", data)], &[]);
     assert_eq!((&report["sound"], &report["findings"]), (&json!(true), &json!([])), "{report}");
     json!([report["payments"], report["unmatched"]])
 }
@@ -87,31 +87,31 @@ fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
 
-fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
-    let house = House::new();
-    let mut serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger).prove();
+fn a_restored_backup_that_catches_up_has_the_totals_of_the_original() {
+    let setup = Setup::new();
+    let mut serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger).prove();
     let [paid, late, open, cancelled] = [(); 4].map(|()| shop.open_payment());
-    house.pay(&shop, &paid.memo);
+    setup.pay(&shop, &paid.memo);
     shop.until_status(&paid.id, "completed");
     shop.cancelled(&cancelled.id);
-    let report = said("backup", &[("data", &house.path("data")), ("to", &house.path("backup"))], &[]);
+    let report = run_store("backup", &[("data", &setup.path("data")), ("to", &setup.path("backup"))], &[]);
     assert_eq!(report["tables"]["payments"], 4);
     // Transfers after the backup are found when the restored gateway scans from its cursor.
-    house.pay(&shop, &late.memo);
-    house.pay(&shop, "a memo that names nobody");
+    setup.pay(&shop, &late.memo);
+    setup.pay(&shop, "a memo without an id");
     shop.until_status(&late.id, "completed");
     until("the stray transfer", || {
         let list = shop.get("/api/public/unmatched").send().ok(200);
         (list["data"].as_array()?.len() == 1).then_some(())
     });
     assert!(serve.process.stop().success());
-    let original = books(&house.path("data"));
+    let original = totals(&setup.path("data"));
 
-    said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
-    assert_ne!(books(&house.path("again")), original, "the backup is older");
-    fs::copy(house.path("data").join("master-key"), house.path("again").join("master-key")).expect("the kept copy");
-    let mut serve = house.serve("again");
+    run_store("restore", &[("data", &setup.path("again")), ("from", &setup.path("backup"))], &[]);
+    assert_ne!(totals(&setup.path("again")), original, "the backup is older");
+    fs::copy(setup.path("data").join("master-key"), setup.path("again").join("master-key")).expect("the kept copy");
+    let mut serve = setup.serve("again");
     let shop = back(&shop, &serve);
     shop.until_status(&late.id, "completed");
     until("the stray transfer", || {
@@ -120,7 +120,7 @@ fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
     });
     assert_eq!(shop.payment(&open.id)["status"], "pending");
     assert!(serve.process.stop().success());
-    assert_eq!(books(&house.path("again")), original);
+    assert_eq!(totals(&setup.path("again")), original);
 }
 
 /// Returns the ids of the events after a cursor, and the next cursor.
@@ -141,17 +141,17 @@ fn refused(shop: &Shop, after: &str) -> String {
     body["nextCursor"].as_str().expect("a cursor").to_owned()
 }
 
-fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
-    let house = House::new();
-    let mut serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
-    let quiet = Shop::open(&serve.api, &house.ledger.ledger);
+fn a_cursor_from_before_a_restore_is_rejected_with_the_cursor_to_resume_from() {
+    let setup = Setup::new();
+    let mut serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
+    let quiet = Shop::open(&serve.api, &setup.ledger.ledger);
     let [first, second, third] = [(); 3].map(|()| shop.open_payment());
     shop.cancelled(&first.id);
     quiet.cancelled(&quiet.open_payment().id);
-    said("backup", &[("data", &house.path("data")), ("to", &house.path("backup"))], &[]);
+    run_store("backup", &[("data", &setup.path("data")), ("to", &setup.path("backup"))], &[]);
     for payment in [&second, &third] {
-        house.pay(&shop, &payment.memo);
+        setup.pay(&shop, &payment.memo);
         shop.until_status(&payment.id, "completed");
     }
     let (mut before, old) = events(&shop, "0");
@@ -159,9 +159,9 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     shop.get("/api/public/events?after=4").send().refused(400, "cursor_out_of_range");
     assert!(serve.process.stop().success());
 
-    said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
-    fs::copy(house.path("data").join("master-key"), house.path("again").join("master-key")).expect("the kept copy");
-    let mut serve = house.serve("again");
+    run_store("restore", &[("data", &setup.path("again")), ("from", &setup.path("backup"))], &[]);
+    fs::copy(setup.path("data").join("master-key"), setup.path("again").join("master-key")).expect("the kept copy");
+    let mut serve = setup.serve("again");
     let (shop, quiet) = (back(&shop, &serve), back(&quiet, &serve));
     // The list ends at 1, then grows beyond the old cursor with other events.
     let on = refused(&shop, &old);
@@ -185,10 +185,10 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     assert!(serve.process.stop().success());
 
     // The same backup again, copied by hand: this store has no record of the epoch in between.
-    fs::create_dir(house.path("third")).expect("made");
-    fs::copy(house.path("backup"), house.path("third").join("hivetill.redb")).expect("copied");
-    fs::copy(house.path("data").join("master-key"), house.path("third").join("master-key")).expect("the kept copy");
-    let serve = house.serve("third");
+    fs::create_dir(setup.path("third")).expect("made");
+    fs::copy(setup.path("backup"), setup.path("third").join("hivetill.redb")).expect("copied");
+    fs::copy(setup.path("data").join("master-key"), setup.path("third").join("master-key")).expect("the kept copy");
+    let serve = setup.serve("third");
     let shop = back(&shop, &serve);
     assert_eq!(events(&shop, &refused(&shop, &next)).0[0], before[0], "from the beginning");
     let again = refused(&shop, &old);
@@ -199,10 +199,10 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     assert_eq!(events(&shop, &again).0.len(), 2);
 }
 
-fn a_backup_under_load_holds_everything_acknowledged_before_it() {
-    let house = House::new();
-    let serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn a_backup_under_load_contains_everything_acknowledged_before() {
+    let setup = Setup::new();
+    let serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     let stop = Arc::new(AtomicBool::new(false));
     let before: Vec<String> = (0..50).map(|_| shop.open_payment().id).collect();
     let busy = {
@@ -216,10 +216,10 @@ fn a_backup_under_load_holds_everything_acknowledged_before_it() {
             made
         })
     };
-    let (data, backup) = (house.path("data"), house.path("backup"));
+    let (data, backup) = (setup.path("data"), setup.path("backup"));
     for number in 0..3 {
         let to = backup.with_extension(number.to_string());
-        let report = said("backup", &[("data", &data), ("to", &to)], &[]);
+        let report = run_store("backup", &[("data", &data), ("to", &to)], &[]);
         assert!(report["tables"]["payments"].as_u64() >= Some(50), "{report}");
     }
     stop.store(true, Ordering::SeqCst);
@@ -231,14 +231,14 @@ fn a_backup_under_load_holds_everything_acknowledged_before_it() {
     }
 }
 
-fn a_backup_killed_at_any_moment_leaves_no_half_file() {
-    let house = House::new();
-    let serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn a_backup_killed_at_any_moment_leaves_no_partial_file() {
+    let setup = Setup::new();
+    let serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     for _ in 0..100 {
         shop.open_payment();
     }
-    let (data, to) = (house.path("data"), house.path("backup"));
+    let (data, to) = (setup.path("data"), setup.path("backup"));
     let (mut cut, mut whole) = (0, 0);
     for round in 0..24 {
         let flags = [("data", data.as_path()), ("to", to.as_path())];
@@ -248,7 +248,7 @@ fn a_backup_killed_at_any_moment_leaves_no_half_file() {
         pause(Duration::from_millis(6 * round));
         process.kill();
         if to.exists() {
-            said("verify", &[("file", &to)], &[]);
+            run_store("verify", &[("file", &to)], &[]);
             fs::remove_file(&to).expect("ours");
             whole += 1;
         } else {
@@ -256,21 +256,21 @@ fn a_backup_killed_at_any_moment_leaves_no_half_file() {
         }
     }
     assert!(cut > 0, "every backup was done before it was killed ({whole})");
-    said("backup", &[("data", &data), ("to", &to)], &[]);
-    assert!(!house.path("backup.partial").exists());
+    run_store("backup", &[("data", &data), ("to", &to)], &[]);
+    assert!(!setup.path("backup.partial").exists());
     shop.open_payment();
 }
 
-fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
-    let house = House::new();
-    let mut split = Split::start(&house.path("data"), &house.ledger.ledger);
-    let shop = Shop::open(&split.api, &house.ledger.ledger);
+fn a_backup_works_over_the_network_and_with_a_stopped_gateway() {
+    let setup = Setup::new();
+    let mut split = Split::start(&setup.path("data"), &setup.ledger.ledger);
+    let shop = Shop::open(&split.api, &setup.ledger.ledger);
     shop.open_payment();
-    let (remote, local) = (house.path("remote"), house.path("local"));
+    let (remote, local) = (setup.path("remote"), setup.path("local"));
     let url = format!("--engine-url={}", split.grpc);
     let token = format!("--set=grpc.token={}", split.token());
-    let nowhere = house.path("nowhere");
-    let told = said("backup", &[("data", &nowhere), ("to", &remote)], &[&url, &token]);
+    let nowhere = setup.path("nowhere");
+    let reported = run_store("backup", &[("data", &nowhere), ("to", &remote)], &[&url, &token]);
     let (code, _, stderr) = hivetill(
         "backup",
         &[("data", &nowhere), ("to", &local)],
@@ -278,9 +278,9 @@ fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
     );
     assert!(code == 1 && !local.exists(), "{code} {stderr}");
     assert!(split.engine.stop().success());
-    let stopped = said("backup", &[("data", &house.path("data")), ("to", &local)], &[]);
-    assert_eq!(told["payments"], stopped["payments"]);
-    let (code, _, stderr) = hivetill("backup", &[("data", &nowhere), ("to", &house.path("none"))], &[]);
+    let stopped = run_store("backup", &[("data", &setup.path("data")), ("to", &local)], &[]);
+    assert_eq!(reported["payments"], stopped["payments"]);
+    let (code, _, stderr) = hivetill("backup", &[("data", &nowhere), ("to", &setup.path("none"))], &[]);
     assert!(code == 5 && stderr.contains("no store") && !nowhere.join("hivetill.redb").exists(), "{code} {stderr}");
 }
 
@@ -303,52 +303,52 @@ pub(super) fn rot(backup: &Path, from: &Path, to: &Path) {
     fs::copy(from.join("master-key"), to.join("master-key")).expect("the kept copy");
 }
 
-fn a_damaged_store_is_told_of_and_not_started() {
-    let house = House::new();
-    let mut serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn a_damaged_store_is_reported_and_not_started() {
+    let setup = Setup::new();
+    let mut serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     let old: Vec<_> = (0..20).map(|_| shop.open_payment()).collect();
-    let (data, backup) = (house.path("data"), house.path("backup"));
-    said("backup", &[("data", &data), ("to", &backup)], &[]);
+    let (data, backup) = (setup.path("data"), setup.path("backup"));
+    run_store("backup", &[("data", &data), ("to", &backup)], &[]);
     assert!(serve.process.stop().success());
     let bytes = rotten(&backup);
-    let damaged = house.path("damaged");
+    let damaged = setup.path("damaged");
     fs::write(&damaged, &bytes).expect("written");
     let (code, stdout, stderr) = hivetill("verify", &[("file", &damaged)], &[]);
     assert_eq!(code, 10, "{stdout}{stderr}");
-    let (code, _, stderr) = hivetill("restore", &[("data", &house.path("again")), ("from", &damaged)], &[]);
-    assert!(code == 10 && !house.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
-    let rotten = house.path("rotten");
+    let (code, _, stderr) = hivetill("restore", &[("data", &setup.path("again")), ("from", &damaged)], &[]);
+    assert!(code == 10 && !setup.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
+    let rotten = setup.path("rotten");
     rot(&backup, &data, &rotten);
     // New checksums over wrong bytes would hide the damage.
-    let copy = house.path("copy");
+    let copy = setup.path("copy");
     for (command, flags) in [("compact", vec![]), ("backup", vec![("to", copy.as_path())])] {
         let flags: Vec<_> = [("data", rotten.as_path())].into_iter().chain(flags).collect();
         let (code, stdout, stderr) = hivetill(command, &flags, &[]);
         assert_eq!(code, 10, "{command}: {stdout}{stderr}");
     }
     assert!(!copy.exists());
-    damaged_rows_are_refused_by_name(&house, &rotten, &shop, &old[0].id);
+    damaged_rows_are_reported_by_name(&setup, &rotten, &shop, &old[0].id);
     for (name, bytes) in [("garbage", vec![7; 8_192]), ("cut", bytes[..6_000].to_vec())] {
-        let data = house.path(name);
+        let data = setup.path(name);
         fs::create_dir(&data).expect("made");
         fs::write(data.join("hivetill.redb"), bytes).expect("written");
         for command in ["verify", "compact"] {
             let (code, stdout, stderr) = hivetill(command, &[("data", &data)], &[]);
             assert_eq!(code, 10, "{command} {name}: {stdout}{stderr}");
         }
-        let ended = Process::start(&Serve::args(&data, &house.ledger.ledger, &[])).finish();
+        let ended = Process::start(&Serve::args(&data, &setup.ledger.ledger, &[])).finish();
         assert_eq!(ended.code, Some(10), "{name}: {ended:?}");
         assert!(ended.stderr.contains("corrupt"), "{name}: {ended:?}");
     }
 }
 
 /// The gateway starts, serves intact rows, and reports damaged ones.
-fn damaged_rows_are_refused_by_name(house: &House, data: &Path, shop: &Shop, damaged: &str) {
-    let mut serve = Serve::start(data, &house.ledger.ledger);
+fn damaged_rows_are_reported_by_name(setup: &Setup, data: &Path, shop: &Shop, damaged: &str) {
+    let mut serve = Serve::start(data, &setup.ledger.ledger);
     let shop = back(shop, &serve);
-    let answer = shop.get(&format!("/api/public/payments/{damaged}")).send();
-    answer.refused(500, "record_damaged");
+    let response = shop.get(&format!("/api/public/payments/{damaged}")).send();
+    response.refused(500, "record_damaged");
     assert_eq!(shop.payment(&shop.open_payment().id)["status"], "pending", "others are served");
     assert_eq!(serve.api.get("/readyz").send().ok(200)["damagedRows"], 1);
     let (code, stdout, stderr) = hivetill("verify", &[("data", data)], &[]);
@@ -359,15 +359,15 @@ fn damaged_rows_are_refused_by_name(house: &House, data: &Path, shop: &Shop, dam
     assert!(serve.process.stop().success());
 }
 
-fn an_export_holds_every_record_and_no_secret() {
-    let house = House::new();
-    let serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn an_export_contains_every_record_and_no_secret() {
+    let setup = Setup::new();
+    let serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     let payment = shop.open_payment();
-    house.pay(&shop, &payment.memo);
+    setup.pay(&shop, &payment.memo);
     shop.until_status(&payment.id, "completed");
-    let to = house.path("export.jsonl");
-    let (code, _, stderr) = hivetill("export", &[("data", &house.path("data")), ("to", &to)], &[]);
+    let to = setup.path("export.jsonl");
+    let (code, _, stderr) = hivetill("export", &[("data", &setup.path("data")), ("to", &to)], &[]);
     assert_eq!(code, 0, "{stderr}");
     let text = fs::read_to_string(&to).expect("the export");
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
@@ -383,52 +383,52 @@ fn an_export_holds_every_record_and_no_secret() {
     for secret in [&shop.key, &shop.secret, "whsec_", "sk_live_"] {
         assert!(!text.contains(secret), "{secret}");
     }
-    let (code, _, _) = hivetill("export", &[("data", &house.path("data")), ("to", &to)], &[]);
+    let (code, _, _) = hivetill("export", &[("data", &setup.path("data")), ("to", &to)], &[]);
     assert_eq!(code, 1, "the file is there");
 }
 
-fn compaction_keeps_the_books() {
-    let house = House::new();
-    let mut serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn compaction_preserves_the_totals() {
+    let setup = Setup::new();
+    let mut serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     for _ in 0..50 {
         shop.open_payment();
     }
-    let data = house.path("data");
+    let data = setup.path("data");
     let (code, _, stderr) = hivetill("compact", &[("data", &data)], &[]);
     assert_eq!(code, 5, "the gateway runs: {stderr}");
     assert!(serve.process.stop().success());
-    let before = (books(&data), fs::metadata(data.join("hivetill.redb")).expect("there").len());
+    let before = (totals(&data), fs::metadata(data.join("hivetill.redb")).expect("there").len());
     let (code, stdout, stderr) = hivetill("compact", &[("data", &data)], &[]);
     assert_eq!(code, 0, "{stdout}{stderr}");
-    let after = (books(&data), fs::metadata(data.join("hivetill.redb")).expect("there").len());
+    let after = (totals(&data), fs::metadata(data.join("hivetill.redb")).expect("there").len());
     assert_eq!(before.0, after.0);
     assert!(after.1 <= before.1, "{} became {}", before.1, after.1);
-    let serve = house.serve("data");
+    let serve = setup.serve("data");
     back(&shop, &serve).open_payment();
 }
 
-fn nothing_is_overwritten_unasked() {
-    let house = House::new();
-    let mut serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn no_file_is_overwritten_without_a_flag() {
+    let setup = Setup::new();
+    let mut serve = setup.serve("data");
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     shop.open_payment();
-    let (data, backup) = (house.path("data"), house.path("backup"));
-    said("backup", &[("data", &data), ("to", &backup)], &[]);
+    let (data, backup) = (setup.path("data"), setup.path("backup"));
+    run_store("backup", &[("data", &data), ("to", &backup)], &[]);
     shop.open_payment();
     let (code, _, stderr) = hivetill("backup", &[("data", &data), ("to", &backup)], &[]);
     let remedy =
         "backup already exists, and a backup does not overwrite files: use another name with --to, or move the file";
     assert!(code == 1 && stderr.contains(remedy), "{code} {stderr}");
-    assert_eq!(said("verify", &[("file", &backup)], &[])["tables"]["payments"], 1, "the first backup is kept");
+    assert_eq!(run_store("verify", &[("file", &backup)], &[])["tables"]["payments"], 1, "the first backup is kept");
     let (code, _, stderr) = hivetill("restore", &[("data", &data), ("from", &backup)], &["--replace"]);
     assert!(code == 5 && stderr.contains("in use"), "{code} {stderr}");
-    assert_eq!(said("verify", &[("data", &data)], &[])["tables"]["payments"], 2, "while it runs");
+    assert_eq!(run_store("verify", &[("data", &data)], &[])["tables"]["payments"], 2, "while it runs");
     assert!(serve.process.stop().success());
     let (code, _, stderr) = hivetill("restore", &[("data", &data), ("from", &backup)], &[]);
     assert!(code == 1 && stderr.contains("--replace"), "{code} {stderr}");
-    let report = said("restore", &[("data", &data), ("from", &backup)], &["--replace"]);
+    let report = run_store("restore", &[("data", &data), ("from", &backup)], &["--replace"]);
     assert_eq!(report["tables"]["payments"], 1);
-    let kept = said("verify", &[("file", &data.join("hivetill.redb.replaced"))], &[]);
+    let kept = run_store("verify", &[("file", &data.join("hivetill.redb.replaced"))], &[]);
     assert_eq!(kept["tables"]["payments"], 2);
 }

@@ -1,4 +1,4 @@
-//! Agents at a checkout address.
+//! Agents pay at a checkout URL.
 
 use engine::hive::{ChainId, Form, Pack};
 use serde_json::{Value, json};
@@ -11,27 +11,27 @@ use crate::harness::{Dev, Receiver, Shop, Split, folder, shared};
 crate::tests!(
     an_agent_pays_with_the_header_of_version_1,
     an_agent_pays_with_the_header_of_version_2,
-    an_agent_pays_by_the_public_id_and_never_learns_the_link,
-    hive_is_paid_as_hbd_is_and_either_packing_may_be_signed,
-    an_unbound_memo_pays_with_the_nonce_it_names,
-    more_than_asked_is_taken_in_version_1_and_flagged,
-    a_collected_fee_is_its_own_transfer,
-    a_closed_address_answers_in_its_order,
-    a_switched_off_merchant_takes_no_payment_of_agents,
-    an_expired_session_is_gone,
-    a_gateway_of_two_processes_takes_the_same_payment,
+    an_agent_pays_by_the_public_id_without_getting_the_slug,
+    hive_and_hbd_are_paid_with_either_packing,
+    a_memo_with_a_nonce_pays_an_unbound_payment,
+    version_1_accepts_an_overpayment_and_flags_it,
+    a_collected_fee_is_a_separate_transfer,
+    a_closed_checkout_has_errors_in_order_of_precedence,
+    an_inactive_merchant_accepts_no_x402_payment,
+    an_expired_session_returns_410,
+    a_gateway_of_two_processes_accepts_the_same_payment,
 );
 
-/// Pays an address and returns the answer's body.
+/// Pays at a URL and returns the response body.
 #[track_caller]
 fn pay(shop: &Shop, path: &str, payment: &Value) -> Value {
-    let answer = visit(&shop.api, path, Some(payment));
-    let body = answer.ok(200);
-    let receipt = answer.receipt();
+    let response = visit(&shop.api, path, Some(payment));
+    let body = response.ok(200);
+    let receipt = response.receipt();
     assert_eq!((&receipt["success"], &receipt["network"]), (&json!(true), &json!("hive:mainnet")));
     assert_eq!((&receipt["transaction"], &receipt["txId"]), (&body["txId"], &body["txId"]));
     assert_eq!(receipt["payer"], body["payer"]);
-    assert_eq!(answer.header("cache-control"), Some("no-store, private"));
+    assert_eq!(response.header("cache-control"), Some("no-store, private"));
     body
 }
 
@@ -59,7 +59,7 @@ fn an_agent_pays_with_the_header_of_version_1() {
     hook.verify(&shop.secret);
     assert_eq!(hook.json()["data"]["status"], "completed");
 
-    // The same payment has the same receipt; nothing else is taken any more.
+    // The same payment has the same receipt; no other payment is accepted.
     let mut replayed = wanted.clone();
     replayed["replayed"] = json!(true);
     assert_eq!(pay(&shop, &path, &shown), replayed);
@@ -92,35 +92,35 @@ fn an_agent_pays_with_the_header_of_version_2() {
     let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let mut swapped = accepted.clone();
     swapped["amount"] = json!("1499");
-    let answer = visit(&shop.api, &path, Some(&v2(&json_of(&signed), &nonce(), &swapped)));
-    answer.denied("accepted_requirements_mismatch");
+    let response = visit(&shop.api, &path, Some(&v2(&json_of(&signed), &nonce(), &swapped)));
+    response.denied("accepted_requirements_mismatch");
     let more = dev.ledger.signed(&agent, &[(&shop.account.name, "1.501 HBD", &payment.memo)]);
-    let answer = visit(&shop.api, &path, Some(&v2(&json_of(&more), &nonce(), &accepted)));
-    answer.denied("invalid_exact_hive_payload_amount_mismatch");
+    let response = visit(&shop.api, &path, Some(&v2(&json_of(&more), &nonce(), &accepted)));
+    response.denied("invalid_exact_hive_payload_amount_mismatch");
     let body = pay(&shop, &path, &v2(&json_of(&signed), &nonce(), &accepted));
     assert_eq!((&body["sessionId"], &body["payer"]), (&json!(payment.id), &json!(agent.name)));
     paid_for_good(&shop, &payment.id);
 }
 
-fn an_agent_pays_by_the_public_id_and_never_learns_the_link() {
+fn an_agent_pays_by_the_public_id_without_getting_the_slug() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
     let path = format!("/checkout/{}", payment.id);
-    let answer = visit(&shop.api, &path, None);
-    let said = format!(
+    let response = visit(&shop.api, &path, None);
+    let report = format!(
         "{} {} {}",
-        answer.text(),
-        decode(answer.header("x-payment").unwrap()),
-        decode(answer.header("payment-required").unwrap())
+        response.text(),
+        decode(response.header("x-payment").unwrap()),
+        decode(response.header("payment-required").unwrap())
     );
-    assert!(said.contains(&path) && !said.contains(&payment.slug), "{said}");
+    assert!(report.contains(&path) && !report.contains(&payment.slug), "{report}");
     let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let body = pay(&shop, &path, &v1(&json_of(&signed), &nonce()));
     assert_eq!(body["sessionId"], payment.id);
 }
 
-fn hive_is_paid_as_hbd_is_and_either_packing_may_be_signed() {
+fn hive_and_hbd_are_paid_with_either_packing() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     for (currency, pack, form) in [
@@ -143,7 +143,7 @@ fn hive_is_paid_as_hbd_is_and_either_packing_may_be_signed() {
     }
 }
 
-fn an_unbound_memo_pays_with_the_nonce_it_names() {
+fn a_memo_with_a_nonce_pays_an_unbound_payment() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let (first, second) = (shop.open_payment(), shop.open_payment());
@@ -154,13 +154,13 @@ fn an_unbound_memo_pays_with_the_nonce_it_names() {
     visit(&shop.api, &path, Some(&v1(&json_of(&signed), &other))).denied("invalid_exact_hive_payload_memo_mismatch");
     let shown = v1(&json_of(&signed), &nonce);
     pay(&shop, &path, &shown);
-    // What paid one session pays no other.
+    // A payment of one session pays no other.
     visit(&shop.api, &format!("/for/{}", second.slug), Some(&shown)).closed(409, "duplicate_settlement");
     paid_for_good(&shop, &first.id);
     assert_eq!(shop.payment(&second.id)["transfers"], json!([]));
 }
 
-fn more_than_asked_is_taken_in_version_1_and_flagged() {
+fn version_1_accepts_an_overpayment_and_flags_it() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -170,7 +170,7 @@ fn more_than_asked_is_taken_in_version_1_and_flagged() {
     assert_eq!((&record["amountOverpaid"], &record["status"]), (&json!("500"), &json!("completed")));
 }
 
-fn a_collected_fee_is_its_own_transfer() {
+fn a_collected_fee_is_a_separate_transfer() {
     let dev = Dev::with(&["--set=fees.mode=split", "--set=fees.account=hivetill.fees"]);
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let order = json!({ "amount": "10500", "currency": "HBD", "description": "Two mugs" });
@@ -190,7 +190,7 @@ fn a_collected_fee_is_its_own_transfer() {
     let show = |transfers: &[(&str, &str, &str)]| {
         visit(&shop.api, &path, Some(&v1(&json_of(&dev.ledger.signed(&agent, transfers)), &nonce())))
     };
-    // Attack 23: every way to keep the fee back.
+    // Attack 23: every way to omit the fee.
     for (transfers, word) in [
         (&[(to, "10.500 HBD", payment.memo.as_str())][..], "operations"),
         (&[net, (to, "0.157 HBD", &fee_memo)], "recipient_mismatch"),
@@ -214,7 +214,7 @@ fn a_collected_fee_is_its_own_transfer() {
     assert_eq!(billed, (&json!(1_050), &json!(0)), "it is not billed again");
 }
 
-fn a_closed_address_answers_in_its_order() {
+fn a_closed_checkout_has_errors_in_order_of_precedence() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let (cancelled, paid) = (shop.open_payment(), shop.open_payment());
@@ -241,7 +241,7 @@ fn a_closed_address_answers_in_its_order() {
     assert!(block_of(&dev.ledger, &wallet).is_some());
 }
 
-fn a_switched_off_merchant_takes_no_payment_of_agents() {
+fn an_inactive_merchant_accepts_no_x402_payment() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let (open, paid) = (shop.open_payment(), shop.open_payment());
@@ -275,7 +275,7 @@ fn a_switched_off_merchant_takes_no_payment_of_agents() {
     pay(&shop, &path, &shown);
 }
 
-fn an_expired_session_is_gone() {
+fn an_expired_session_returns_410() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let mut order = crate::harness::order();
@@ -289,8 +289,8 @@ fn an_expired_session_is_gone() {
     let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let shown = v1(&json_of(&signed), &nonce());
     let gone = crate::harness::until("its time to be over", || {
-        let answer = visit(&shop.api, &path, None);
-        (answer.status == 410).then_some(answer)
+        let response = visit(&shop.api, &path, None);
+        (response.status == 410).then_some(response)
     });
     assert_eq!(gone.closed(410, "session_expired")["status"], "pending", "the chain has not said so yet");
     visit(&shop.api, &path, Some(&shown)).closed(410, "session_expired");
@@ -300,14 +300,14 @@ fn an_expired_session_is_gone() {
     visit(&shop.api, &path, Some(&shown)).closed(410, "session_expired");
 }
 
-fn a_gateway_of_two_processes_takes_the_same_payment() {
+fn a_gateway_of_two_processes_accepts_the_same_payment() {
     let folder = folder("x402-split");
-    let house = crate::harness::LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
-    let split = Split::start(&folder.join("data"), &house.ledger);
-    let shop = Shop::open(&split.api, &house.ledger);
+    let setup = crate::harness::LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let split = Split::start(&folder.join("data"), &setup.ledger);
+    let shop = Shop::open(&split.api, &setup.ledger);
     let payment = shop.open_payment();
-    let agent = house.demo_account("alice");
-    let signed = house.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let agent = setup.demo_account("alice");
+    let signed = setup.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let path = format!("/for/{}", payment.slug);
     let accepted = offer(&shop.api, &path, 2);
     let shown = v2(&json_of(&signed), &nonce(), &accepted);
@@ -316,8 +316,8 @@ fn a_gateway_of_two_processes_takes_the_same_payment() {
     assert_eq!(shop.api.get("/api/public/x402/health").send().ok(200)["status"], "ok");
     let mut engine = split.engine;
     engine.kill();
-    let answer = shop.api.get(&path).header("x-payment", &encode(&shown)).send();
-    assert_eq!(answer.status, 503, "{}", answer.text());
-    assert!(answer.header("retry-after").is_some() && answer.header("x-payment").is_none());
-    assert_eq!(answer.json()["error"], "unexpected_settle_error");
+    let response = shop.api.get(&path).header("x-payment", &encode(&shown)).send();
+    assert_eq!(response.status, 503, "{}", response.text());
+    assert!(response.header("retry-after").is_some() && response.header("x-payment").is_none());
+    assert_eq!(response.json()["error"], "unexpected_settle_error");
 }

@@ -1,4 +1,4 @@
-//! What every client of a campaign shares: where the gateway and its ledger are just now, counts, and broken promises.
+//! The state that every client of a campaign shares: the current URLs of gateway and ledger, counts, and violations.
 
 use std::{
     collections::BTreeMap,
@@ -12,17 +12,17 @@ use std::{
 
 use engine::hive::Pack;
 
-use super::say;
-use crate::harness::{Answer, Api, Ask, Ledger, Payer, Stopwatch, TIMEOUT, pause};
+use super::print_progress;
+use crate::harness::{Api, Ledger, Payer, RequestBuilder, Response, Stopwatch, TIMEOUT, pause};
 
-/// How long one waits before asking again.
+/// Pause before a retry.
 const AGAIN: Duration = Duration::from_millis(25);
 
-/// How long a kill waits for the answer that it wants to follow.
+/// Maximum time for which a kill waits for the response that it should follow.
 const A_MOMENT: Duration = Duration::from_millis(800);
 
-/// Where everything is, and what came of it so far.
-pub(super) struct World {
+/// The current URLs and the results so far.
+pub(super) struct Environment {
     gateway: Mutex<Option<Api>>,
     ledger: Mutex<Ledger>,
     ended: AtomicBool,
@@ -30,7 +30,7 @@ pub(super) struct World {
     violations: Mutex<Vec<String>>,
 }
 
-impl World {
+impl Environment {
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self {
             gateway: Mutex::default(),
@@ -41,12 +41,12 @@ impl World {
         }
     }
 
-    /// Tells where the gateway listens now; none while it is dead.
+    /// Sets the URL of the gateway; none while it is dead.
     pub(super) fn move_gateway(&self, api: Option<&Api>) {
         *locked(&self.gateway) = api.cloned();
     }
 
-    /// Tells where the ledger listens now.
+    /// Sets the URL of the ledger.
     pub(super) fn move_ledger(&self, ledger: &Ledger) {
         *locked(&self.ledger) = ledger.clone();
     }
@@ -55,7 +55,7 @@ impl World {
         locked(&self.ledger).clone()
     }
 
-    /// Lets the clients finish what they are doing.
+    /// Lets the clients finish their current work.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
@@ -72,7 +72,7 @@ impl World {
         locked(&self.counts).clone()
     }
 
-    /// Waits until one more of these was counted, or not much longer.
+    /// Waits until the count increases, or until a timeout.
     pub(super) fn until_next(&self, what: &str) {
         let counted = || locked(&self.counts).get(what).copied();
         let (before, watch) = (counted(), Stopwatch::start());
@@ -81,9 +81,9 @@ impl World {
         }
     }
 
-    /// Notes a promise that was broken.
-    pub(super) fn violated(&self, what: impl fmt::Display) {
-        say(&format!("VIOLATION: {what}"));
+    /// Records a violation.
+    pub(super) fn record_violation(&self, what: impl fmt::Display) {
+        print_progress(&format!("VIOLATION: {what}"));
         locked(&self.violations).push(what.to_string());
     }
 
@@ -91,44 +91,45 @@ impl World {
         locked(&self.violations).clone()
     }
 
-    /// Asks the gateway once, as soon as there is one. None if no whole answer came: nobody knows what became of it.
-    pub(super) fn ask_once(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
+    /// Sends a request once the gateway has a URL. None without a complete response: the outcome is unknown.
+    pub(super) fn ask_once(&self, request: impl Fn(&Api) -> RequestBuilder) -> Option<Response> {
         let watch = Stopwatch::start();
         while watch.elapsed() < TIMEOUT {
             let Some(api) = locked(&self.gateway).clone() else {
                 pause(AGAIN);
                 continue;
             };
-            let answer = ask(&api).try_send().ok();
-            match &answer {
-                None => self.count("answers broken off"),
-                Some(answer) if answer.status >= 500 && answer.status != 503 => {
-                    self.violated(format!("{} {}", answer.status, answer.text()));
+            let response = request(&api).try_send().ok();
+            match &response {
+                None => self.count("responses cut off"),
+                Some(response) if response.status >= 500 && response.status != 503 => {
+                    self.record_violation(format!("{} {}", response.status, response.text()));
                 }
-                Some(answer) if answer.status < 300 => self.count("answers acknowledged"),
+                Some(response) if response.status < 300 => self.count("acknowledged responses"),
                 Some(_) => {}
             }
-            return answer;
+            return response;
         }
-        self.violated(format!("no gateway for {TIMEOUT:?}"));
+        self.record_violation(format!("no gateway for {TIMEOUT:?}"));
         None
     }
 
-    /// Asks until there is an answer, as a client does that may ask the same twice: after a broken connection, after 503.
-    pub(super) fn ask(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
+    /// Repeats a request until there is a response, as a client does after a broken connection or 503.
+    pub(super) fn request(&self, request: impl Fn(&Api) -> RequestBuilder) -> Option<Response> {
         let watch = Stopwatch::start();
         while watch.elapsed() < TIMEOUT {
-            if let Some(answer) = self.ask_once(&ask).filter(|answer| answer.status != 503) {
-                return Some(answer);
+            if let Some(response) = self.ask_once(&request).filter(|response| response.status != 503) {
+                return Some(response);
             }
             self.count("retries");
             pause(AGAIN);
         }
-        self.violated(format!("no answer for {TIMEOUT:?}"));
+        self.record_violation(format!("no response for {TIMEOUT:?}"));
         None
     }
 
-    /// Pays from a wallet: signs, and sends the same bytes until the node has them. Returns the transaction's id.
+    /// Pays from a wallet: signs, and broadcasts the same bytes until a node accepts them. Returns the transaction's
+    /// id.
     pub(super) fn pay(&self, payer: &Payer, to: &str, units: u64, memo: &str) -> Option<String> {
         let amount = hbd(units);
         let watch = Stopwatch::start();
@@ -146,22 +147,22 @@ impl World {
                     self.count("transfers sent");
                     return Some(transaction.id(Pack::Legacy).to_string());
                 }
-                // The answer to the first time was lost.
+                // The response to the first attempt was lost.
                 Some(Err(error)) if error.to_string().to_lowercase().contains("duplicate") => {
                     return Some(transaction.id(Pack::Legacy).to_string());
                 }
                 Some(Err(error)) => {
-                    self.violated(format!("the ledger refuses a transfer: {error}"));
+                    self.record_violation(format!("the ledger refuses a transfer: {error}"));
                     return None;
                 }
             }
         }
-        self.violated(format!("no ledger for {TIMEOUT:?}"));
+        self.record_violation(format!("no ledger for {TIMEOUT:?}"));
         None
     }
 }
 
-/// Writes an amount as the ledger does.
+/// Formats an amount as the ledger does.
 pub(super) fn hbd(units: u64) -> String {
     format!("{}.{:03} HBD", units / 1000, units % 1000)
 }

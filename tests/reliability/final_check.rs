@@ -1,4 +1,4 @@
-//! The reckoning: the ledger's own blocks, the gateway's records, its events and the webhooks, held against each other.
+//! The final comparison of the ledger's own blocks with the gateway's records, its events and the webhooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{
     client::look,
-    memory::{Memory, Remembered},
+    environment::Environment,
+    model::{Model, Remembered},
     seconds,
-    world::World,
 };
 use crate::harness::{Hook, Ledger, Shop};
 
-/// One transfer as it stands in a block.
+/// One transfer in a block.
 #[derive(Debug, Clone)]
 pub(super) struct Moved {
     tx_id: String,
@@ -26,7 +26,7 @@ impl Moved {
     }
 }
 
-/// What the blocks say, by memo.
+/// The transfers of all blocks, by memo.
 pub(super) type Chain = BTreeMap<String, Vec<Moved>>;
 
 /// Reads every block from the ledger itself.
@@ -68,26 +68,26 @@ fn number(value: &Value) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) by_status: BTreeMap<String, u64>,
-    /// Units that records and blocks agree on.
+    /// Units on which records and blocks agree.
     pub(super) units: u64,
 }
 
-/// Holds one payment against the blocks. None if it agrees, else what does not, which may only be late.
+/// Compares one payment with the blocks. Returns the difference, which may only be late, or none.
 pub(super) fn differs(
-    world: &World,
-    memory: &Memory,
+    environment: &Environment,
+    model: &Model,
     chain: &Chain,
     now: &str,
     payment: &Remembered,
     sums: &mut Sums,
 ) -> Option<String> {
-    let record = look(world, memory, payment)?;
+    let record = look(environment, model, payment)?;
     let none = Vec::new();
     let moved = chain.get(&format!("pos-{}", payment.id)).unwrap_or(&none);
-    let told: BTreeSet<_> = list(&record["transfers"]).iter().filter_map(|t| told_of(t)).collect();
+    let reported: BTreeSet<_> = list(&record["transfers"]).iter().filter_map(|t| told_of(t)).collect();
     let real: BTreeSet<_> = moved.iter().map(|moved| (moved.tx_id.as_str(), moved.units)).collect();
-    if told != real {
-        return Some(format!("{}: the blocks have {real:?}, the record has {told:?}", payment.id));
+    if reported != real {
+        return Some(format!("{}: the blocks have {real:?}, the record has {reported:?}", payment.id));
     }
     if payment.plan.is_x402() && payment.shown.is_some() && moved.len() != 1 {
         return Some(format!("{}: settled once and {} times on the ledger", payment.id, moved.len()));
@@ -122,17 +122,17 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Reads a shop's events on from a cursor, which moves.
-pub(super) fn read_events(world: &World, shop: &Shop, cursor: &mut String) -> Vec<Value> {
+/// Reads a shop's events from a cursor, which advances.
+pub(super) fn read_events(environment: &Environment, shop: &Shop, cursor: &mut String) -> Vec<Value> {
     let mut events = Vec::new();
     loop {
         let path = format!("/api/public/events?limit=100&after={cursor}");
-        let Some(answer) = world.ask(|api| api.get(&path).bearer(&shop.key)) else { return events };
-        if answer.status != 200 {
-            world.violated(format!("events after {cursor:?}: {} {}", answer.status, answer.text()));
+        let Some(response) = environment.request(|api| api.get(&path).bearer(&shop.key)) else { return events };
+        if response.status != 200 {
+            environment.record_violation(format!("events after {cursor:?}: {} {}", response.status, response.text()));
             return events;
         }
-        let part = answer.json();
+        let part = response.json();
         events.extend_from_slice(list(&part["events"]));
         part["nextCursor"].as_str().unwrap_or_default().clone_into(cursor);
         if part["hasMore"] != true {
@@ -141,13 +141,13 @@ pub(super) fn read_events(world: &World, shop: &Shop, cursor: &mut String) -> Ve
     }
 }
 
-/// The type of event that every endpoint is sent.
+/// The event type that every endpoint receives.
 const STATUS_CHANGED: &str = "payment.status_changed";
 
-/// Holds a shop's events against its payments and against what its endpoint received. Returns what is missing.
+/// Compares a shop's events with its payments and with its endpoint's requests. Returns what is missing.
 pub(super) fn untold(shop: &Shop, ends: &BTreeMap<String, String>, events: &[Value], hooks: &[Hook]) -> Vec<String> {
     let mut missing = Vec::new();
-    let mut told: BTreeMap<(&str, u64), BTreeSet<&str>> = BTreeMap::new();
+    let mut reported: BTreeMap<(&str, u64), BTreeSet<&str>> = BTreeMap::new();
     let mut ended: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut bodies = BTreeMap::new();
     for event in events {
@@ -156,32 +156,32 @@ pub(super) fn untold(shop: &Shop, ends: &BTreeMap<String, String>, events: &[Val
         if bodies.insert(id, event).is_some() {
             missing.push(format!("{id} stands twice in the list of {}", shop.id));
         }
-        told.entry((of, data["sequence"].as_u64().unwrap_or_default())).or_default().insert(id);
+        reported.entry((of, data["sequence"].as_u64().unwrap_or_default())).or_default().insert(id);
         if event["type"] == STATUS_CHANGED && data["status"] != "processing" {
             ended.entry(of).or_default().push(data["status"].as_str().unwrap_or_default());
         }
     }
-    for ((payment, sequence), ids) in &told {
+    for ((payment, sequence), ids) in &reported {
         if ids.len() != 1 {
             missing.push(format!("{payment} has the events {ids:?} for its sequence {sequence}"));
         }
     }
     for (payment, status) in ends {
         if ended.get(payment.as_str()).map(Vec::as_slice) != Some(&[status.as_str()]) {
-            missing.push(format!("{payment} is {status} and its events say {:?}", ended.get(payment.as_str())));
+            missing.push(format!("{payment} is {status} and its events have {:?}", ended.get(payment.as_str())));
         }
     }
     let came: BTreeSet<String> = hooks.iter().map(|hook| hook.header("webhook-id").to_owned()).collect();
-    // The endpoint asks for no other type.
+    // The endpoint subscribes to no other type.
     let is_sent = |id: &&&str| bodies[**id]["type"] == STATUS_CHANGED;
     for id in bodies.keys().filter(is_sent).filter(|id| !came.contains(**id)) {
-        missing.push(format!("no webhook told {id}: {}", bodies[id]["data"]["id"]));
+        missing.push(format!("no webhook for {id}: {}", bodies[id]["data"]["id"]));
     }
     for hook in hooks {
         match bodies.get(hook.header("webhook-id")) {
             Some(event) if **event == hook.json() => {}
-            Some(event) => missing.push(format!("a webhook says {} where the list says {event}", hook.json())),
-            None => missing.push(format!("a webhook tells what the list does not: {}", hook.json())),
+            Some(event) => missing.push(format!("a webhook contains {} and the list {event}", hook.json())),
+            None => missing.push(format!("a webhook is missing in the list: {}", hook.json())),
         }
     }
     missing

@@ -92,15 +92,15 @@ impl Attempt {
 /// Runs a verification or settlement. Refuses if the IP address has no attempt left for the payment id. Counts an
 /// attempt unless the payment was refused for a reason that anybody could cause, so that clients that share an IP
 /// address with a payer cannot use up its attempts.
-async fn judge<T>(
+async fn with_attempts<T>(
     facade: &Facade,
     call: &Call,
     shown: Attempt,
-    ask: impl AsyncFnOnce(v1::X402Payment) -> Result<Result<T, Denial>, ApiError>,
+    run: impl AsyncFnOnce(v1::X402Payment) -> Result<Result<T, Denial>, ApiError>,
 ) -> Result<Result<T, Denial>, ApiError> {
-    let Some(session) = shown.session() else { return ask(shown.payment).await };
+    let Some(session) = shown.session() else { return run(shown.payment).await };
     facade.edge.check_attempts(&session, call.client())?;
-    let verdict = ask(shown.payment).await;
+    let verdict = run(shown.payment).await;
     let is_attempt = match &verdict {
         Ok(Err(denial)) => shown.is_signed && is_about_signatures(denial.reason),
         Ok(Ok(_)) => true,
@@ -153,12 +153,12 @@ const fn is_about_signatures(reason: Reason) -> bool {
 }
 
 /// Verifies a payment by the engine; returns the payer.
-pub(crate) async fn ask_verify(
+pub(crate) async fn request_verification(
     facade: &Facade,
     call: &Call,
     shown: Attempt,
 ) -> Result<Result<String, Denial>, ApiError> {
-    judge(facade, call, shown, async |payment| verify_payment(facade, call, payment).await).await
+    with_attempts(facade, call, shown, async |payment| verify_payment(facade, call, payment).await).await
 }
 
 async fn verify_payment(
@@ -167,8 +167,8 @@ async fn verify_payment(
     payment: v1::X402Payment,
 ) -> Result<Result<String, Denial>, ApiError> {
     let request = v1::VerifyPaymentRequest { payment: Some(payment) };
-    let answer = facade.engine.verify_payment(call.caller.request(request)).await?.into_inner();
-    match answer.verdict {
+    let response = facade.engine.verify_payment(call.caller.request(request)).await?.into_inner();
+    match response.verdict {
         Some(Verdict::Valid(valid)) => Ok(Ok(valid.payer)),
         Some(Verdict::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedVerifyError))),
         None => Err(proto::Reason::Internal.into()),
@@ -176,12 +176,12 @@ async fn verify_payment(
 }
 
 /// Settles a payment by the engine and waits for the outcome.
-pub(crate) async fn ask_settle(
+pub(crate) async fn request_settlement(
     facade: &Facade,
     call: &Call,
     shown: Attempt,
 ) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
-    judge(facade, call, shown, async |payment| settle_payment(facade, call, payment).await).await
+    with_attempts(facade, call, shown, async |payment| settle_payment(facade, call, payment).await).await
 }
 
 async fn settle_payment(
@@ -190,8 +190,8 @@ async fn settle_payment(
     payment: v1::X402Payment,
 ) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
     let request = v1::SettlePaymentRequest { payment: Some(payment) };
-    let answer = facade.engine.settle_payment(call.caller.request(request)).await?.into_inner();
-    match answer.outcome {
+    let response = facade.engine.settle_payment(call.caller.request(request)).await?.into_inner();
+    match response.outcome {
         Some(Outcome::Settled(settled)) => Ok(Ok(settled)),
         Some(Outcome::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedSettleError))),
         None => Err(proto::Reason::Internal.into()),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::chrome::Tab;
 use crate::harness::{Dev, Opened, Payer, Shop, until};
 
-super::journeys!(open_states, paid_states, ended_states, a_payment_that_failed, refusals_and_languages);
+super::journeys!(open_states, paid_states, ended_states, a_failed_payment, refusals_and_languages);
 
 /// A ledger and a shop of its own.
 struct Stage {
@@ -86,7 +86,7 @@ async fn ended_states() {
     stage.look(&part, "", "after 2.500 HIVE of 12.500 HIVE had arrived", "expired-part").await;
     stage.look(&late, "", "arrived too late", "late").await;
     let (customer, shop) = (stage.order(1_800), stage.order(1_800));
-    stage.shop.api.ask("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
+    stage.shop.api.request("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
     stage.shop.until_status(&customer.id, "user_cancelled");
     stage.shop.cancelled(&shop.id);
     let asked = stage.order(1_800);
@@ -99,7 +99,7 @@ async fn ended_states() {
     stage.look(&shop, "?still=1", "Blue Mug Shop cancelled this payment.", "cancelled-by-shop").await;
 }
 
-async fn a_payment_that_failed() {
+async fn a_failed_payment() {
     let stage = Stage::set().await;
     let payment = stage.order(1_800);
     stage.dev.ledger.hold_irreversibility(true);
@@ -115,7 +115,7 @@ async fn a_payment_that_failed() {
     let status = format!("/for/{}/status", payment.slug);
     until("the claim", || (stage.shop.api.get(&status).send().json()["phase"] == "processing").then_some(()));
     stage.look(&payment, "", "Your signed payment was submitted", "processing").await;
-    settling.join().expect("an answer");
+    settling.join().expect("a response");
     stage.dev.ledger.order("forget_mempool", &json!({}));
     stage.dev.ledger.order("hold_transactions", &json!({ "held": false }));
     stage.dev.ledger.hold_irreversibility(false);

@@ -8,9 +8,9 @@ use crate::{
 };
 
 crate::tests!(
-    hbd_off_its_peg_counts_for_what_the_market_pays_and_raises_an_alarm,
-    hbd_off_its_peg_is_refused_where_the_settings_say_so,
-    the_bounds_of_the_peg_are_a_setting,
+    hbd_off_its_peg_is_valued_at_the_market_price_and_raises_an_alarm,
+    hbd_off_its_peg_is_rejected_if_configured,
+    the_bounds_of_the_peg_are_configurable,
 );
 
 fn dev(more: &[&str]) -> Dev {
@@ -38,7 +38,7 @@ fn until_worth(shop: &Shop, currency: &str, cents: u64) -> Value {
     })
 }
 
-fn hbd_off_its_peg_counts_for_what_the_market_pays_and_raises_an_alarm() {
+fn hbd_off_its_peg_is_valued_at_the_market_price_and_raises_an_alarm() {
     let mut dev = dev(&[]);
     let watch = Watch::of(&mut dev.process);
     let shop = dev.shop();
@@ -77,7 +77,7 @@ fn hbd_off_its_peg_counts_for_what_the_market_pays_and_raises_an_alarm() {
     );
 }
 
-fn hbd_off_its_peg_is_refused_where_the_settings_say_so() {
+fn hbd_off_its_peg_is_rejected_if_configured() {
     let dev = dev(&["--set=ledger.hbd_off_peg=refuse"]);
     let shop = dev.shop();
     until_worth(&shop, "HIVE", 38);
@@ -85,8 +85,8 @@ fn hbd_off_its_peg_is_refused_where_the_settings_say_so() {
     let id = create().ok(201)["id"].as_str().expect("an id").to_owned();
     market_pays(&dev, "3.225 HBD");
     let refused = until("HBD to be refused", || {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        (answer.status != 201).then_some(answer)
+        let response = shop.post("/api/public/payments", &order()).send();
+        (response.status != 201).then_some(response)
     });
     assert_eq!(refused.header("retry-after"), Some("60"));
     refused.refused(503, "hbd_off_peg");
@@ -99,7 +99,7 @@ fn hbd_off_its_peg_is_refused_where_the_settings_say_so() {
     until("HBD to be taken again", || (shop.post("/api/public/payments", &order()).send().status == 201).then_some(()));
 }
 
-fn the_bounds_of_the_peg_are_a_setting() {
+fn the_bounds_of_the_peg_are_configurable() {
     let dev = dev(&["--set=ledger.hbd_peg_percent=1"]);
     let shop = dev.shop();
     market_pays(&dev, "2.687 HBD");

@@ -1,42 +1,42 @@
-//! The oracle: what was acknowledged, and whether an answer contradicts it.
+//! The model: what was acknowledged, and whether a response contradicts it.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
 use serde_json::{Value, json};
 use simulations::random::Random;
 
-use super::world::{World, locked};
+use super::environment::{Environment, locked};
 use crate::harness::Shop;
 
-/// What a client meant to do with its payment.
+/// The planned use of a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
     /// One transfer of the whole amount.
     Exact,
-    /// Two transfers that come to it.
+    /// Two transfers that add up to the amount.
     Parts,
-    /// Too little, and no time for the rest.
+    /// Too little, without enough time for the rest.
     TooLittle,
-    /// More than was asked.
+    /// More than the amount.
     TooMuch,
     /// The whole amount, twice.
     Twice,
-    /// The whole amount after the end.
+    /// The whole amount after the expiry.
     TooLate,
-    /// By HTTP 402 at the checkout address.
+    /// By HTTP 402 at the checkout URL.
     Agent,
     /// By HTTP 402 through the facilitator.
     Facilitated,
     /// Cancelled.
     Cancel,
-    /// Paid and cancelled at once: either may win.
+    /// Paid and cancelled concurrently: either may win.
     Race,
-    /// Left alone.
+    /// Left open.
     Abandon,
 }
 
 impl Plan {
-    /// Every plan, and how often it is drawn.
+    /// Every plan, with its weight.
     pub(super) const ALL: [(Self, u32); 11] = [
         (Self::Exact, 28),
         (Self::Parts, 10),
@@ -51,7 +51,7 @@ impl Plan {
         (Self::Abandon, 4),
     ];
 
-    /// Says whether its payment lives for a minute only.
+    /// Returns whether its payment has a lifetime of one minute.
     pub(super) const fn is_short(self) -> bool {
         matches!(self, Self::TooLittle | Self::TooLate)
     }
@@ -65,12 +65,12 @@ impl Plan {
     }
 }
 
-/// A payment by HTTP 402 whose success was told.
+/// A payment by HTTP 402 that was reported as successful.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
-    /// The header that was shown.
+    /// The header with the payment.
     pub(super) header: String,
-    /// What it was answered with.
+    /// The response.
     pub(super) receipt: Value,
 }
 
@@ -80,53 +80,53 @@ pub(super) struct Remembered {
     pub(super) id: String,
     pub(super) shop: usize,
     pub(super) plan: Plan,
-    /// The answer to its creation.
+    /// The response to its creation.
     pub(super) made: Value,
-    /// How it ended, once anybody was told.
+    /// Its final state, once it was reported.
     pub(super) end: Option<Value>,
     pub(super) shown: Option<Shown>,
 }
 
 /// Everything that was acknowledged.
-pub(super) struct Memory {
+pub(super) struct Model {
     pub(super) shops: Vec<Shop>,
     payments: Mutex<Payments>,
 }
 
-/// In the order in which they were acknowledged, and where each is by its id.
+/// In the order of their acknowledgement, with the index of each by its id.
 #[derive(Default)]
 struct Payments {
     list: Vec<Remembered>,
     places: BTreeMap<String, usize>,
 }
 
-/// What creation fixes for good.
+/// The fields that never change after the creation.
 const TERMS: [&str; 10] =
     ["id", "slug", "amount", "fee", "net", "currency", "description", "expiresAt", "createdAt", "checkoutUrl"];
 
-impl Memory {
+impl Model {
     pub(super) fn new(shops: Vec<Shop>) -> Self {
         Self { shops, payments: Mutex::default() }
     }
 
-    /// Remembers a payment whose creation was acknowledged. Another key that made the same one is a violation.
-    pub(super) fn remember(&self, world: &World, shop: usize, plan: Plan, made: &Value) -> String {
+    /// Records a payment whose creation was acknowledged. A payment that another key created before is a violation.
+    pub(super) fn record(&self, environment: &Environment, shop: usize, plan: Plan, made: &Value) -> String {
         let id = made["id"].as_str().unwrap_or_default().to_owned();
         let mut payments = locked(&self.payments);
         let place = payments.list.len();
         if payments.places.insert(id.clone(), place).is_some() {
-            world.violated(format!("{id} was made by two keys"));
+            environment.record_violation(format!("{id} was made by two keys"));
         }
         payments.list.push(Remembered { id: id.clone(), shop, plan, made: made.clone(), end: None, shown: None });
         id
     }
 
-    /// Returns how many payments are remembered.
+    /// Returns the number of recorded payments.
     pub(super) fn len(&self) -> usize {
         locked(&self.payments).list.len()
     }
 
-    /// Returns every payment since so many.
+    /// Returns the payments after the first `count`.
     pub(super) fn since(&self, count: usize) -> Vec<Remembered> {
         locked(&self.payments).list.iter().skip(count).cloned().collect()
     }
@@ -144,15 +144,15 @@ impl Memory {
         }
     }
 
-    /// Remembers that a payment by HTTP 402 was told to have succeeded.
-    pub(super) fn settled(&self, id: &str, shown: Shown) {
+    /// Records that a payment by HTTP 402 was reported as successful.
+    pub(super) fn record_settlement(&self, id: &str, shown: Shown) {
         self.change(id, |payment| payment.shown = Some(shown));
     }
 
-    /// Holds a record against what was acknowledged, and remembers its end.
-    pub(super) fn hold(&self, world: &World, payment: &Remembered, record: &Value) {
+    /// Compares a record with what was acknowledged, and records its final state.
+    pub(super) fn compare(&self, environment: &Environment, payment: &Remembered, record: &Value) {
         for member in TERMS {
-            // The address of the checkout page has the gateway's port in it, which is another after every start.
+            // The checkout URL contains the gateway's port, which changes at every start.
             let same = match member {
                 "checkoutUrl" => record[member].is_string(),
                 "amount" => record[member]["value"] == payment.made[member]["value"],
@@ -160,23 +160,23 @@ impl Memory {
             };
             if !same {
                 let (is, was) = (&record[member], &payment.made[member]);
-                world.violated(format!("{}: {member} is {is} and was acknowledged as {was}", payment.id));
+                environment.record_violation(format!("{}: {member} is {is} and was acknowledged as {was}", payment.id));
             }
         }
         let end = end(record);
-        // What was known when it was asked for: another client may have learned of an end since.
+        // What was known before the request: another client may have read a final state since.
         if payment.end.is_some() && payment.end != end {
-            world.violated(format!("{}: its end was {:?} and is {end:?}", payment.id, payment.end));
+            environment.record_violation(format!("{}: its end was {:?} and is {end:?}", payment.id, payment.end));
         }
         if let Some(shown) = &payment.shown
             && (record["status"] != "completed" || record["internalId"] != shown.receipt["txId"])
         {
             let (status, by) = (&record["status"], &record["internalId"]);
-            world.violated(format!("{}: receipt {} and yet {status} by {by}", payment.id, shown.receipt));
+            environment.record_violation(format!("{}: receipt {} and yet {status} by {by}", payment.id, shown.receipt));
         }
         self.change(&payment.id, |remembered| match (&remembered.end, end) {
             (Some(was), Some(is)) if *was != is => {
-                world.violated(format!("{}: its end was {was} and is {is}", payment.id));
+                environment.record_violation(format!("{}: its end was {was} and is {is}", payment.id));
             }
             (None, Some(is)) => remembered.end = Some(is),
             _ => {}
@@ -184,7 +184,7 @@ impl Memory {
     }
 }
 
-/// Returns what can never change again about a payment; none while it is open.
+/// Returns the fields of a payment that can never change again; none while it is open.
 fn end(record: &Value) -> Option<Value> {
     let is_over = ["completed", "user_cancelled", "system_cancelled", "failed"].iter().any(|s| record["status"] == *s);
     is_over.then(|| json!([record["status"], record["internalId"], record["completedAt"], record["cancelledBy"]]))

@@ -1,4 +1,4 @@
-//! Money that went astray, seen by its merchant: found, put in its place, decided about, sent back.
+//! Unmatched transfers of a merchant: listed, assigned, ignored, refunded.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::harness::{Shop, shared, until};
 
 crate::tests!(
     a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned,
-    what_a_recurrent_transfer_pays_is_listed_and_pays_no_session,
-    what_is_no_transfer_of_ones_own_is_not_found,
+    a_recurrent_transfer_is_listed_and_pays_no_session,
+    transfers_of_other_merchants_are_not_found,
     a_late_payment_is_resolved_and_needs_no_attention,
-    a_refund_is_filled_in_signed_and_found,
-    every_field_of_these_requests_is_checked_and_named,
+    a_refund_is_prepared_signed_and_recorded,
+    every_field_of_these_requests_is_validated_by_name,
 );
 
-/// Waits until a shop has as many unmatched transfers, and returns them, newest first.
+/// Waits until a shop has this number of unmatched transfers, and returns them, newest first.
 #[track_caller]
 fn strays(shop: &Shop, count: usize) -> Vec<Value> {
     until("the transfers to be listed", || {
@@ -70,18 +70,18 @@ fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
     assert_eq!(strays(&shop, 2), all[1..]);
 }
 
-fn what_a_recurrent_transfer_pays_is_listed_and_pays_no_session() {
+fn a_recurrent_transfer_is_listed_and_pays_no_session() {
     let dev = shared();
     let shop = dev.shop().prove();
     let payment = shop.open_payment();
-    dev.ledger.agree(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
+    dev.ledger.create_recurrent_transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     let stray = strays(&shop, 1).remove(0);
     assert_eq!((&stray["reason"], &stray["from"]), (&json!("unsupported_operation"), &json!("alice")));
     assert_eq!(stray["amount"]["formatted"], "1.500 HBD");
     assert_eq!(shop.payment(&payment.id)["status"], "pending", "its memo names the session, and it is no transfer");
 }
 
-fn what_is_no_transfer_of_ones_own_is_not_found() {
+fn transfers_of_other_merchants_are_not_found() {
     let dev = shared();
     let (shop, other) = (dev.shop().prove(), dev.shop().prove());
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", "thanks!");
@@ -96,9 +96,9 @@ fn what_is_no_transfer_of_ones_own_is_not_found() {
     shop.api.get("/api/public/unmatched").send().refused(401, "invalid_api_key");
     for path in ["refund", "resolve"] {
         let path = format!("/api/public/payments/{}/{path}", theirs.id);
-        let ask =
+        let request =
             if path.ends_with("refund") { shop.get(&path) } else { shop.post(&path, &json!({ "kind": "ignored" })) };
-        ask.send().refused(404, "not_found");
+        request.send().refused(404, "not_found");
     }
 }
 
@@ -122,9 +122,9 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     assert_eq!((&resolved["resolution"]["note"], &resolved["resolution"]["txId"]), (&body["note"], &body["txId"]));
     assert_eq!(unusual(&shop), json!([]));
     assert_eq!(shop.payment(&payment.id), resolved);
-    // The note may name a person: it is deleted on request, and the decision stays.
+    // The note may contain a person's name: it is deleted on request, and the decision remains.
     let note = format!("/api/public/payments/{}/note", payment.id);
-    let delete = |key: &str| dev.api.ask("DELETE", &note).bearer(key).send();
+    let delete = |key: &str| dev.api.request("DELETE", &note).bearer(key).send();
     delete(&dev.shop().key).refused(404, "not_found");
     let left = delete(&shop.key).ok(200);
     let mut wanted = resolved.clone();
@@ -134,15 +134,16 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     assert!(!left.to_string().contains("it is all right"), "{left}");
     assert_eq!((delete(&shop.key).ok(200), shop.payment(&payment.id)), (left.clone(), left));
     let audit = format!("/api/admin/audit?merchantId={}", shop.id);
-    let told = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
-    let told = told["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_note_deleted");
-    assert_eq!(told.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [payment.id.as_str()]);
+    let reported = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
+    let reported =
+        reported["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_note_deleted");
+    assert_eq!(reported.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [payment.id.as_str()]);
     let waiting = shop.open_payment();
     let path = format!("/api/public/payments/{}/resolve", waiting.id);
     shop.post(&path, &json!({ "kind": "ignored" })).send().refused(409, "nothing_to_resolve");
 }
 
-fn a_refund_is_filled_in_signed_and_found() {
+fn a_refund_is_prepared_signed_and_recorded() {
     let dev = shared();
     let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let payment = shop.open_payment();
@@ -164,7 +165,7 @@ fn a_refund_is_filled_in_signed_and_found() {
     assert_eq!((&whole["to"], &whole["amount"]["formatted"]), (&json!("bob"), &json!("1.500 HIVE")));
 }
 
-fn every_field_of_these_requests_is_checked_and_named() {
+fn every_field_of_these_requests_is_validated_by_name() {
     let dev = shared();
     let shop = dev.shop().prove();
     let payment = shop.open_payment();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Dev, Shop, Stopwatch, until};
 
-crate::tests!(a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told);
+crate::tests!(a_day_is_reconciled_with_the_ledgers_history_and_differences_are_reported);
 
 fn checks(dev: &Dev) -> Vec<Value> {
     let page = dev.api.get("/api/admin/books").bearer(dev.admin_key()).send().ok(200);
@@ -23,7 +23,7 @@ fn sell(dev: &Dev, shop: &Shop) -> String {
     paid["internalId"].as_str().expect("a transaction").to_owned()
 }
 
-fn a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told() {
+fn a_day_is_reconciled_with_the_ledgers_history_and_differences_are_reported() {
     let dev = Dev::with(&[]);
     let shop = dev.shop();
     // A minute after the registration every transfer of the account is scanned.
@@ -39,14 +39,14 @@ fn a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told() {
     pass(&dev, 86_400 + 700);
     // The first sign of a difference is not reported: the day is checked again ten minutes later.
     let mut passed = Stopwatch::start();
-    let told = until("the day is checked twice", || {
+    let reported = until("the day is checked twice", || {
         if passed.elapsed().as_secs() >= 5 {
             pass(&dev, 700);
             passed = Stopwatch::start();
         }
         checks(&dev).into_iter().find(|day| day["outcome"] == "mismatch")
     });
-    let finding = &told["findings"][0];
+    let finding = &reported["findings"][0];
     assert_eq!((&finding["account"], &finding["merchantIds"]), (&json!(shop.account.name), &json!([shop.id])));
     assert_eq!((&finding["extraCount"], &finding["missingCount"]), (&json!(1), &json!(0)));
     let amount = json!({ "value": "1500", "formatted": "1.500 HBD", "currency": "HBD" });
@@ -60,8 +60,8 @@ fn a_day_is_checked_against_the_ledgers_own_history_and_a_difference_is_told() {
     let rest = dev.api.get(&format!("/api/admin/books?cursor={cursor}")).bearer(dev.admin_key()).send().ok(200);
     assert!(rest["data"][0]["from"].as_str() < first["data"][0]["from"].as_str(), "{rest}");
     for cursor in ["-1", "x", "1.5"] {
-        let answer = dev.api.get(&format!("/api/admin/books?cursor={cursor}")).bearer(dev.admin_key()).send();
-        answer.wrong(&["cursor"]);
+        let response = dev.api.get(&format!("/api/admin/books?cursor={cursor}")).bearer(dev.admin_key()).send();
+        response.wrong(&["cursor"]);
     }
     dev.api.get("/api/admin/books").bearer(&shop.key).send().refused(403, "admin_required");
     dev.api.get("/api/admin/books").send().refused(401, "invalid_api_key");

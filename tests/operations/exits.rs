@@ -12,31 +12,34 @@ use std::{
 
 use serde_json::json;
 
-use crate::harness::{Api, LedgerHouse, Process, Serve, Shop, Stopwatch, folder, order, until, until_ready};
+use crate::harness::{Api, LedgerProcess, Process, Serve, Shop, Stopwatch, folder, order, until, until_ready};
 
 crate::tests!(
-    a_store_that_is_gone_is_never_taken_for_a_new_one,
-    what_starting_again_does_not_cure_is_not_started_again,
-    a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing,
-    a_gateway_whose_nodes_are_all_dead_starts_and_credits_later,
-    it_ends_in_time_though_streams_and_webhooks_are_under_way,
-    a_hangup_ends_nothing_and_few_open_files_are_reported,
+    a_missing_store_is_never_replaced_by_a_new_one,
+    permanent_failures_are_not_restarted,
+    a_file_size_limit_stops_the_gateway_and_loses_no_acknowledged_write,
+    a_gateway_without_nodes_starts_and_credits_later,
+    shutdown_is_timely_despite_open_streams_and_webhooks,
+    sighup_is_ignored_and_a_low_limit_of_open_files_is_reported,
 );
 
 /// Returns every test of this module; tests that this machine does not support are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     let name = |name: &str| crate::title(module_path!(), name);
-    let full = libtest_mimic::Trial::test(name("a_full_file_system_stops_the_gateway_and_loses_nothing"), || {
-        a_full_file_system_stops_the_gateway_and_loses_nothing();
-        Ok(())
-    });
-    let denied = libtest_mimic::Trial::test(name("what_may_not_be_read_has_its_own_code"), || {
-        what_may_not_be_read_has_its_own_code();
+    let full = libtest_mimic::Trial::test(
+        name("a_full_file_system_stops_the_gateway_and_loses_no_acknowledged_write"),
+        || {
+            a_full_file_system_stops_the_gateway_and_loses_no_acknowledged_write();
+            Ok(())
+        },
+    );
+    let denied = libtest_mimic::Trial::test(name("missing_permissions_have_their_own_exit_code"), || {
+        missing_permissions_have_their_own_exit_code();
         Ok(())
     });
     let mut all = tests();
     all.push(full.with_ignored_flag(!can_mount()));
-    all.push(denied.with_ignored_flag(stranger().is_none()));
+    all.push(denied.with_ignored_flag(third_party().is_none()));
     all
 }
 
@@ -54,7 +57,7 @@ pub(super) fn can_mount() -> bool {
 }
 
 /// Returns a command that runs the binary as a user without access to the test's files.
-fn stranger() -> Option<String> {
+fn third_party() -> Option<String> {
     let as_nobody = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {BINARY}");
     if !sh("test $(id -u) = 0") {
         return Some(BINARY.to_owned());
@@ -62,13 +65,13 @@ fn stranger() -> Option<String> {
     sh(&format!("{as_nobody} --version")).then_some(as_nobody)
 }
 
-fn ledger() -> (LedgerHouse, PathBuf) {
+fn ledger() -> (LedgerProcess, PathBuf) {
     let folder = folder("ends");
-    (LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), folder)
+    (LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0"), folder)
 }
 
 /// Starts `serve` in a shell after a preparation.
-fn serve_after(prepare: &str, data: &Path, ledger: &LedgerHouse) -> Serve {
+fn serve_after(prepare: &str, data: &Path, ledger: &LedgerProcess) -> Serve {
     let args: Vec<String> = Serve::args(data, &ledger.ledger, &[]).into_iter().map(|arg| format!("'{arg}'")).collect();
     let script = format!("{prepare}; exec {BINARY} {}", args.join(" "));
     let mut process = Process::program("sh", &folder("cwd"), &["-c", &script]);
@@ -86,11 +89,11 @@ fn fill(shop: &Shop) -> Vec<String> {
     until("the disk to be full", || {
         for _ in 0..200 {
             match shop.post("/api/public/payments", &body).try_send() {
-                Ok(answer) if answer.status == 201 => {
-                    made.push(answer.json()["id"].as_str().expect("an id").to_owned());
+                Ok(response) if response.status == 201 => {
+                    made.push(response.json()["id"].as_str().expect("an id").to_owned());
                 }
-                Ok(answer) => {
-                    answer.refused(503, "store_unavailable");
+                Ok(response) => {
+                    response.refused(503, "store_unavailable");
                     return Some(());
                 }
                 Err(_) => return Some(()),
@@ -116,7 +119,7 @@ fn nothing_is_lost(mut full: Serve, shop: &Shop, made: &[String], restart: impl 
     shop.open_payment();
 }
 
-fn a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing() {
+fn a_file_size_limit_stops_the_gateway_and_loses_no_acknowledged_write() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     // The signal would end the process before it could log the reason; service managers ignore it, too.
@@ -135,7 +138,7 @@ impl Drop for Mounted {
     }
 }
 
-fn a_full_file_system_stops_the_gateway_and_loses_nothing() {
+fn a_full_file_system_stops_the_gateway_and_loses_no_acknowledged_write() {
     let (ledger, folder) = ledger();
     let disk = folder.join("disk");
     fs::create_dir(&disk).expect("made");
@@ -152,7 +155,7 @@ fn a_full_file_system_stops_the_gateway_and_loses_nothing() {
     drop(mounted);
 }
 
-fn what_may_not_be_read_has_its_own_code() {
+fn missing_permissions_have_their_own_exit_code() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
@@ -160,7 +163,7 @@ fn what_may_not_be_read_has_its_own_code() {
     let file = data.join("hivetill.redb");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("ours");
     fs::set_permissions(&data, fs::Permissions::from_mode(0o500)).expect("ours");
-    let run = stranger().expect("this test is ignored otherwise");
+    let run = third_party().expect("this test is ignored otherwise");
     let secret = folder.join("secret");
     fs::write(&secret, "11".repeat(32)).expect("written");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).expect("ours");
@@ -175,17 +178,17 @@ fn what_may_not_be_read_has_its_own_code() {
 }
 
 /// Starts `serve` and returns its exit code and output.
-fn refused(data: &Path, ledger: &LedgerHouse, more: &[&str]) -> (Option<i32>, String) {
+fn refused(data: &Path, ledger: &LedgerProcess, more: &[&str]) -> (Option<i32>, String) {
     let args: Vec<_> = Serve::args(data, &ledger.ledger, more).into_iter().filter(|arg| arg != "--init").collect();
     let ended = Process::start(&args).finish();
     (ended.code, ended.stderr)
 }
 
-fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
+fn a_missing_store_is_never_replaced_by_a_new_one() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
-    let (code, said) = refused(&data, &ledger, &[]);
-    assert!(code == Some(10) && said.contains("--init") && !data.exists(), "{code:?} {said}");
+    let (code, report) = refused(&data, &ledger, &[]);
+    assert!(code == Some(10) && report.contains("--init") && !data.exists(), "{code:?} {report}");
     let mut serve = Serve::start(&data, &ledger.ledger);
     let shop = Shop::open(&serve.api, &ledger.ledger);
     let payment = shop.open_payment();
@@ -194,8 +197,8 @@ fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
     fs::rename(&file, &away).expect("moved");
     let logs = || ["hivetill.wal", "hivetill.wal2"].map(|name| fs::read(data.join(name)).expect("the log"));
     let before = logs();
-    let (code, said) = refused(&data, &ledger, &[]);
-    assert!(code == Some(10) && said.contains("is gone"), "{code:?} {said}");
+    let (code, report) = refused(&data, &ledger, &[]);
+    assert!(code == Some(10) && report.contains("is gone"), "{code:?} {report}");
     // Even with `--init` it creates no store next to the log of another.
     let ended = Process::start(&Serve::args(&data, &ledger.ledger, &[])).finish();
     assert!(ended.code == Some(10) && ended.stderr.contains("is gone"), "{ended:?}");
@@ -205,7 +208,7 @@ fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
     assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&payment.id)["status"], "pending");
 }
 
-fn what_starting_again_does_not_cure_is_not_started_again() {
+fn permanent_failures_are_not_restarted() {
     let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy/hivetill.service"));
     let unit = unit.expect("the unit");
     let line = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).expect("a list");
@@ -221,19 +224,19 @@ fn what_starting_again_does_not_cure_is_not_started_again() {
     let bad = folder.join("bad");
     fs::write(&bad, "no key").expect("written");
     for (file, words) in [(wrong, "another master key"), (bad, "64 hex"), (folder.join("none"), "file not found")] {
-        let (code, said) = refused(&data, &ledger, &[&format!("--set=master_key_file={}", file.display())]);
-        assert!(code == Some(3) && said.contains(words), "{code:?} {said}");
+        let (code, report) = refused(&data, &ledger, &[&format!("--set=master_key_file={}", file.display())]);
+        assert!(code == Some(3) && report.contains(words), "{code:?} {report}");
         assert!(is_left_alone(3));
     }
-    let (code, said) = refused(&data, &ledger, &[]);
-    assert!(code == Some(3) && said.contains("master key"), "{code:?} {said}");
+    let (code, report) = refused(&data, &ledger, &[]);
+    assert!(code == Some(3) && report.contains("master key"), "{code:?} {report}");
     let unmet = ["--set=ledger.min_agreeing_nodes=2", &key];
-    let (code, said) = refused(&data, &ledger, &unmet);
-    assert!(code == Some(3) && said.contains("ledger.min_agreeing_nodes: 2 nodes must agree"), "{code:?} {said}");
+    let (code, report) = refused(&data, &ledger, &unmet);
+    assert!(code == Some(3) && report.contains("ledger.min_agreeing_nodes: 2 nodes must agree"), "{code:?} {report}");
     assert!(is_left_alone(9) && is_left_alone(10));
 }
 
-fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
+fn a_gateway_without_nodes_starts_and_credits_later() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
@@ -245,11 +248,11 @@ fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
     assert!(serve.process.stop().success());
     let serve = Serve::start_unready(&data, &ledger.ledger);
     let shop = Shop { api: serve.api.clone(), ..shop };
-    until("an answer", || serve.api.get("/livez").try_send().ok());
+    until("a response", || serve.api.get("/livez").try_send().ok());
     assert_eq!(serve.api.get("/api/health").send().ok(200)["status"], "degraded");
     assert_eq!(serve.api.get("/readyz").send().status, 503);
     let blind = shop.open_payment();
-    assert_eq!(shop.payment(&paid.id)["status"], "pending", "nobody can know");
+    assert_eq!(shop.payment(&paid.id)["status"], "pending", "the outcome is unknown");
     let params = json!({ "from": "alice", "to": shop.account.name, "amount": PRICE, "memo": blind.memo });
     ledger.ledger.order("transfer", &params);
     ledger.ledger.disconnect(false);
@@ -258,7 +261,7 @@ fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
     until_ready(&serve.api);
 }
 
-fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
+fn shutdown_is_timely_despite_open_streams_and_webhooks() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
@@ -292,7 +295,7 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
     assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&watched.id)["status"], "pending");
 }
 
-fn a_hangup_ends_nothing_and_few_open_files_are_reported() {
+fn sighup_is_ignored_and_a_low_limit_of_open_files_is_reported() {
     let (ledger, folder) = ledger();
     let data = folder.join("data");
     // One more than the default limit of any system.

@@ -1,47 +1,47 @@
-//! Two processes, engine and facade, give the same answers as one.
+//! Two processes, engine and facade, return the same responses as one.
 
 use serde_json::{Value, json};
 
 use crate::{
     golden,
-    harness::{LedgerHouse, Process, Shop, Split, folder, order, until, until_ready},
+    harness::{LedgerProcess, Process, Shop, Split, folder, order, until, until_ready},
 };
 
 crate::tests!(
-    two_processes_answer_word_for_word_as_one,
-    a_facade_outlives_its_engine,
-    a_facade_with_a_wrong_token_blames_itself_and_not_its_callers,
+    two_processes_have_the_same_responses_as_one,
+    a_facade_keeps_running_without_its_engine,
+    a_facade_with_a_wrong_token_reports_its_own_configuration,
     a_facade_with_plain_http_to_a_tls_port_logs_the_cause,
 );
 
-fn house() -> (LedgerHouse, Split) {
+fn setup() -> (LedgerProcess, Split) {
     let folder = folder("split");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let split = Split::start(&folder.join("data"), &ledger.ledger);
     (ledger, split)
 }
 
-fn two_processes_answer_word_for_word_as_one() {
-    let (ledger, split) = house();
+fn two_processes_have_the_same_responses_as_one() {
+    let (ledger, split) = setup();
     let args = ["admin", "--json", "--account", "hivetill.fees", "--engine-url", &split.grpc];
     let token = format!("--set=grpc.token={}", split.token());
     let args: Vec<&str> = args.into_iter().chain([token.as_str()]).collect();
     let made = Process::start(&args).finish();
     assert!(made.success, "{made:?}");
     let admin: Value = serde_json::from_str(&made.stdout).expect("a line of JSON");
-    // The transcripts of the single process are the files; a run that writes them writes those of one process.
+    // The golden files are the transcripts of one process, also in a run that updates them.
     for (name, text) in golden::tell(&split.api, &ledger.ledger, admin["apiKey"].as_str().expect("a key")) {
         golden::compare(name, &text);
     }
 }
 
-fn a_facade_outlives_its_engine() {
-    let (ledger, mut split) = house();
+fn a_facade_keeps_running_without_its_engine() {
+    let (ledger, mut split) = setup();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let payment = shop.open_payment();
     split.engine.kill();
-    for ask in [shop.get("/api/public/payments"), shop.post("/api/public/payments", &order())] {
-        let refused = ask.send();
+    for request in [shop.get("/api/public/payments"), shop.post("/api/public/payments", &order())] {
+        let refused = request.send();
         refused.refused(503, "engine_unavailable");
         assert!(refused.header("retry-after").is_some());
     }
@@ -58,8 +58,8 @@ fn a_facade_outlives_its_engine() {
     assert!(split.facade.stop().success());
 }
 
-fn a_facade_with_a_wrong_token_blames_itself_and_not_its_callers() {
-    let (ledger, split) = house();
+fn a_facade_with_a_wrong_token_reports_its_own_configuration() {
+    let (ledger, split) = setup();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let url = format!("--engine-url={}", split.grpc);
     let mut wrong = Process::start(&[
@@ -70,8 +70,8 @@ fn a_facade_with_a_wrong_token_blames_itself_and_not_its_callers() {
         "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
     ]);
     let api = crate::harness::Api::new(&format!("http://{}", wrong.log_after("listening on ")));
-    let answer = until("an answer", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
-    answer.refused(503, "engine_access_denied");
+    let response = until("a response", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
+    response.refused(503, "engine_access_denied");
     assert_eq!(
         wrong.log_after("connection to the engine failed: the engine rejected the access token; set the same "),
         "grpc.token"
@@ -99,7 +99,7 @@ fn a_facade_with_plain_http_to_a_tls_port_logs_the_cause() {
         "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
     ]);
     let api = crate::harness::Api::new(&format!("http://{}", facade.log_after("listening on ")));
-    let answer = until("an answer", || api.get("/api/health").try_send().ok());
-    answer.refused(503, "engine_unavailable");
+    let response = until("a response", || api.get("/api/health").try_send().ok());
+    response.refused(503, "engine_unavailable");
     assert_eq!(facade.log_after("engine_url must start with "), "https");
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::harness::{Dev, Payer, Shop, background, until};
 
 crate::tests!(
-    five_hundred_transfers_of_third_parties_change_nothing_for_the_customer,
-    a_list_of_transfers_is_the_merchants_and_every_parameter_is_checked,
+    five_hundred_transfers_of_third_parties_do_not_affect_the_customer,
+    a_list_of_transfers_is_limited_to_its_merchant_and_validates_parameters,
 );
 
 /// Transfers in one transaction: as many memos of 2 kB as a block can hold.
@@ -47,7 +47,7 @@ fn resident_bytes(dev: &Dev) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().expect("kilobytes") * 1_024
 }
 
-fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
+fn five_hundred_transfers_of_third_parties_do_not_affect_the_customer() {
     let dev = Dev::start();
     let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let (first, mallory) = (dev.ledger.account("early"), dev.ledger.account("mallory"));
@@ -71,8 +71,8 @@ fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
     assert!(all.iter().all(|transfer| transfer["memo"].as_str().is_some_and(|memo| memo.chars().count() <= 256)));
     assert_eq!(all.last().map(|oldest| &oldest["from"]), Some(&json!(first.name)), "newest first");
 
-    let answer = shop.get(&format!("/api/public/payments/{}", payment.id)).send();
-    let (record, bytes) = (answer.json(), answer.text().len());
+    let response = shop.get(&format!("/api/public/payments/{}", payment.id)).send();
+    let (record, bytes) = (response.json(), response.text().len());
     assert!(bytes <= RECORD_MAX, "the record takes {bytes} bytes");
     let listed = record["transfers"].as_array().expect("transfers");
     assert_eq!((listed.len(), &record["transferCount"]), (20, &json!(502)));
@@ -118,7 +118,7 @@ fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
     assert!(grown <= 20 << 20, "60 readers took {grown} bytes");
 }
 
-fn a_list_of_transfers_is_the_merchants_and_every_parameter_is_checked() {
+fn a_list_of_transfers_is_limited_to_its_merchant_and_validates_parameters() {
     let dev = crate::harness::shared();
     let (shop, other) = (dev.shop().prove(), dev.shop());
     let payment = shop.open_payment();

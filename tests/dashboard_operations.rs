@@ -1,4 +1,4 @@
-//! A merchant's day at the dashboard: money is found, webhooks are sent again, figures are read, keys are rolled.
+//! The operations of a merchant in the dashboard: search for payments, redelivery of webhooks, figures, key rotation.
 
 use serde_json::json;
 
@@ -8,15 +8,15 @@ use crate::{
 };
 
 crate::tests!(
-    what_anybody_writes_is_text_on_every_page,
-    money_is_found_by_payer_transaction_and_amount,
-    a_payments_deliveries_stand_on_its_page_and_are_sent_again,
-    the_overview_counts_every_payment_and_says_since_when,
-    a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on,
-    pages_and_exports_are_limited_as_the_interface_is,
+    user_texts_are_escaped_on_every_page,
+    payments_are_found_by_payer_transaction_and_amount,
+    a_payments_page_lists_its_deliveries_and_redelivers,
+    the_overview_counts_every_payment,
+    a_key_is_rolled_if_allowed_and_the_session_continues,
+    pages_and_exports_have_the_limits_of_the_api,
 );
 
-fn money_is_found_by_payer_transaction_and_amount() {
+fn payments_are_found_by_payer_transaction_and_amount() {
     let dev = shared();
     let (shop, payer) = (dev.shop(), dev.ledger.account("payer"));
     let visitor = Visitor::of(&shop);
@@ -46,13 +46,13 @@ fn money_is_found_by_payer_transaction_and_amount() {
     assert!(wrong.status == 400 && wrong.text().contains("minAmount must be a number"), "{}", wrong.text());
 }
 
-fn a_payments_deliveries_stand_on_its_page_and_are_sent_again() {
+fn a_payments_page_lists_its_deliveries_and_redelivers() {
     let (shop, other) = (shared().shop(), shared().shop());
     let (visitor, receiver) = (Visitor::of(&shop), Receiver::start());
     shop.set_webhook(&receiver);
     let (payment, beside) = (shop.open_payment(), shop.open_payment());
     let path = format!("/dashboard/payments/{}", payment.id);
-    assert!(visitor.page(&path).contains("Nothing was announced of it yet."));
+    assert!(visitor.page(&path).contains("No deliveries yet."));
     for id in [&payment.id, &beside.id] {
         shop.cancelled(id);
     }
@@ -63,19 +63,19 @@ fn a_payments_deliveries_stand_on_its_page_and_are_sent_again() {
         })
     };
     let page = sent(1);
-    assert_eq!(page.matches(">Send again<").count(), 1, "only its own: {page}");
+    assert_eq!(page.matches(">Redeliver<").count(), 1, "only its own: {page}");
     let again =
         page.split("action=\"").find(|rest| rest.contains("/redeliver")).and_then(|rest| rest.split('"').next());
     let again = again.expect("a way to send it again");
     assert_eq!(Visitor::of(&other).send(again, &[("payment", &payment.id)]).status, 404);
     let back = visitor.done(again, &[("payment", &payment.id)]);
-    assert!(back.starts_with(&path) && visitor.page(&back).contains("The event is sent once more."), "{back}");
-    assert!(sent(2).contains("<td>asked for</td>"));
+    assert!(back.starts_with(&path) && visitor.page(&back).contains("The event is being redelivered."), "{back}");
+    assert!(sent(2).contains("<td>redelivery</td>"));
     let elsewhere = visitor.done(again, &[("payment", "//evil.example")]);
     assert!(elsewhere.starts_with("/dashboard/webhooks?"), "{elsewhere}");
 }
 
-fn the_overview_counts_every_payment_and_says_since_when() {
+fn the_overview_counts_every_payment() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let (paid, cancelled) = (shop.open_payment(), shop.open_payment());
@@ -99,7 +99,7 @@ fn the_overview_counts_every_payment_and_says_since_when() {
     }
 }
 
-fn a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on() {
+fn a_key_is_rolled_if_allowed_and_the_session_continues() {
     let dev = Dev::with(&["--set=keys.roll=true"]);
     let shop = dev.shop();
     let (visitor, elsewhere) = (Visitor::of(&shop), Visitor::of(&shop));
@@ -108,21 +108,21 @@ fn a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on() {
     let roll = page.split("action=\"").find(|rest| rest.contains("/roll\"")).and_then(|rest| rest.split('"').next());
     let roll = roll.expect("a way to roll the key").to_owned();
     assert_eq!(visitor.send(&roll, &[("overlapHours", "73")]).status, 400);
-    let answer = visitor.send(&roll, &[("overlapHours", "0")]);
-    let text = answer.text();
+    let response = visitor.send(&roll, &[("overlapHours", "0")]);
+    let text = response.text();
     let key = text.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a key").to_owned();
     shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
     shop.api.get("/api/public/merchants/me").bearer(&key).send().ok(200);
-    let renewed = cookie_of(&answer);
+    let renewed = cookie_of(&response);
     assert_ne!(renewed, visitor.cookie, "the session is another one from now on");
     assert_eq!(shop.api.get("/dashboard").header("cookie", &renewed).send().status, 200);
     assert_eq!((visitor.get("/dashboard").status, elsewhere.get("/dashboard").status), (303, 303));
     let forbidden = shared().shop();
     let page = Visitor::of(&forbidden).page("/dashboard/settings");
-    assert!(page.contains("issued anew by the operator") && !page.contains("/roll\""), "{page}");
+    assert!(page.contains("the operator can issue a new one") && !page.contains("/roll\""), "{page}");
 }
 
-fn pages_and_exports_are_limited_as_the_interface_is() {
+fn pages_and_exports_have_the_limits_of_the_api() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -143,7 +143,7 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
     assert_eq!(Visitor::of(&other).get("/dashboard/payments").status, 200, "others go on");
 }
 
-fn what_anybody_writes_is_text_on_every_page() {
+fn user_texts_are_escaped_on_every_page() {
     const EVIL: &str = "<img src=x onerror=alert(1)>\"'";
     let dev = shared();
     let shop = dev.shop().prove();
