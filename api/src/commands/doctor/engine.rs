@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::commands::doctor::Severity;
 
-    fn said(engines: &[v1::EngineDuties]) -> Vec<(Severity, String)> {
+    fn lines(engines: &[v1::EngineDuties]) -> Vec<(Severity, String)> {
         let mut findings = Findings::default();
         duties(engines, &mut findings);
         assert!(findings.0.iter().all(|finding| finding.check == "duties"));
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_holder_of_each_duty_is_shown_and_duties_without_one_are_a_warning() {
         let alone = "the engine has its store to itself and holds every duty";
-        assert_eq!(said(&[]), [(Severity::Ok, alone.to_owned())]);
+        assert_eq!(lines(&[]), [(Severity::Ok, alone.to_owned())]);
         let engine = |id: &str, is_responding, duties: &[&str], webhook_buckets| v1::EngineDuties {
             engine_id: id.to_owned(),
             is_responding,
@@ -243,11 +243,11 @@ mod tests {
             (Severity::Ok, format!("engine 0a (this one) holds {}, 128 of 256 webhook buckets", all[..4].join(", "))),
             (Severity::Ok, "engine 0b holds housekeeping, 128 of 256 webhook buckets".to_owned()),
         ];
-        assert_eq!(said(&[one.clone(), two]), held);
+        assert_eq!(lines(&[one.clone(), two]), held);
         let new = engine("0c", false, &[], 0);
         let free = "no engine holds housekeeping, 128 of 256 webhook buckets".to_owned();
         let without =
             [held[0].clone(), (Severity::Ok, "engine 0c holds no duty".to_owned()), (Severity::Warning, free)];
-        assert_eq!(said(&[one, new]), without);
+        assert_eq!(lines(&[one, new]), without);
     }
 }
