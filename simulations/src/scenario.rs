@@ -21,7 +21,7 @@ use crate::{
 use self::{
     actions::read_action,
     file::{File, RawExpect, RawStep},
-    values::{credited, duration, one_of, read_percent},
+    values::{duration, one_of, read_percent},
 };
 
 pub use self::{values::POINTS, writing::write};
@@ -198,37 +198,52 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
             return Err(one_of("exceptions", word, Exception::ALL.iter().map(|exception| exception.as_str())));
         }
     }
-    let credited_units = raw.credited.as_deref().map(|text| credited("credited", text)).transpose()?;
+    let credited = raw.credited.as_deref().map(|text| values::credited("credited", text)).transpose()?;
     Ok(Expect {
         session,
         states: raw.state.clone(),
-        credited_units,
+        credited,
         usd_cents: raw.usd_cents,
         exceptions: raw.exceptions.clone(),
         webhooks: raw.webhooks,
     })
 }
 
-/// The sessions that the steps created so far, numbered in the order of their creation.
+/// The sessions that the steps created so far, numbered in the order of their creation, with the time of the first step that
+/// creates them, in milliseconds.
 #[derive(Default)]
-struct Names(BTreeMap<String, u32>);
+struct Names(BTreeMap<String, (u32, u64)>);
 
 impl Names {
     /// Returns the number of a session that is created under a name.
-    fn create(&mut self, name: &str) -> u32 {
+    fn create(&mut self, name: &str, at_ms: u64) -> u32 {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        *self.0.entry(name.to_owned()).or_insert(next)
+        let (number, created_ms) = self.0.entry(name.to_owned()).or_insert((next, at_ms));
+        *created_ms = at_ms.min(*created_ms);
+        *number
     }
 
     /// Returns the names by number.
     fn list(&self) -> Vec<String> {
         let mut names: Vec<_> = self.0.iter().collect();
-        names.sort_unstable_by_key(|(_, number)| **number);
+        names.sort_unstable_by_key(|(_, (number, _))| *number);
         names.into_iter().map(|(name, _)| name.clone()).collect()
     }
 
     fn find(&self, name: &str) -> Result<u32, Problem> {
-        self.0.get(name).copied().ok_or_else(|| format!("`session` {name:?} is not created before"))
+        let known = self.0.get(name).map(|(number, _)| *number);
+        known.ok_or_else(|| format!("`session` {name:?} is not created before"))
+    }
+
+    /// Finds a session for a step at `at_ms`, which must not be before its creation.
+    fn find_at(&self, name: &str, at_ms: u64) -> Result<u32, Problem> {
+        let number = self.find(name)?;
+        match self.0.get(name) {
+            Some((_, created_ms)) if *created_ms > at_ms => {
+                Err(format!("`session` {name:?} is not created until {}", values::show(*created_ms)))
+            }
+            _ => Ok(number),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use engine::{
     time::Timestamp,
 };
 use prometheus_client::registry::Registry;
-use storage::{AuditQuery, Batch};
+use storage::{AuditQuery, Batch, EngineId, Membership};
 
 use crate::{
     access::Access,
@@ -63,6 +63,18 @@ impl Operations {
         let (ledger, is_following) = (self.ledger.view.status(), self.ledger.view.is_followed());
         let store_unavailable = self.access.context.store.probe().await;
         Ok(Health { ledger, is_following, active, damaged_rows, store_unavailable })
+    }
+
+    /// Returns the engines that share the store and who holds which duty, and which of them this engine is; none if it has its
+    /// store to itself and so holds every duty.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn membership(&self) -> Result<Option<(Membership, EngineId)>, EngineError> {
+        let context = &self.access.context;
+        let Some(engine) = context.duties.engine() else { return Ok(None) };
+        let membership = context.env.store.membership().await.map_err(|e| self.access.read_failed(&e))?;
+        Ok(Some((membership, engine)))
     }
 
     /// Registers the metrics of the engine.

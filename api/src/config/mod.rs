@@ -392,6 +392,7 @@ impl Config {
                 merchant: self.optional("billing.merchant_id").and_then(|id| id.parse().ok()),
                 due: self.days("billing.due_days"),
             },
+            lease: self.seconds("store.lease_seconds"),
             store_timeout: self.millis("store.timeout_ms"),
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults

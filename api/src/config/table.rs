@@ -456,6 +456,12 @@ pub static TABLE: &[Key] = &[
         "How long reads and commits are retried, and unknown outcomes of commits resolved, while the store cannot be reached. Then requests are refused with 503.",
     ),
     key(
+        "store.lease_seconds",
+        Kind::Integer(5, 300),
+        "30",
+        "How long an engine that shares its store keeps its duties without renewing its lease, at least twice `webhooks.timeout_ms`. When an engine fails, the others take over its duties within this time. Set the same value for every engine of a store. An engine that has its store to itself holds every duty and has no lease.",
+    ),
+    key(
         "metrics.listen",
         Kind::OptionalListen,
         "",

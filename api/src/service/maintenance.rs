@@ -9,11 +9,11 @@ use proto::{
     ApiError, Reason,
     v1::{self, maintenance_service_server},
 };
-use storage::{EmbeddedStore, Row};
+use storage::{Duty, EmbeddedStore, EngineId, EngineLease, Membership, Row};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::convert::error;
+use super::convert::{error, timestamp};
 use crate::version;
 
 /// The maintenance service of the gRPC port and of operator commands. The facade does not use it.
@@ -32,6 +32,23 @@ impl Maintenance {
     }
 }
 
+/// Lists the engines that share a store, and the duties of each.
+fn engines((membership, responding): (Membership, EngineId)) -> Vec<v1::EngineDuties> {
+    let duties_of = |engine| {
+        let held = membership.duties.iter().filter(move |record| record.holder == Some(engine));
+        held.map(|record| record.duty)
+    };
+    let is_single = |duty: &Duty| Duty::SINGLE.contains(duty);
+    let one = |lease: &EngineLease| v1::EngineDuties {
+        engine_id: lease.engine.to_string(),
+        is_responding: lease.engine == responding,
+        lease_expires_at: Some(timestamp(lease.until)),
+        duties: duties_of(lease.engine).filter(is_single).map(|duty| duty.to_string()).collect(),
+        webhook_buckets: u32::try_from(duties_of(lease.engine).filter(|duty| !is_single(duty)).count()).unwrap_or(0),
+    };
+    membership.engines.iter().map(one).collect()
+}
+
 #[tonic::async_trait]
 impl maintenance_service_server::MaintenanceService for Maintenance {
     async fn describe_engine(
@@ -48,6 +65,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
             encrypted_secrets: secrets.sealed,
             plaintext_secrets: secrets.plain,
             registration: super::enums::registration(self.registration).into(),
+            engines: self.engine.operations.membership().await.map_err(error)?.map_or_else(Vec::new, engines),
         }))
     }
 

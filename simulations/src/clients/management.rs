@@ -4,7 +4,7 @@ use engine::{
     audit::Actor,
     billing::{RawTier, Tiers},
     compliance::Thresholds,
-    merchant::{Scope, Scopes},
+    merchant::{KeyRejection, Scope, Scopes},
     payment::State,
     webhook::{EventType, Subscriptions, Trigger},
 };
@@ -140,7 +140,18 @@ fn own_key(sim: &Simulation, id: MerchantId) -> Option<GivenKey> {
 
 async fn revoke_key(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Result<(), EngineError> {
     let Some(given) = own_key(sim, id) else { return Ok(()) };
-    engine.merchants.revoke_api_key(id, given.id).await?;
+    let revoked = engine.merchants.revoke_api_key(id, given.id).await;
+    if matches!(revoked, Err(EngineError::Key(KeyRejection::NotFound))) {
+        let now = sim.wall_of(&engine.process);
+        sim.observe(|observer| {
+            // It may have expired, or an earlier call may have revoked it.
+            let is_valid = observer.key_state(id, given.id).is_some_and(|end| end.is_none_or(|end| end > now));
+            if is_valid {
+                observer.violate("keys-are-valid-until-they-end", format!("a key of {id} cannot be revoked"), None);
+            }
+        });
+    }
+    revoked?;
     sim.mark("an API key is revoked");
     let is_open = engine.merchants.authenticate_key(&given.text).await.is_ok();
     sim.observe(|observer| {

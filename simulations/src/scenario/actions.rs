@@ -210,11 +210,11 @@ impl StepReader<'_> {
 
     /// Returns the session that the step names.
     fn session(&self) -> Result<u32, Problem> {
-        self.names.find(required("session", &self.raw.session)?)
+        self.names.find_at(required("session", &self.raw.session)?, duration("at", &self.raw.at)?)
     }
 
     /// Returns the number of the session that the step creates.
     fn new_session(&mut self) -> Result<u32, Problem> {
-        Ok(self.names.create(required("session", &self.raw.session)?))
+        Ok(self.names.create(required("session", &self.raw.session)?, duration("at", &self.raw.at)?))
     }
 }

@@ -5,8 +5,6 @@ mod steps;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use engine::money::{Currency, Money};
-
 use self::steps::write_action;
 use super::{setup, values::show};
 use crate::script::{Expect, Script};
@@ -66,8 +64,8 @@ fn write_steps(out: &mut String, script: &Script) -> SessionNames {
 
 fn expected_state(expect: &Expect) -> String {
     let mut parts = vec![format!("state = {:?}", expect.states)];
-    if let Some(units) = expect.credited_units {
-        parts.push(format!("credited = {:?}", Money::new(units, Currency::Hbd).to_string()));
+    if let Some(money) = expect.credited {
+        parts.push(format!("credited = {:?}", money.to_string()));
     }
     if let Some(cents) = expect.usd_cents {
         parts.push(format!("usd_cents = {cents}"));

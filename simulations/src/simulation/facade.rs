@@ -31,7 +31,6 @@ impl Simulation {
         let now = move || sim.upgrade().map_or(Timestamp::EPOCH, |sim| sim.wall_of(&of));
         let boot = Boot { engine, now: Arc::new(now), secret, seed: random.draw() };
         *lock(&process.endpoint) = Some(front.open(boot));
-        process.booted_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
     /// Returns whether an engine may answer that it is not available: its disk, its nodes or its actors fail, it is about to

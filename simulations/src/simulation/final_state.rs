@@ -5,6 +5,7 @@ use storage::{ReadError, prelude::*};
 
 use engine::{
     billing::{Sale, Usage},
+    money::Money,
     payment::{Exception, Payment},
     webhook::{EndpointHealth, Warning},
 };
@@ -460,8 +461,9 @@ fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<Str
     if let Some(wanted) = expect.usd_cents.filter(|wanted| *wanted != cents) {
         return Some(format!("it is worth {cents} US cents, expected {wanted}"));
     }
-    if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
-        return Some(format!("{} units are credited, expected {units}", payment.paid_units()));
+    let credited = Money::new(payment.paid_units(), payment.amount.currency);
+    if let Some(wanted) = expect.credited.filter(|wanted| *wanted != credited) {
+        return Some(format!("{credited} is credited, expected {wanted}"));
     }
     if let Some(mut wanted) = expect.exceptions.clone() {
         wanted.sort_unstable();

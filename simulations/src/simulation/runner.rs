@@ -150,6 +150,7 @@ impl Simulation {
         self.operators_see_it_ready(process);
         self.check_epoch(&store).await;
         self.open_endpoint(process, tree.engine());
+        process.booted_ms.store(self.now_ms(), Ordering::Relaxed);
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
             self.observe(|observer| observer.violate("boot-ends", format!("starting took {took} s"), None));

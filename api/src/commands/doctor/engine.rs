@@ -7,7 +7,7 @@ use std::{
 };
 
 use proto::{Engine, Transport, v1};
-use storage::{Idle, OpenError};
+use storage::{Duty, Idle, OpenError};
 
 use super::{Findings, registration};
 use crate::{
@@ -25,6 +25,9 @@ const FILES: [&str; 7] = [
     "grpc-token",
     "engine.sock",
 ];
+
+/// The buckets that the webhooks of merchants are divided into.
+const WEBHOOK_BUCKETS: u32 = 256;
 
 /// Checks the engine that uses the data directory, or the store if no engine uses it.
 pub(super) async fn check(config: &Config, data: &Path, findings: &mut Findings) {
@@ -158,12 +161,43 @@ pub(super) async fn check_running(transport: Transport, config: &Config, finding
             check_secrets(described.encrypted_secrets, described.plaintext_secrets, findings);
             let mode = described.registration().rest_name().unwrap_or("unknown");
             registration(mode, config, findings);
+            duties(&described.engines, findings);
             Some(mode.to_owned())
         }
         Err(error) => {
             findings.fail("store", error.message(), "see the engine's log");
             None
         }
+    }
+}
+
+/// Checks who holds which duty.
+fn duties(engines: &[v1::EngineDuties], findings: &mut Findings) {
+    let what = "duties";
+    if engines.is_empty() {
+        return findings.ok(what, "the engine has its store to itself and holds every duty");
+    }
+    for engine in engines {
+        let mut held = engine.duties.clone();
+        if engine.webhook_buckets > 0 {
+            held.push(format!("{} of {WEBHOOK_BUCKETS} webhook buckets", engine.webhook_buckets));
+        }
+        let held = if held.is_empty() { "no duty".to_owned() } else { held.join(", ") };
+        let which = if engine.is_responding { " (this one)" } else { "" };
+        findings.ok(what, format!("engine {}{which} holds {held}", engine.engine_id));
+    }
+    let is_held = |duty: &str| engines.iter().any(|engine| engine.duties.iter().any(|held| held == duty));
+    let mut free: Vec<String> = Duty::SINGLE.iter().map(ToString::to_string).filter(|duty| !is_held(duty)).collect();
+    let buckets: u32 = engines.iter().map(|engine| engine.webhook_buckets).sum();
+    if buckets < WEBHOOK_BUCKETS {
+        free.push(format!("{} of {WEBHOOK_BUCKETS} webhook buckets", WEBHOOK_BUCKETS - buckets));
+    }
+    if !free.is_empty() {
+        findings.warn(
+            what,
+            format!("no engine holds {}", free.join(", ")),
+            "run doctor again after store.lease_seconds; if it remains, see the engines' logs",
+        );
     }
 }
 
@@ -177,5 +211,43 @@ fn check_secrets(encrypted: u64, plaintext: u64, findings: &mut Findings) {
         );
     } else {
         findings.ok("secrets", format!("the webhook secrets of {encrypted} merchants are encrypted"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::Severity;
+
+    fn lines(engines: &[v1::EngineDuties]) -> Vec<(Severity, String)> {
+        let mut findings = Findings::default();
+        duties(engines, &mut findings);
+        assert!(findings.0.iter().all(|finding| finding.check == "duties"));
+        findings.0.into_iter().map(|finding| (finding.severity, finding.message)).collect()
+    }
+
+    #[test]
+    fn the_holder_of_each_duty_is_shown_and_duties_without_one_are_a_warning() {
+        let alone = "the engine has its store to itself and holds every duty";
+        assert_eq!(lines(&[]), [(Severity::Ok, alone.to_owned())]);
+        let engine = |id: &str, is_responding, duties: &[&str], webhook_buckets| v1::EngineDuties {
+            engine_id: id.to_owned(),
+            is_responding,
+            lease_expires_at: None,
+            duties: duties.iter().map(|duty| (*duty).to_owned()).collect(),
+            webhook_buckets,
+        };
+        let all = ["scanner", "virtual_transfers", "reconciliation", "rates", "housekeeping"];
+        let [one, two] = [engine("0a", true, &all[..4], 128), engine("0b", false, &all[4..], 128)];
+        let held = [
+            (Severity::Ok, format!("engine 0a (this one) holds {}, 128 of 256 webhook buckets", all[..4].join(", "))),
+            (Severity::Ok, "engine 0b holds housekeeping, 128 of 256 webhook buckets".to_owned()),
+        ];
+        assert_eq!(lines(&[one.clone(), two]), held);
+        let new = engine("0c", false, &[], 0);
+        let free = "no engine holds housekeeping, 128 of 256 webhook buckets".to_owned();
+        let without =
+            [held[0].clone(), (Severity::Ok, "engine 0c holds no duty".to_owned()), (Severity::Warning, free)];
+        assert_eq!(lines(&[one, new]), without);
     }
 }

@@ -1,4 +1,4 @@
-//! The error page.
+//! The dashboard page that reports an error.
 
 use askama::Template;
 use proto::{ApiError, Reason};
