@@ -345,7 +345,7 @@ fn run_and_report(
     if trace {
         let until_ms = until.map_or(u64::MAX, |until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
         for line in outcome.lines.iter().filter(|line| line.at_ms <= until_ms) {
-            print(&format!("{line}\n"))?;
+            print(&format!("{}\n", report::named(script, &line.to_string())))?;
         }
     }
     if let Some(page) = page {

@@ -180,7 +180,7 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
     let _ = write!(
         out,
         "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the story below (click). Blue is an \
-         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again. The coloured band is the \
+         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again; solid green: faults end. The coloured band is the \
          session's state. {LANES}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
     );
@@ -232,8 +232,11 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
             x + 4
         );
     }
-    // What broke is at the end: begin there.
-    out.push_str("</svg></div><script>document.querySelector('.scroll').scrollLeft=1e6</script>");
+    out.push_str("</svg></div>");
+    if outcome.violation.is_some() {
+        // What broke is at the end: begin there.
+        out.push_str("<script>document.querySelector('.scroll').scrollLeft=1e6</script>");
+    }
 }
 
 /// Draws the state of the broken session, or of the first one, as a band.
