@@ -242,7 +242,7 @@ async fn a_merchant_resolves_unmatched_transfers_and_exceptions() {
     tab.look("dashboard-unmatched").await;
     tab.click("tbody a").await;
     tab.shows("Candidate payments").await;
-    tab.look("dashboard-stray").await;
+    tab.look("dashboard-unmatched-transfer").await;
     tab.click("tbody button").await;
     tab.shows("The transfer was assigned to this payment.").await;
     shop.until(&payment.id, "paid by hand", |record| record["transfers"][0]["route"] == "manual");
