@@ -37,6 +37,8 @@ use crate::observer::{
 
 use self::{claims::*, credits::*, cursor::*, decisions::*, deletions::*, payments::*, reconciliation::*, webhooks::*};
 
+pub(crate) use self::payments::paid_in_time;
+
 /// What an invariant says: it holds, or what was seen instead.
 pub type Verdict = Result<(), String>;
 /// The same where the invariant looks over all sessions.
@@ -250,6 +252,9 @@ invariants! {
     "expired-claims-leave-nothing", "S10", Check::End(expired_claims_leave_nothing), "A claim that was refused, or whose transaction expired, leaves no open claim, no completed payment and no transfer that is not on the ledger.";
     "endpoints-are-paced", "S8", Check::Webhook(endpoints_are_paced), "An endpoint gets at most 25 requests at once, and then 25 a second.";
     "accounts-change-by-consent", "G4", Check::Simulation, "A proven account changes only once both accounts have agreed and the wait is over; a challenge is answered once.";
+    "webhooks-are-claimed", "S8", Check::Simulation, "Several engines send a webhook only under a claim that the store accepted, and one repeats the attempt of another, with the same event, only once the duty has passed on.";
+    "failures-are-bridged", "L7", Check::Simulation, "While the engines of a shared store fail one at a time, nothing waits longer than a lease and ten block intervals.";
+    "requests-are-shared", "L6", Check::Simulation, "Several engines request about as many heads and blocks of each node as one engine.";
     "expected", "", Check::Simulation, "What the scenario expects.";
 }
 

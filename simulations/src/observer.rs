@@ -5,6 +5,7 @@ mod audit;
 mod claims;
 mod deliveries;
 mod durable;
+mod engines;
 mod events;
 mod latency;
 mod observations;
@@ -41,7 +42,13 @@ use crate::{
 };
 
 pub use self::{
-    claims::Broadcasts, durable::Durable, latency::Latency, observations::*, proofs::Proofs, watched::Watched,
+    claims::Broadcasts,
+    durable::Durable,
+    engines::{EngineDuties, EngineSetup, Frozen},
+    latency::Latency,
+    observations::*,
+    proofs::Proofs,
+    watched::Watched,
 };
 
 /// An invariant that does not hold.
@@ -216,6 +223,10 @@ pub struct Observer {
     pub(crate) restored_ms: u64,
     /// Whether several engines share the store. The order of its rows is then not modeled.
     pub(crate) has_several_engines: bool,
+    /// How several engines are set up.
+    pub(crate) engine_setup: EngineSetup,
+    /// Their duties.
+    pub(crate) duties: EngineDuties,
     /// Payments that a damaged row names.
     pub damaged_payments: BTreeSet<PaymentId>,
     /// Merchants that a damaged row names.
@@ -369,12 +380,12 @@ impl Observer {
             Write::Books { day, .. } => self.books_written(day),
             // Transfers are observed with their payment, assignments before everything else in the batch.
             Write::Transfer { .. } | Write::Handle { .. } => {}
+            Write::Lease { engine, .. } => self.lease_written(*engine),
+            Write::EndLease { engine, by, .. } => self.lease_ended(*engine, *by),
+            Write::Duty { duty, expected, .. } => self.duty_written(*duty, expected + 1),
             Write::Audit(_)
             | Write::BeginEpoch(_)
             | Write::Note { .. }
-            | Write::Lease { .. }
-            | Write::EndLease { .. }
-            | Write::Duty { .. }
             | Write::OnDuty { .. }
             | Write::Forget { .. }
             | Write::Prune { .. }
@@ -499,8 +510,8 @@ impl Observer {
 
     /// Records that a commit that moves the cursor conflicts with another one.
     pub fn cursor_refused(&mut self) {
-        // A damaged row is no longer as the scanner wrote it.
-        if !self.was_damaged {
+        // A damaged row is no longer as the scanner wrote it. Of several engines another one may have taken over.
+        if !self.was_damaged && !self.has_several_engines {
             let text = "a commit that moves the cursor is refused, and nobody else moves it".to_owned();
             self.violate("one-scanner-moves-the-cursor", text, None);
         }

@@ -11,6 +11,7 @@ use engine::{
     hive::ChainId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
+    time::Timestamp,
 };
 
 pub use self::policies::Policies;
@@ -243,6 +244,12 @@ impl Faults {
 /// see the end of a day and of a month.
 pub const EPOCH_SECONDS: u64 = 1_801_436_400;
 
+/// Returns when a time is, virtual milliseconds.
+#[must_use]
+pub const fn since_epoch(time: Timestamp) -> u64 {
+    time.millis().saturating_sub(EPOCH_SECONDS * 1_000)
+}
+
 /// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
@@ -457,8 +464,11 @@ impl Setup {
             block_interval: Duration::from_secs(self.block_seconds),
             poll_interval: Duration::from_millis(self.poll_ms),
             development: false,
+            lease: Duration::from_secs(self.lease_seconds),
             ..Settings::of(ChainId::MAINNET)
         };
+        // A lease is at least twice as long as an attempt to deliver a webhook.
+        settings.webhook_timeout = settings.webhook_timeout.min(settings.lease / 2);
         settings.x402.finality = self.x402_finality;
         self.policies.apply(&mut settings);
         settings

@@ -8,7 +8,7 @@ use std::{
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped};
+use storage::{Batch, CommitError, CommitId, Duty, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -178,11 +178,13 @@ impl SharedStore {
 pub(crate) struct StoreClient {
     seam: Seam,
     store: Arc<SharedStore>,
+    /// The claims of webhooks in commits of unknown outcome.
+    unknown: Mutex<BTreeMap<CommitId, Batch>>,
 }
 
 impl StoreClient {
     pub(crate) fn of(seam: Seam, store: &Arc<SharedStore>) -> Self {
-        Self { seam, store: Arc::clone(store) }
+        Self { seam, store: Arc::clone(store), unknown: Mutex::default() }
     }
 
     fn is_cut_off(&self) -> bool {
@@ -216,6 +218,7 @@ impl StoreClient {
             sim.mark("a commit cannot reach the shared store");
             return Err(unavailable());
         }
+        let claims = claims_of(&batch);
         let broken = self.drawn_outcome();
         let outcome = match broken {
             None => self.store.apply(batch).await,
@@ -233,8 +236,16 @@ impl StoreClient {
         self.seam.alive().await;
         let is_heard = !sim.is_cut_off(&self.seam.process, Peer::Store);
         match outcome.filter(|_| is_heard) {
-            Some(outcome) => outcome,
+            Some(outcome) => {
+                if outcome.is_ok() {
+                    sim.observe(|observer| observer.learned_of(number, &claims, self.seam.process.frozen()));
+                }
+                outcome
+            }
             None => {
+                if let Some(id) = claims.id {
+                    lock(&self.unknown).insert(id, claims);
+                }
                 sim.event(Lane::Disk, "commit.unknown", None, number as u64, || {
                     format!("engine {number} does not learn the outcome of a commit")
                 });
@@ -300,7 +311,16 @@ impl Store for StoreClient {
             let resolved = self.store.resolve(sim, id).await;
             sim.sleep(back_ms).await;
             self.seam.alive().await;
-            if self.is_cut_off() { Err(unavailable()) } else { resolved }
+            if self.is_cut_off() {
+                return Err(unavailable());
+            }
+            let claims = lock(&self.unknown).remove(&id);
+            if let (Some(claims), Ok(Resolution::Applied)) = (claims, &resolved) {
+                sim.observe(|observer| {
+                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.frozen())
+                });
+            }
+            resolved
         })
     }
 
@@ -319,6 +339,12 @@ impl Store for StoreClient {
             indexed
         })
     }
+}
+
+/// Returns the claims of webhooks in a batch.
+fn claims_of(batch: &Batch) -> Batch {
+    let claims = batch.writes.iter().filter(|write| matches!(write, Write::OnDuty { duty: Duty::Webhooks(_), .. }));
+    Batch { writes: claims.cloned().collect(), id: batch.id }
 }
 
 fn unavailable() -> CommitError {

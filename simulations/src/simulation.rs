@@ -22,7 +22,7 @@ mod stale_writes;
 mod unknown_commits;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -135,6 +135,9 @@ pub struct Simulation {
     processes: Vec<Arc<Process>>,
     /// The settings of the running engine.
     settings: Mutex<Option<actors::Settings>>,
+    /// Lifetimes and grace periods by which a session may have been created: of several engines, those of each since the start,
+    /// because a repeated order is answered with the first one's session.
+    orders_by: Mutex<BTreeSet<(Duration, Duration)>>,
     streams: Mutex<RandomStreams>,
     event_queue: Mutex<EventQueue>,
     armed_faults: Mutex<ArmedFaults>,
@@ -256,6 +259,7 @@ impl Simulation {
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
             settings: Mutex::default(),
+            orders_by: Mutex::default(),
             receivers: Mutex::new(Receivers::new(&root, setup)),
             processes: (0..setup.engines.max(1))
                 .map(|number| Process::new(number, &root_of(&root, number), setup))
@@ -300,6 +304,7 @@ impl Simulation {
         {
             let mut observer = lock(&sim.observer);
             observer.prompt_ms = Simulation::prompt_ms(&sim.script);
+            observer.engine_setup = model::engine_setup(&sim.script);
             observer.nodes = sim.script.setup.nodes;
             observer.has_one_chain = model::has_one_chain(&sim.script);
             observer.is_calm = model::is_calm(&sim.script);

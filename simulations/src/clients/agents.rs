@@ -137,8 +137,7 @@ pub(super) async fn settle(
     if sim.verifies_first() || matches!(behavior, AgentBehavior::NoMoney | AgentBehavior::FarExpiration) {
         settlement.verify().await;
     }
-    settlement.settle_until_final().await;
-    Again::No
+    settlement.settle_until_final().await
 }
 
 /// An agent's payment of a session, which it has settled.
@@ -207,36 +206,48 @@ impl Settlement<'_> {
         });
     }
 
-    /// Requests the settlement until a response is final.
-    async fn settle_until_final(&self) {
+    /// Requests the settlement until a response is final. An agent whose engine cannot reach the shared store repeats its request
+    /// at another one.
+    async fn settle_until_final(&self) -> Again {
         for attempt in 0..MAX_REQUESTS {
             let Some(response) = self.request_once().await else {
                 if self.sim.returns() {
                     self.sim.sleep(5_000).await;
                     continue;
                 }
-                return;
+                return Again::No;
             };
             if self.sim.loses_reply() {
                 self.sim.sleep(1_000).await;
                 continue;
             }
             let refusal = refusal_of(&response);
+            let changes_engines = matches!(response, Err(X402Error::Unavailable(_)))
+                && self.behavior == AgentBehavior::Honest
+                && self.sim.has_shared_store();
             self.trace(response, refusal);
             match refusal {
                 None => {
                     self.sim.clients().settled += 1;
                     self.sim.mark("an agent's payment settles");
-                    return;
+                    return Again::No;
+                }
+                Some(_) if changes_engines => {
+                    self.sim.mark("an agent whose engine cannot reach the store asks another one");
+                    return Again::In(2_000);
                 }
                 Some(Refusal { reason: Reason::SettlementPending, .. }) if attempt == 0 => {
                     self.sim.mark("a settlement is pending");
                 }
                 Some(Refusal { may_change: true, .. }) => {}
-                Some(Refusal { reason, .. }) => return self.note_final_refusal(reason),
+                Some(Refusal { reason, .. }) => {
+                    self.note_final_refusal(reason);
+                    return Again::No;
+                }
             }
             self.sim.sleep(2_000).await;
         }
+        Again::No
     }
 
     /// Requests the settlement, and checks the response against the invariants; returns none if the agent disconnects.

@@ -116,7 +116,7 @@ fn check_order(sim: &Simulation, merchant: &Merchant, draft: &Draft, payment: &P
     } else {
         FeeMode::Invoice
     };
-    let lives = draft.lifetime.unwrap_or(settings.session_lifetime);
+    let lives = payment.expires_at.since(payment.created_at);
     let is_right = [
         ("its amount", payment.amount == draft.amount),
         ("its merchant", payment.merchant == merchant.id && payment.pay_to == merchant.hive_account),
@@ -124,7 +124,7 @@ fn check_order(sim: &Simulation, merchant: &Merchant, draft: &Draft, payment: &P
         ("its metadata", payment.metadata == draft.metadata),
         ("its URLs", (&payment.redirect_url, &payment.cancel_url) == (&draft.redirect_url, &draft.cancel_url)),
         ("its fee", payment.quote.fee_units == fee_units && payment.quote.fee_mode == fee_mode),
-        ("its lifetime", payment.expires_at == payment.created_at + lives && payment.grace == settings.session_grace),
+        ("its lifetime", sim.may_give(draft.lifetime, payment.grace, lives)),
         ("its network", payment.livemode),
         ("its price", !(settings.hbd_peg.refuses && payment.quote.rate.is_some_and(|rate| rate.hbd.is_some()))),
         ("its state", payment.state == State::Pending && payment.sequence == 1 && payment.transfers.is_empty()),

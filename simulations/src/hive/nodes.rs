@@ -32,7 +32,8 @@ const GOSSIP_MS: [u64; 4] = [0, 0, 500, 3_000];
 const UNDER_WAY_MS: u64 = 15_000;
 /// What a node is asked for its chain by, and for what some nodes do not serve.
 const IDENTITY: &str = "get_version";
-const HEAD: &str = "head";
+pub(crate) const HEAD: &str = "head";
+const BLOCKS: &str = "get_block_range";
 const HISTORY: &str = "get_account_history";
 const TRANSACTION: &str = "find_transaction";
 
@@ -160,6 +161,9 @@ impl SimNode {
         let sim = &self.seam.sim;
         self.seam.alive().await;
         self.is_asked(kind);
+        if sim.has_shared_store() && [HEAD, BLOCKS].contains(&kind) {
+            sim.observe(|observer| observer.requests(kind, self.index));
+        }
         if sim.is_cut_off(&self.seam.process, Peer::Node(self.index)) {
             sim.sleep(super::RPC_TIMEOUT_MS).await;
             self.seam.alive().await;
@@ -236,7 +240,7 @@ impl Node for SimNode {
 
     fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
         let index = self.index;
-        Box::pin(self.call("get_block_range", false, move |hive| {
+        Box::pin(self.call(BLOCKS, false, move |hive| {
             let view = hive.nodes[index].view.view(&hive.chain);
             let from = view.first_of_range(from);
             let blocks = (from..from.saturating_add(count)).map_while(|number| view.block(number));

@@ -457,7 +457,7 @@ pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
 }
 
 /// Returns what the chain holds for good toward a session, from wallets and in time.
-pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
+pub(crate) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
     paid_until(payment, observer, payment.expires_at + payment.grace)
 }
 

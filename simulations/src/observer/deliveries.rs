@@ -87,6 +87,7 @@ impl Observer {
             _ => None,
         });
         self.receiver_responses.remove(&(delivery.id, attempt.number));
+        self.attempt_recorded(delivery.id, attempt.number);
         self.latency.attempted(delivery_state.payment, self.now_ms);
         self.endpoints.entry(delivery.merchant).or_default().note(delivery, attempt);
         if let Some(delivery_state) = self.deliveries.get_mut(&delivery.id) {

@@ -14,6 +14,10 @@ impl WebhookTransport for SimWebhooks {
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
         Box::pin(async move {
             let sim = &self.0.sim;
+            if sim.has_shared_store() {
+                let (number, frozen) = (self.0.process.number, self.0.process.frozen());
+                sim.observe(|observer| observer.webhook_claimed(number, &request.headers, &request.body, frozen));
+            }
             self.0.alive().await;
             let now = self.0.wall();
             let received = sim.observe(|observer| observer.webhook_received(&request.headers, &request.body, now));

@@ -7,7 +7,7 @@ use engine::{money::Money, payment::ClaimFinality};
 use super::Problem;
 
 /// The points of the code that a scenario can name.
-pub const POINTS: [&str; 9] = [
+pub const POINTS: [&str; 13] = [
     "payment: applied, not committed",
     "payment: committed, effects not run",
     "gateway: created, not adopted",
@@ -17,6 +17,10 @@ pub const POINTS: [&str; 9] = [
     "webhook: signed, not sent",
     "webhook: sent, not recorded",
     "books: checked, not stored",
+    "settlement: claim shared, not broadcast",
+    "webhook: claimed, not sent",
+    "duty: taken, not begun",
+    "duty: lease renewed, not counted",
 ];
 
 /// When an agent's payment completes, with the keywords of scenario files.

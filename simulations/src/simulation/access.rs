@@ -34,6 +34,22 @@ impl Simulation {
         lock(&self.settings).clone().unwrap_or_else(|| self.next_settings())
     }
 
+    /// Shows the observer the settings that every engine has.
+    pub(super) fn observe_settings(&self, settings: &actors::Settings) {
+        self.observe(|observer| {
+            observer.event_retention = settings.event_retention;
+            observer.account_change_wait = settings.account_change_wait;
+            (observer.metadata_retention, observer.note_retention) =
+                (settings.metadata_retention, settings.note_retention);
+        });
+    }
+
+    /// Returns whether an engine may have given a session this lifetime and grace period; none for its own lifetime.
+    pub(crate) fn may_give(&self, lifetime: Option<Duration>, grace: Duration, lives: Duration) -> bool {
+        let given = lock(&self.orders_by);
+        given.iter().any(|(usual, usual_grace)| lives == lifetime.unwrap_or(*usual) && grace == *usual_grace)
+    }
+
     /// Returns the settings of the engine that starts next.
     pub(super) fn next_settings(&self) -> actors::Settings {
         let setup = lock(&self.processes[0].setup).clone();

@@ -164,6 +164,8 @@ impl Simulation {
         let begins = Instant::now();
         self.trace_engine_boot(process);
         let settings = lock(&process.setup).settings();
+        lock(&self.orders_by).insert((settings.session_lifetime, settings.session_grace));
+        self.observe_settings(&settings);
         let start = Tree::start(self.environment(seam, store), settings);
         let started = tokio::select! {
             biased;
@@ -269,7 +271,7 @@ impl Simulation {
     /// Freezes an engine: its calls of the environment wait, and it receives no answers. Clients lose their patience.
     pub(super) fn freeze_engine(self: &Arc<Self>, process: &Arc<Process>, for_ms: u64) {
         let until_ms = self.now_ms() + for_ms;
-        process.freezes(until_ms);
+        process.freezes(for_ms, until_ms);
         self.mark("an engine of several stands still and goes on");
         if for_ms > CLIENT_TIMEOUT_MS {
             let (sim, process) = (Arc::clone(self), Arc::clone(process));

@@ -8,6 +8,11 @@ impl Time {
         *lock(&self.started) = Some(Instant::now());
     }
 
+    /// Returns when it began to go with the runtime's clock.
+    fn started(&self) -> Option<Instant> {
+        *lock(&self.started)
+    }
+
     /// Stands still until the next process starts.
     pub(super) fn stop(&self) {
         self.base_ms.store(self.now_ms(), Ordering::Relaxed);
@@ -44,6 +49,14 @@ impl Clock for SimClock {
         let now_ms = sim.now_ms();
         sim.count_spin(process, now_ms);
         sim.wall_at(process, now_ms)
+    }
+
+    fn monotonic(&self) -> Instant {
+        let Seam { sim, process, .. } = &self.0;
+        let now = Instant::now();
+        let Some(started) = sim.time.started().filter(|_| process.drift_ppm != 0) else { return now };
+        let elapsed = now.saturating_duration_since(started);
+        started + elapsed / 1_000_000 * (1_000_000 + process.drift_ppm).unsigned_abs()
     }
 }
 

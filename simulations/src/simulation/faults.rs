@@ -79,6 +79,8 @@ impl Simulation {
             }
             observer.recurrent_transfers_executed(produced.recurrent);
             observer.check_open_claims();
+            observer.requests_are_shared();
+            observer.failures_are_bridged();
         });
     }
 

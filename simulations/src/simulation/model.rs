@@ -7,6 +7,7 @@ use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
 
 use super::*;
 use crate::{
+    observer::EngineSetup,
     plan::is_unambiguous,
     script::{AgentBehavior, MerchantChange},
 };
@@ -43,6 +44,43 @@ pub(super) fn is_sound(script: &Script) -> bool {
     };
     let has_injections = script.steps.iter().any(|step| disturbs(&step.action));
     faults.are_of_nodes() && spares_majority && is_quick && !has_injections
+}
+
+/// Returns how several engines are set up.
+pub(super) fn engine_setup(script: &Script) -> EngineSetup {
+    let setup = &script.setup;
+    if setup.engines < 2 {
+        return EngineSetup::default();
+    }
+    let lease_ms = setup.lease_seconds * 1_000;
+    let single_failure_ms = single_failure_ms(script, lease_ms + PROMPT_BLOCKS * setup.block_seconds * 1_000);
+    EngineSetup { engines: setup.engines as u64, lease_ms, poll_ms: setup.poll_ms, single_failure_ms }
+}
+
+/// Returns how long anything waits at most if nothing goes wrong but engines and their store, one failure after the other: what a
+/// takeover takes, and as long as the store is away.
+fn single_failure_ms(script: &Script, takeover_ms: u64) -> Option<u64> {
+    let (mut free_from_ms, mut longest_ms, mut failures) = (0, 0, 0);
+    for step in &script.steps {
+        let Action::Inject(injection) = &step.action else { continue };
+        let (lasts_ms, away_ms) = match injection {
+            FaultInjection::Process(ProcessFault::Freeze { for_ms })
+            | FaultInjection::Partition { peer: Peer::Store, for_ms } => (*for_ms, 0),
+            FaultInjection::Store(StoreFault::FailOver { for_ms }) => (*for_ms, *for_ms),
+            FaultInjection::Store(StoreFault::BreakCommit(outcome)) => (outcome.after_ms(), 0),
+            FaultInjection::Process(ProcessFault::Kill | ProcessFault::Restart) => (0, 0),
+            _ => return None,
+        };
+        if step.at_ms < free_from_ms {
+            return None;
+        }
+        free_from_ms = step.at_ms + lasts_ms + takeover_ms;
+        longest_ms = longest_ms.max(away_ms);
+        failures += 1;
+    }
+    let is_quick = script.setup.rpc_ms <= 1_000 && script.setup.commit_ms <= 200 && script.setup.poll_ms <= 3_000;
+    let is_single = failures > 0 && script.faults.on().next().is_none() && is_quick;
+    is_single.then_some(takeover_ms + longest_ms)
 }
 
 /// Returns whether nothing goes wrong, and no node is late.

@@ -12,6 +12,7 @@ use std::{
 use tokio::task::AbortHandle;
 
 use super::{operator_view::ActiveSessions, *};
+use crate::observer::Frozen;
 
 /// An engine, from one start of its process to the next.
 pub(crate) struct Process {
@@ -36,6 +37,10 @@ pub(crate) struct Process {
     pub(super) store_failed_ms: AtomicU64,
     /// How far its wall clock is ahead of the true time.
     skew_ms: AtomicI64,
+    /// How long it was frozen since it started, milliseconds.
+    frozen_ms: AtomicU64,
+    /// How much faster than the true time the clock goes by which it counts its lease, parts per million.
+    pub(super) drift_ppm: i32,
     pub(super) entropy: Mutex<Random>,
     /// Draws what happens at named points of the code.
     pub(super) points: Mutex<Random>,
@@ -111,6 +116,8 @@ impl Process {
             booted_ms: AtomicU64::new(0),
             store_failed_ms: AtomicU64::new(u64::MAX),
             skew_ms: AtomicI64::new(0),
+            frozen_ms: AtomicU64::new(0),
+            drift_ppm: drift_of(number, setup),
             entropy: Mutex::new(root.fork("entropy")),
             points: Mutex::new(root.fork("points")),
             armed: Mutex::default(),
@@ -151,8 +158,15 @@ impl Process {
         lock(&self.gate).is_closed.store(true, Ordering::Relaxed);
     }
 
+    /// Returns for how long and until when it was frozen.
+    pub(crate) fn frozen(&self) -> Frozen {
+        let until_ms = lock(&self.gate).frozen_until_ms.load(Ordering::Relaxed);
+        Frozen { total_ms: self.frozen_ms.load(Ordering::Relaxed), until_ms }
+    }
+
     /// Freezes the process.
-    pub(super) fn freezes(&self, until_ms: u64) {
+    pub(super) fn freezes(&self, for_ms: u64, until_ms: u64) {
+        self.frozen_ms.fetch_add(for_ms, Ordering::Relaxed);
         lock(&self.gate).frozen_until_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
@@ -231,6 +245,13 @@ impl Process {
     pub(crate) fn draw(&self, out: &mut [u8]) {
         lock(&self.entropy).fill(out);
     }
+}
+
+/// Returns the drift of an engine's clock, parts per million: the engines' are spread evenly over the greatest difference.
+fn drift_of(number: usize, setup: &Setup) -> i32 {
+    let share = |of: u32| i32::try_from(of).unwrap_or(0);
+    let (number, last) = (u32::try_from(number).unwrap_or(0), u32::try_from(setup.engines - 1).unwrap_or(0));
+    if last == 0 { 0 } else { share(setup.drift_ppm * number / last) - share(setup.drift_ppm / 2) }
 }
 
 /// The simulation as one run of a process reaches it.

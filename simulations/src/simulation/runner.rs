@@ -136,15 +136,14 @@ impl Simulation {
         };
         let settings = self.next_settings();
         *lock(&self.settings) = Some(settings.clone());
+        lock(&self.orders_by).clear();
+        lock(&self.orders_by).insert((settings.session_lifetime, settings.session_grace));
+        self.observe_settings(&settings);
         self.observe(|observer| {
             // A new process begins with a full bucket.
             observer.posts_ms.clear();
             observer.flat_tiers = flat_tiers(&settings);
-            observer.event_retention = settings.event_retention;
-            observer.account_change_wait = settings.account_change_wait;
             observer.claim_finality = Some((settings.x402.irreversible_from_cents, settings.x402.finality));
-            (observer.metadata_retention, observer.note_retention) =
-                (settings.metadata_retention, settings.note_retention);
         });
         let tree = Tree::start(env, settings).await.map_err(|error| error.to_string())?;
         self.operators_see_it_ready(process);
