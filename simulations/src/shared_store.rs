@@ -317,7 +317,7 @@ impl Store for StoreClient {
             let claims = lock(&self.unknown).remove(&id);
             if let (Some(claims), Ok(Resolution::Applied)) = (claims, &resolved) {
                 sim.observe(|observer| {
-                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.frozen())
+                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.frozen());
                 });
             }
             resolved

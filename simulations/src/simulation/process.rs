@@ -251,7 +251,7 @@ impl Process {
 fn drift_of(number: usize, setup: &Setup) -> i32 {
     let share = |of: u32| i32::try_from(of).unwrap_or(0);
     let (number, last) = (u32::try_from(number).unwrap_or(0), u32::try_from(setup.engines - 1).unwrap_or(0));
-    if last == 0 { 0 } else { share(setup.drift_ppm * number / last) - share(setup.drift_ppm / 2) }
+    (setup.drift_ppm * number).checked_div(last).map_or(0, |drift| share(drift) - share(setup.drift_ppm / 2))
 }
 
 /// The simulation as one run of a process reaches it.
