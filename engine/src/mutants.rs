@@ -185,9 +185,10 @@ mutants! {
     "held-though-enabled": "a webhook is held although its endpoint has been enabled meanwhile";
     "stale-rejection": "an engine rejects a command by a copy of the payment that another engine has changed";
     "unshared-refusal": "an engine broadcasts what another claimed without a note on the claim, and takes a refusal for the last word";
-    "accounts-before-blocks": "the watched accounts are read before the blocks, not after";
+    "accounts-of-others-unseen": "the scanner does not see the accounts of merchants that register through another engine";
     "wall-clock-lease": "a lease is counted by the wall clock";
     "lease-from-after-renewal": "a lease is counted from the answer to its renewal, not from before it is sent";
+    "duties-kept-without-nodes": "an engine that reaches no ledger node keeps the duty of reading the ledger";
     "double-duty": "an engine works on every duty, whoever holds it";
     "changes-elsewhere-unseen": "what another engine changes is not noticed by those who watch it here";
     "deposed-holder-sends": "an engine sends webhooks of buckets that another engine has taken";

@@ -253,6 +253,8 @@ invariants! {
     "endpoints-are-paced", "S8", Check::Webhook(endpoints_are_paced), "An endpoint gets at most 25 requests at once, and then 25 a second.";
     "accounts-change-by-consent", "G4", Check::Simulation, "A proven account changes only once both accounts have agreed and the wait is over; a challenge is answered once.";
     "webhooks-are-claimed", "S8", Check::Simulation, "Several engines send a webhook only under a claim that the store accepted, and one repeats the attempt of another, with the same event, only once the duty has passed on.";
+    "unknown-commits-are-resolved", "S1", Check::Simulation, "An engine that does not know the outcome of a commit resolves it by a write before it does anything else.";
+    "engines-outlive-their-store", "L7", Check::Simulation, "No engine of a shared store exits because the store cannot be reached for a while.";
     "failures-are-bridged", "L7", Check::Simulation, "While the engines of a shared store fail one at a time, nothing waits longer than a lease and ten block intervals.";
     "requests-are-shared", "L6", Check::Simulation, "Several engines request about as many heads and blocks of each node as one engine.";
     "expected", "", Check::Simulation, "What the scenario expects.";

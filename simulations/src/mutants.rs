@@ -112,11 +112,12 @@ pub fn hunt_all(
 
 /// Mutants that only several engines over one store can show.
 const OF_SEVERAL_ENGINES: &[&str] = &[
-    "accounts-before-blocks",
+    "accounts-of-others-unseen",
     "changes-elsewhere-unseen",
     "cursor-without-expected",
     "deposed-holder-sends",
     "double-duty",
+    "duties-kept-without-nodes",
     "held-though-enabled",
     "lease-from-after-renewal",
     "orphans-not-adopted",

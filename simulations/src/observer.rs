@@ -27,7 +27,7 @@ use engine::{
     ledger::{ChainPosition, Transfer, TxId},
     merchant::Merchant,
     money::HivePrice,
-    payment::{ClaimFinality, Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
+    payment::{ClaimFinality, Credit, Finality, LISTED_TRANSFERS_MAX, Payment, Rate, State},
     reconciliation::Day,
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType, Outcome},
@@ -169,6 +169,8 @@ pub struct Observer {
     pub priceless_until_ms: u64,
     /// The price of HBD that is durable, and the one before, in millionths of a dollar.
     pub hbd_read: [u64; 2],
+    /// The prices that are durable.
+    pub(crate) rate: Option<Rate>,
     /// The witnesses' prices of HIVE, and until when each was in force, virtual milliseconds; the last one is.
     pub(crate) hive_prices: Vec<(HivePrice, u64)>,
     /// The price of HIVE that is durable, and the one before.

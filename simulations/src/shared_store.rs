@@ -178,13 +178,20 @@ impl SharedStore {
 pub(crate) struct StoreClient {
     seam: Seam,
     store: Arc<SharedStore>,
-    /// The claims of webhooks in commits of unknown outcome.
-    unknown: Mutex<BTreeMap<CommitId, Batch>>,
+    unknown: Arc<Mutex<BTreeMap<CommitId, Unknown>>>,
+}
+
+/// A commit of unknown outcome.
+struct Unknown {
+    /// The claims and renewals in it.
+    claims: Batch,
+    /// Whether the engine has asked for its outcome.
+    is_asked: bool,
 }
 
 impl StoreClient {
     pub(crate) fn of(seam: Seam, store: &Arc<SharedStore>) -> Self {
-        Self { seam, store: Arc::clone(store), unknown: Mutex::default() }
+        Self { seam, store: Arc::clone(store), unknown: Arc::default() }
     }
 
     fn is_cut_off(&self) -> bool {
@@ -201,6 +208,41 @@ impl StoreClient {
             format!("the connection of engine {number} breaks during a commit, which is {}", outcome.word())
         });
         Some(outcome)
+    }
+
+    /// Commits a batch, and shows the observer what the engine sends and learns.
+    async fn commit_observed(&self, batch: Batch) -> Result<(), CommitError> {
+        let (sim, process) = (&self.seam.sim, &self.seam.process);
+        sim.observe(|observer| observer.commit_sent(process.number, &batch, process.frozen()));
+        let id = batch.id;
+        let outcome = self.commit_remotely(batch).await;
+        if let Err(CommitError::Unavailable(_) | CommitError::Unknown(_)) = &outcome {
+            sim.observe(|observer| observer.commit_failed(process.number, process.frozen()));
+        }
+        if let (Err(CommitError::Unknown(_)), Some(id)) = (&outcome, id) {
+            self.watch_unknown(id);
+        }
+        outcome
+    }
+
+    /// Checks that the engine finds out what became of a commit before it does anything else.
+    fn watch_unknown(&self, id: CommitId) {
+        let (seam, unknown) = (self.seam.clone(), Arc::clone(&self.unknown));
+        tokio::spawn(async move {
+            seam.sim.sleep(1).await;
+            let is_unresolved = lock(&unknown).get(&id).is_some_and(|unknown| !unknown.is_asked);
+            if seam.is_closed() || seam.sim.is_stopping() {
+                return;
+            }
+            seam.sim.observe(|observer| {
+                if is_unresolved {
+                    let text = format!("engine {} does not resolve a commit of unknown outcome", seam.process.number);
+                    observer.violate("unknown-commits-are-resolved", text, None);
+                } else {
+                    observer.passes("unknown-commits-are-resolved");
+                }
+            });
+        });
     }
 
     async fn commit_remotely(&self, batch: Batch) -> Result<(), CommitError> {
@@ -244,7 +286,7 @@ impl StoreClient {
             }
             None => {
                 if let Some(id) = claims.id {
-                    lock(&self.unknown).insert(id, claims);
+                    lock(&self.unknown).insert(id, Unknown { claims, is_asked: false });
                 }
                 sim.event(Lane::Disk, "commit.unknown", None, number as u64, || {
                     format!("engine {number} does not learn the outcome of a commit")
@@ -294,12 +336,15 @@ impl Wrapped for StoreClient {
 
 impl Store for StoreClient {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
-        Box::pin(self.commit_remotely(batch))
+        Box::pin(self.commit_observed(batch))
     }
 
     fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
         Box::pin(async move {
             let sim = &self.seam.sim;
+            if let Some(unknown) = lock(&self.unknown).get_mut(&id) {
+                unknown.is_asked = true;
+            }
             self.seam.alive().await;
             let (out_ms, back_ms) = sim.store_trip();
             sim.sleep(out_ms).await;
@@ -314,8 +359,8 @@ impl Store for StoreClient {
             if self.is_cut_off() {
                 return Err(unavailable());
             }
-            let claims = lock(&self.unknown).remove(&id);
-            if let (Some(claims), Ok(Resolution::Applied)) = (claims, &resolved) {
+            let unknown = lock(&self.unknown).remove(&id);
+            if let (Some(Unknown { claims, .. }), Ok(Resolution::Applied)) = (unknown, &resolved) {
                 sim.observe(|observer| {
                     observer.learned_of(self.seam.process.number, &claims, self.seam.process.frozen());
                 });
@@ -341,9 +386,11 @@ impl Store for StoreClient {
     }
 }
 
-/// Returns the claims of webhooks in a batch.
+/// Returns the claims of webhooks and the renewals of leases in a batch.
 fn claims_of(batch: &Batch) -> Batch {
-    let claims = batch.writes.iter().filter(|write| matches!(write, Write::OnDuty { duty: Duty::Webhooks(_), .. }));
+    let is_claim =
+        |write: &&Write| matches!(write, Write::OnDuty { duty: Duty::Webhooks(_), .. } | Write::Lease { .. });
+    let claims = batch.writes.iter().filter(is_claim);
     Batch { writes: claims.cloned().collect(), id: batch.id }
 }
 

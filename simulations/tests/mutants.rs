@@ -11,26 +11,10 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["written-as-it-was", "oldest-unlisted-first", "decision-covers-what-follows", "double-duty"];
+const NEW: &[&str] = &["duties-kept-without-nodes", "accounts-of-others-unseen"];
 /// Mutants of several engines that too few seeds kill, and mutants that have not been hunted: not drawn. `simulate mutants` hunts them, too.
-const NOT_DRAWN: &[&str] = &[
-    "accounts-before-blocks",
-    "changes-elsewhere-unseen",
-    "cursor-without-expected",
-    "deposed-holder-sends",
-    "endpoint-not-paced",
-    "held-though-enabled",
-    "lease-from-after-renewal",
-    "orders-to-passivated-forgotten",
-    "orphans-not-adopted",
-    "rate-moves-back",
-    "refused-though-taken",
-    "retry-without-forbidding",
-    "stale-rejection",
-    "unknown-is-refused",
-    "unshared-refusal",
-    "wall-clock-lease",
-];
+const NOT_DRAWN: &[&str] =
+    &["endpoint-not-paced", "orders-to-passivated-forgotten", "refused-though-taken", "wall-clock-lease"];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

@@ -102,6 +102,9 @@ impl Ledger {
 
     /// Watches the accounts that were added to the store since the last call, by this engine or another.
     pub(crate) async fn watch_added(&self) -> Result<(), ReadError> {
+        if mutant!("accounts-of-others-unseen") {
+            return Ok(());
+        }
         loop {
             let known = self.added.load(Ordering::Relaxed);
             let added = self.context.env.store.accounts_added(known, WATCHED_PAGE).await?;

@@ -44,6 +44,8 @@ struct Held {
     in_progress: BTreeMap<Duty, usize>,
     /// Other engines with a lease.
     others: usize,
+    /// Since when this engine has reached no ledger node.
+    without_nodes_since: Option<Instant>,
 }
 
 /// The end of a lease.
@@ -133,6 +135,20 @@ impl Duties {
     /// Returns whether this engine knows of no other engine that uses the store.
     pub(crate) fn is_alone(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| shared.held().others == 0)
+    }
+
+    /// Records whether this engine reaches the ledger nodes.
+    pub(crate) fn record_nodes(&self, are_reached: bool) {
+        let Some(shared) = &self.shared else { return };
+        let since = &mut shared.held().without_nodes_since;
+        *since = if are_reached { None } else { since.or_else(|| Some(shared.clock.monotonic())) };
+    }
+
+    /// Returns for how long this engine has reached no ledger node.
+    pub(crate) fn without_nodes(&self) -> Option<Duration> {
+        let shared = self.shared.as_ref()?;
+        let since = shared.held().without_nodes_since?;
+        Some(shared.clock.monotonic().saturating_duration_since(since))
     }
 
     /// Returns the term in which this engine holds a duty; none if it does not hold it.

@@ -1,4 +1,5 @@
-//! Renews the lease of this engine, takes free duties, and releases webhook buckets beyond its share.
+//! Renews the lease of this engine, takes free duties, and releases what others should have: webhook buckets beyond its share,
+//! and the duties that need ledger nodes while it reaches none.
 //!
 //! The holder counts its lease from before it sends the renewal; the store counts from the commit, so that the holder
 //! stops first. An engine that takes over ends the expired lease first, which rejects a later renewal: an engine that
@@ -121,6 +122,9 @@ impl Keeper {
         }
         if state.has_lease {
             self.release_surplus(others + 1).await;
+            if others > 0 && self.context.duties.without_nodes().is_some_and(|passed| passed >= lease) {
+                self.release_without_nodes().await;
+            }
         }
         if left {
             self.orphans.notify_one();
@@ -229,7 +233,10 @@ impl Keeper {
         let buckets_held = held.keys().filter(|duty| matches!(duty, Duty::Webhooks(_))).count();
         let mut room = share(engines).saturating_sub(buckets_held);
         let mut wanted = Vec::new();
-        for duty in Duty::all().filter(is_free) {
+        // Another engine may reach the nodes.
+        let is_for_others =
+            |duty: &Duty| duty.needs_nodes() && engines > 1 && self.context.duties.without_nodes().is_some();
+        for duty in Duty::all().filter(|duty| is_free(duty) && !is_for_others(duty)) {
             if matches!(duty, Duty::Webhooks(_)) {
                 if room == 0 {
                     continue;
@@ -269,7 +276,24 @@ impl Keeper {
         let buckets: Vec<Duty> =
             self.context.duties.terms().into_keys().filter(|duty| matches!(duty, Duty::Webhooks(_))).collect();
         let surplus = buckets.into_iter().skip(share(engines)).collect();
-        let idle = self.context.duties.drain(surplus);
+        self.release(self.context.duties.drain(surplus)).await;
+    }
+
+    /// Releases the duties that need ledger nodes: another engine may reach them.
+    async fn release_without_nodes(&self) {
+        if mutant!("duties-kept-without-nodes") {
+            return;
+        }
+        let held = self.context.duties.terms().into_iter().filter(|(duty, _)| duty.needs_nodes());
+        let held: Vec<_> = held.collect();
+        if !held.is_empty() {
+            let count = held.len();
+            tracing::warn!(engine = %self.engine, count, "this engine reaches no ledger node: releasing {count} duties");
+        }
+        self.release(held).await;
+    }
+
+    async fn release(&self, idle: Vec<(Duty, u64)>) {
         if idle.is_empty() {
             return;
         }

@@ -131,10 +131,6 @@ impl Actor for Scanner {
         self.context.watch_clock();
         let more = match self.poll_on_duty(state).await {
             Ok(more) => {
-                if !state.was_reachable {
-                    tracing::info!("ledger reachable again");
-                }
-                state.was_reachable = true;
                 state.failures.forget_obstacle();
                 more
             }
@@ -169,6 +165,7 @@ impl Scanner {
         match error {
             PollError::Nodes(error) => {
                 self.ledger.view.record_unreachable();
+                self.context.duties.record_nodes(false);
                 if state.was_reachable {
                     tracing::warn!(%error, "cannot read the ledger: {error}");
                 }
@@ -186,6 +183,13 @@ impl Scanner {
         }
     }
 
+    fn record_reached(&self, state: &mut ScanState) {
+        self.context.duties.record_nodes(true);
+        if !std::mem::replace(&mut state.was_reachable, true) {
+            tracing::info!("ledger reachable again");
+        }
+    }
+
     /// Continues if this engine scans the ledger; returns whether more is due at once.
     async fn poll_on_duty(&self, state: &mut ScanState) -> Result<bool, PollError> {
         if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
@@ -196,7 +200,9 @@ impl Scanner {
                 if state.term != Some(term) {
                     self.take_over(state, term).await?;
                 }
-                self.poll(state).await
+                let more = self.poll(state).await?;
+                self.record_reached(state);
+                Ok(more)
             }
             None => {
                 state.term = None;
@@ -204,8 +210,9 @@ impl Scanner {
                 // The engine that scans the ledger compares the chain.
                 state.failures.chain_matches(&self.ledger.view);
                 self.ledger.watch_added().await?;
-                if state.polls.is_multiple_of(FOLLOWER_POLLS) {
+                if !state.was_reachable || state.polls.is_multiple_of(FOLLOWER_POLLS) {
                     self.ledger.record_head(self.ledger.nodes.head().await?);
+                    self.record_reached(state);
                 }
                 Ok(false)
             }
@@ -277,13 +284,8 @@ impl Scanner {
     /// Fetches blocks, and only then reads the watched accounts: a merchant that registered through another engine may
     /// be paid in them.
     async fn watched_blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, PollError> {
-        if mutant!("accounts-before-blocks") {
-            self.ledger.watch_added().await?;
-        }
         let blocks = self.ledger.nodes.blocks(from, count, depth).await?;
-        if !mutant!("accounts-before-blocks") {
-            self.ledger.watch_added().await?;
-        }
+        self.ledger.watch_added().await?;
         Ok(blocks)
     }
 

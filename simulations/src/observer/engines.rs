@@ -9,6 +9,10 @@ use crate::hive::nodes::HEAD;
 /// How long after a claim of a webhook the request is sent, milliseconds: its content is read between, from a store that may not
 /// be reached at once.
 const CLAIM_LASTS_MS: u64 = 10_000;
+/// How much later than its lease allows an engine may claim a webhook, milliseconds: clocks drift.
+const CLAIM_DRIFT_MS: u64 = 2_000;
+/// How long an engine repeats what failed, milliseconds.
+const REPEATED_MS: u64 = 7_000;
 /// How long an engine may not know of another one after its renewal is due, milliseconds.
 const UNNOTICED_MS: u64 = 10_000;
 /// Interval after which requests to nodes are counted anew, milliseconds.
@@ -27,6 +31,11 @@ pub struct EngineDuties {
     terms: BTreeMap<Duty, u64>,
     /// When an engine last learned that the store accepted its claim of webhooks, by its number, and how long it had been frozen.
     claimed_ms: BTreeMap<(usize, Duty), (u64, u64)>,
+    /// When an engine last sent a renewal of its lease, and when it sent the last one that it knows to be accepted.
+    renewal_sent_ms: BTreeMap<usize, u64>,
+    renewed_ms: BTreeMap<usize, u64>,
+    /// When a commit of an engine last failed because of the store, and how long it had been frozen.
+    failed_ms: BTreeMap<usize, (u64, u64)>,
     /// Which engine sent an attempt that is not recorded, in which term of its duty, and the event.
     sent: BTreeMap<(DeliveryId, u32), (usize, u64, EventId)>,
     /// Requests that the scanner sends to each node, since `counted_since_ms`.
@@ -50,6 +59,8 @@ pub struct EngineSetup {
     pub engines: u64,
     /// How long a lease lasts, milliseconds.
     pub lease_ms: u64,
+    /// How long an attempt to deliver a webhook may take, milliseconds.
+    pub webhook_timeout_ms: u64,
     /// How often the nodes are polled, milliseconds.
     pub poll_ms: u64,
     /// How long anything waits at most while one failure at a time happens, milliseconds; none where more goes wrong.
@@ -79,11 +90,46 @@ impl Observer {
         self.duties.terms.insert(duty, term);
     }
 
+    /// Records that an engine sends a batch to the store, and checks that it claims webhooks only within its lease.
+    pub(crate) fn commit_sent(&mut self, engine: usize, batch: &Batch, frozen: Frozen) {
+        let is_claim = |write: &Write| matches!(write, Write::OnDuty { duty: Duty::Webhooks(_), .. });
+        if batch.writes.iter().any(|write| matches!(write, Write::Lease { .. })) {
+            self.duties.renewal_sent_ms.insert(engine, self.now_ms);
+        }
+        if batch.writes.is_empty() || !batch.writes.iter().all(is_claim) {
+            return;
+        }
+        let EngineSetup { lease_ms, webhook_timeout_ms, .. } = self.engine_setup;
+        let renewed_ms = self.duties.renewed_ms.get(&engine).copied().unwrap_or(0);
+        let passed_ms = self.now_ms.saturating_sub(renewed_ms);
+        let is_repeated = self
+            .duties
+            .failed_ms
+            .get(&engine)
+            .is_some_and(|(at, frozen_ms)| at + REPEATED_MS + frozen.total_ms - frozen_ms >= self.now_ms);
+        if passed_ms > lease_ms - webhook_timeout_ms + CLAIM_DRIFT_MS && !is_repeated {
+            let text = format!("engine {engine} claims webhooks {passed_ms} ms after the last renewal of its lease");
+            self.violate("webhooks-are-claimed", text, None);
+        }
+    }
+
+    /// Records that a commit of an engine fails because of the store.
+    pub(crate) fn commit_failed(&mut self, engine: usize, frozen: Frozen) {
+        self.duties.failed_ms.insert(engine, (self.now_ms, frozen.total_ms));
+    }
+
     /// Records that an engine learned that the store accepted a batch.
     pub(crate) fn learned_of(&mut self, engine: usize, batch: &Batch, frozen: Frozen) {
         for write in &batch.writes {
-            if let Write::OnDuty { duty: duty @ Duty::Webhooks(_), .. } = write {
-                self.duties.claimed_ms.insert((engine, *duty), (self.now_ms, frozen.total_ms));
+            match write {
+                Write::OnDuty { duty: duty @ Duty::Webhooks(_), .. } => {
+                    self.duties.claimed_ms.insert((engine, *duty), (self.now_ms, frozen.total_ms));
+                }
+                Write::Lease { .. } => {
+                    let sent_ms = self.duties.renewal_sent_ms.get(&engine).copied().unwrap_or(0);
+                    self.duties.renewed_ms.insert(engine, sent_ms);
+                }
+                _ => {}
             }
         }
     }

@@ -1,9 +1,6 @@
 //! What the observer is notified of: irreversible blocks, webhooks, broadcasts, responses, the end.
 
-use engine::{
-    money::HbdPrice,
-    payment::{Rate, ResolutionKind},
-};
+use engine::{money::HbdPrice, payment::ResolutionKind};
 
 use super::*;
 use engine::payment::Disposition;
@@ -112,6 +109,7 @@ impl Observer {
 
     /// Records a price of HBD that is durable: the market must have paid it.
     pub(super) fn rate_written(&mut self, rate: &Rate) {
+        self.rate = Some(*rate);
         self.hive_rate_written(rate.price);
         let micro_usd = rate.hbd.unwrap_or(HbdPrice::PEG).micro_usd();
         if micro_usd != self.hbd_read[0] {

@@ -111,6 +111,7 @@ impl Simulation {
                         // The rows themselves, whatever the engines can reach.
                         let _ = self.compare_a_list(rows).await;
                         let _ = self.compare_a_search(rows).await;
+                        self.try_stale_write(rows).await;
                     }
                 }
                 Err(at_ms) => {

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     observer::EngineSetup,
     plan::is_unambiguous,
-    script::{AgentBehavior, MerchantChange},
+    script::{AgentBehavior, MerchantChange, Step},
 };
 
 /// Block intervals in which a wallet's payment completes once its money is irreversible.
@@ -53,25 +53,37 @@ pub(super) fn engine_setup(script: &Script) -> EngineSetup {
         return EngineSetup::default();
     }
     let lease_ms = setup.lease_seconds * 1_000;
-    let single_failure_ms = single_failure_ms(script, lease_ms + PROMPT_BLOCKS * setup.block_seconds * 1_000);
-    EngineSetup { engines: setup.engines as u64, lease_ms, poll_ms: setup.poll_ms, single_failure_ms }
+    let single_failure_ms = single_failure_ms(script, lease_ms);
+    let webhook_timeout_ms = u64::try_from(setup.settings().webhook_timeout.as_millis()).unwrap_or(u64::MAX);
+    let engines = setup.engines as u64;
+    EngineSetup { engines, lease_ms, webhook_timeout_ms, poll_ms: setup.poll_ms, single_failure_ms }
 }
 
 /// Returns how long anything waits at most if nothing goes wrong but engines and their store, one failure after the other: what a
-/// takeover takes, and as long as the store is away.
-fn single_failure_ms(script: &Script, takeover_ms: u64) -> Option<u64> {
-    let (mut free_from_ms, mut longest_ms, mut failures) = (0, 0, 0);
+/// takeover takes, and as long as the store is away. An engine that stops in order hands its duties over without a lease.
+fn single_failure_ms(script: &Script, lease_ms: u64) -> Option<u64> {
+    let restarts = |step: &Step| {
+        !matches!(step.action, Action::Inject(FaultInjection::Process(ref fault)) if *fault != ProcessFault::Restart)
+            && !matches!(step.action, Action::Inject(FaultInjection::Partition { .. } | FaultInjection::Store(_)))
+    };
+    let lease_ms = if script.steps.iter().all(restarts) { 0 } else { lease_ms };
+    let takeover_ms = lease_ms + PROMPT_BLOCKS * script.setup.block_seconds * 1_000;
+    let (mut free_from_ms, mut longest_ms, mut failures, mut last_cut) = (0, 0, 0, None);
     for step in &script.steps {
         let Action::Inject(injection) = &step.action else { continue };
         let (lasts_ms, away_ms) = match injection {
-            FaultInjection::Process(ProcessFault::Freeze { for_ms })
-            | FaultInjection::Partition { peer: Peer::Store, for_ms } => (*for_ms, 0),
+            FaultInjection::Process(ProcessFault::Freeze { for_ms }) | FaultInjection::Partition { for_ms, .. } => {
+                (*for_ms, 0)
+            }
             FaultInjection::Store(StoreFault::FailOver { for_ms }) => (*for_ms, *for_ms),
             FaultInjection::Store(StoreFault::BreakCommit(outcome)) => (outcome.after_ms(), 0),
-            FaultInjection::Process(ProcessFault::Kill | ProcessFault::Restart) => (0, 0),
+            FaultInjection::Process(ProcessFault::Kill | ProcessFault::KillAt(_) | ProcessFault::Restart) => (0, 0),
             _ => return None,
         };
-        if step.at_ms < free_from_ms {
+        // An engine that loses several nodes at once has one failure.
+        let is_same = matches!(injection, FaultInjection::Partition { peer: Peer::Node(_), .. })
+            && last_cut.replace((step.at_ms, step.engine)) == Some((step.at_ms, step.engine));
+        if step.at_ms < free_from_ms && !is_same {
             return None;
         }
         free_from_ms = step.at_ms + lasts_ms + takeover_ms;

@@ -151,7 +151,7 @@ fn conflict(writes: impl IntoIterator<Item = Write>) -> Option<(Vec<Write>, Want
     Some((writes.into_iter().collect(), Wanted::Conflict))
 }
 
-const STALE: [Stale; 36] = [
+const STALE: [Stale; 38] = [
     // A payment.
     |rows| {
         let (next, expected) = rows.next_payment()?;
@@ -328,6 +328,19 @@ const STALE: [Stale; 36] = [
         let waiting = rows.waiting()?;
         let hold = |delivery| Write::Hold { delivery, reason: HoldReason::Disabled };
         conflict([hold(waiting.clone()), hold(waiting)])
+    },
+    |rows| {
+        let waiting = rows.waiting()?;
+        let seen = rows.observer.endpoints.get(&waiting.merchant);
+        // It was enabled meanwhile, or never disabled.
+        let is_enabled = seen.is_none_or(|seen| seen.known.is_enabled());
+        is_enabled.then(|| conflict([Write::Hold { delivery: waiting, reason: HoldReason::Disabled }]))?
+    },
+    // The prices.
+    |rows| {
+        let stored = rows.observer.rate?;
+        let expected = Some(stored.at.minus(Duration::from_secs(1)));
+        conflict([Write::Rate { rate: stored, expected }])
     },
     // What else is done once.
     |rows| {

@@ -75,6 +75,12 @@ impl Duty {
         Self::Webhooks(merchant.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()[0])
     }
 
+    /// Returns whether the duty needs a ledger node.
+    #[must_use]
+    pub const fn needs_nodes(self) -> bool {
+        matches!(self, Self::Scanner | Self::VirtualTransfers | Self::Reconciliation | Self::Rates)
+    }
+
     /// Returns the kind of the duty: one word for all buckets.
     #[must_use]
     pub const fn kind(self) -> &'static str {
