@@ -11,6 +11,7 @@ mod latency;
 mod observations;
 mod payments;
 mod proofs;
+mod readings;
 mod watched;
 
 use std::{
@@ -41,6 +42,7 @@ use crate::{
     model::StoreModel,
 };
 
+pub(crate) use self::readings::Readings;
 pub use self::{
     claims::Broadcasts,
     durable::Durable,
@@ -168,13 +170,13 @@ pub struct Observer {
     /// Until when a majority of the nodes last knew no price of HBD, virtual milliseconds.
     pub priceless_until_ms: u64,
     /// The price of HBD that is durable, and the one before, in millionths of a dollar.
-    pub hbd_read: [u64; 2],
+    pub(crate) hbd_read: Readings<u64>,
     /// The prices that are durable.
     pub(crate) rate: Option<Rate>,
     /// The witnesses' prices of HIVE, and until when each was in force, virtual milliseconds; the last one is.
     pub(crate) hive_prices: Vec<(HivePrice, u64)>,
     /// The price of HIVE that is durable, and the one before.
-    pub(crate) hive_read: Vec<HivePrice>,
+    pub(crate) hive_read: Readings<HivePrice>,
     /// Payments for other servers whose payer was told of success.
     pub reported: IndexSet<TxId>,
     /// The account that collects fees.
@@ -254,7 +256,7 @@ impl Observer {
             passes: vec![0; INVARIANTS.len()],
             hbd_now: at_peg,
             priceless_until_ms: 0,
-            hbd_read: [at_peg; 2],
+            hbd_read: Readings::of(at_peg),
             ..Self::default()
         }
     }

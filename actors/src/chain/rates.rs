@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use engine::{money::HbdPrice, payment::Rate, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Duty, Write};
+use tokio::time::Instant;
 
 use crate::{chain::ledger::Ledger, context::Context, duties::held::Term, timer::Timer};
 
@@ -24,6 +25,8 @@ pub(crate) struct Rates {
 
 pub(crate) struct State {
     next: Option<Timer>,
+    /// When the nodes are asked again, while this engine holds the duty; `None`: at once.
+    due: Option<Instant>,
     /// Whether HBD was off its peg when last read.
     is_off_peg: bool,
 }
@@ -38,13 +41,22 @@ impl Actor for Rates {
             self.ledger.set_rate(rate);
         }
         myself.cast(Msg::Read)?;
-        Ok(State { next: None, is_off_peg: false })
+        Ok(State { next: None, due: None, is_off_peg: false })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _read: Msg, state: &mut State) -> Result<(), ActorProcessingErr> {
+        let now = self.context.env.clock.monotonic();
         let wait = match self.context.duties.held(Duty::Rates) {
-            Some(term) => self.read(state, term).await,
-            None => self.follow(state).await,
+            Some(_) if state.due.is_some_and(|due| now < due) => self.until_due(state),
+            Some(term) => {
+                let wait = self.read(state, term).await;
+                state.due = Some(now + wait);
+                self.until_due(state)
+            }
+            None => {
+                state.due = None;
+                self.follow(state).await
+            }
         };
         state.next = Some(Timer::send(&myself, wait, Msg::Read));
         Ok(())
@@ -58,6 +70,14 @@ pub(crate) fn usd(price: HbdPrice) -> f64 {
 }
 
 impl Rates {
+    /// Returns when to continue: before the next read if another engine may take the duty, whose prices are then adopted.
+    fn until_due(&self, state: &State) -> Duration {
+        let now = self.context.env.clock.monotonic();
+        let wait = state.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
+        let is_shared = self.context.duties.engine().is_some();
+        if is_shared { wait.min(self.context.settings.background_interval()) } else { wait }
+    }
+
     /// Reads the prices and stores them; returns when to read again.
     async fn read(&self, state: &mut State, term: Term) -> Duration {
         match self.ledger.nodes.price().await {

@@ -517,8 +517,8 @@ pub(super) fn worth_is_the_markets(write: &PaymentWrite<'_>) -> Verdict {
         payment.amount.units * if is_at_peg { 1_000_000 } else { micro_usd } / 10_000_000
     };
     // A price that becomes durable while a payment is opened may come too late for it.
-    let readings = write.observer.hbd_read;
-    hold(readings.iter().any(|micro_usd| worth(*micro_usd) == usd_cents), || {
+    let readings = &write.observer.hbd_read;
+    hold(readings.iter().any(|micro_usd| worth(micro_usd) == usd_cents), || {
         format!("{} is worth {usd_cents} cents, and HBD was read last as {readings:?} millionths", payment.amount)
     })
 }
@@ -535,11 +535,13 @@ pub(super) fn worth_is_the_witnesses(write: &PaymentWrite<'_>) -> Verdict {
     };
     // A price that becomes durable while a payment is opened may come too late for it.
     let prices = &observer.hive_read;
-    hold(prices.iter().any(|price| worth(price) == u128::from(payment.quote.usd_cents)), || {
+    hold(prices.iter().any(|price| worth(&price) == u128::from(payment.quote.usd_cents)), || {
         format!("{} is worth {} cents, and HIVE was read last as {prices:?}", payment.amount, payment.quote.usd_cents)
     })?;
     let rate = payment.quote.rate.map(|rate| rate.price);
-    hold(rate.is_some_and(|rate| prices.contains(&rate)), || format!("it keeps {rate:?} as its price"))
+    hold(rate.is_some_and(|rate| prices.iter().any(|price| price == rate)), || {
+        format!("it keeps {rate:?} as its price, and HIVE was read last as {prices:?}")
+    })
 }
 
 pub(super) fn states_keep_their_time(write: &PaymentWrite<'_>) -> Verdict {

@@ -103,8 +103,8 @@ impl Observer {
             let text = format!("HIVE was read as {price:?}, and its prices were {:?}", self.hive_prices);
             self.violate("worth-is-the-witnesses", text, None);
         }
-        self.hive_read.insert(0, price);
-        self.hive_read.truncate(2);
+        let is_shared = self.engine_setup.engines > 0;
+        self.hive_read.record(price, self.now_ms, is_shared);
     }
 
     /// Records a price of HBD that is durable: the market must have paid it.
@@ -112,7 +112,7 @@ impl Observer {
         self.rate = Some(*rate);
         self.hive_rate_written(rate.price);
         let micro_usd = rate.hbd.unwrap_or(HbdPrice::PEG).micro_usd();
-        if micro_usd != self.hbd_read[0] {
+        if self.hbd_read.last() != Some(micro_usd) {
             self.marks.push("HBD is read at another price");
         }
         let left_ms = self.hbd_prices.get(&micro_usd).map(|left_ms| self.now_ms.saturating_sub(*left_ms));
@@ -123,7 +123,7 @@ impl Observer {
                 format!("HBD was read as {micro_usd} millionths of a dollar, and the market pays {}", self.hbd_now);
             self.violate("worth-is-the-markets", text, None);
         }
-        self.hbd_read = [micro_usd, self.hbd_read[0]];
+        self.hbd_read.record(micro_usd, self.now_ms, self.engine_setup.engines > 0);
     }
 
     /// Records the secrets of a merchant that is written.
