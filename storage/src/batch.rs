@@ -20,7 +20,7 @@ use engine::{
     x402::{ClaimOutcome, ClaimRecord},
 };
 
-use crate::store::duties::{Duty, EngineId};
+use crate::duty::{Duty, EngineId};
 
 /// The id of a commit, by which an unknown outcome is resolved. Unique across engines and restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     batch::{Batch, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Write},
+    duty::{Duty, EngineId},
     embedded::{
         commit::{audit::EncodedEntry, ledger_entries},
         read::{
@@ -28,7 +29,6 @@ use crate::{
         },
     },
     record::{self, event::AttemptKey, indexed::PaymentFacts, merchant::MerchantFacts, vault::Vault},
-    store::duties::{Duty, EngineId},
 };
 
 /// A batch with encoded records.
