@@ -33,6 +33,7 @@ mod clock;
 mod context;
 mod duties;
 mod error;
+mod fatal;
 mod handles;
 mod merchants;
 mod metrics;
