@@ -33,7 +33,7 @@ use crate::{
         transfer_log::{self, OtherAccountLog},
     },
     scanner::{
-        classification::{Classification, ClassifiedTransfer},
+        classification::{Classification, ClassifiedTransfer, Classifier},
         failures::{Failures, PollError},
         unknown_operations,
     },
@@ -287,6 +287,10 @@ impl Scanner {
         Ok(blocks)
     }
 
+    fn classifier(&self) -> Classifier<'_> {
+        Classifier { context: &self.context, ledger: &self.ledger }
+    }
+
     async fn read_irreversible(&self, state: &mut ScanState, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
         let blocks = self.watched_blocks(from, count, Depth::Irreversible).await?;
@@ -303,7 +307,7 @@ impl Scanner {
         let Some(newest) = blocks.last() else { return Ok(()) };
         state.failures.chain_matches(&self.ledger.view);
         self.discard_decided(state, &blocks).await?;
-        let classified = self.classify_transfers(&blocks).await?;
+        let classified = self.classifier().transfers(&blocks).await?;
         for classified in classified.iter().filter(|classified| classified.classification == Classification::Proof) {
             ownership::record_proof_transfer(&self.merchants, classified.transfer).await?;
         }
@@ -420,7 +424,7 @@ impl Scanner {
                 return if state.recent.is_empty() { Ok(()) } else { self.roll_back(state).await };
             }
             last = block.id;
-            let classified = self.classify_transfers(std::slice::from_ref(&block)).await?;
+            let classified = self.classifier().transfers(std::slice::from_ref(&block)).await?;
             let sighting = |classified: &ClassifiedTransfer<'_>| match classified.classification {
                 Classification::Session(payment, _) => {
                     let (tx_id, op_in_tx) = (classified.transfer.tx_id, classified.transfer.position.op_in_tx);
