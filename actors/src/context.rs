@@ -6,7 +6,7 @@ use engine::{mutant, time::Timestamp};
 use storage::{CommitError, EngineId, ReadError, Store};
 
 use crate::{
-    clock::EngineClock, duties::held::Duties, environment::Environment, fatal::Fatal, metrics::Metrics, settings::Settings,
+    clock::EngineClock, duties::Duties, environment::Environment, fatal::Fatal, metrics::Metrics, settings::Settings,
     store_client::StoreClient,
 };
 

@@ -32,6 +32,7 @@ mod child;
 mod clock;
 mod context;
 mod duties;
+mod duty_keeper;
 mod error;
 mod fatal;
 mod handles;

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::{child::Child, duties::held::DutyMetrics, store_client::StoreMetrics};
+use crate::{child::Child, duties::DutyMetrics, store_client::StoreMetrics};
 use engine::{
     hive::block::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX},
     payment::{Payment, State},

@@ -12,7 +12,7 @@ use crate::{
     chain::{handle::Chain, ledger::Ledger, rates::Rates},
     child::Child,
     context::Context,
-    duties::keeper::Keeper,
+    duty_keeper::Keeper,
     environment::{Environment, NodeError},
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},

@@ -6,7 +6,7 @@ use engine::{money::HbdPrice, payment::Rate, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Duty, Write};
 
-use crate::{chain::ledger::Ledger, context::Context, duties::held::Term, timer::Timer};
+use crate::{chain::ledger::Ledger, context::Context, duties::Term, timer::Timer};
 
 /// Interval until a failed read is retried.
 const RETRY: Duration = Duration::from_secs(5);

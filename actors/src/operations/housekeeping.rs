@@ -17,7 +17,7 @@ use storage::{Batch, Duty, WaitingTransferKey, Write};
 use crate::{
     chain::ledger::Ledger,
     context::Context,
-    duties::held::Term,
+    duties::Term,
     error::EngineError,
     merchants::{
         handle::Merchants,

@@ -23,7 +23,7 @@ use storage::{Batch, Duty, MerchantQuery, ReadError, Write};
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
-    duties::held::Term,
+    duties::Term,
     timer::Timer,
 };
 

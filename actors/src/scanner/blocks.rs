@@ -25,7 +25,7 @@ use crate::{
         notes,
     },
     context::Context,
-    duties::held::Term,
+    duties::Term,
     merchants::{handle::Merchants, ownership},
     payments::{
         handle::Payments,

@@ -13,7 +13,7 @@ use storage::{Batch, Duty, ReadError, Unmatched, UnmatchedReason, Write};
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
-    duties::held::Term,
+    duties::Term,
     scanner::unknown_operations,
     timer::Timer,
 };

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    duties::held::Work,
+    duties::Work,
     timer::{Task, Timer},
     webhooks::{
         attempt::{Attempted, attempt},
