@@ -22,8 +22,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    page_token::Filters,
-    payments::{invalid_token, page_size},
+    page::{Filters, invalid_token, page_size},
 };
 
 /// Maximum number of amounts owed in a response; only the largest are returned.
