@@ -31,7 +31,7 @@ use super::{
     state::{State, Step},
     upstream::{Upstream, target},
 };
-use crate::commands::pay;
+use crate::commands::pay::exchange;
 
 const DISCOVERY: &str = "/.well-known/x402";
 const HEALTH: &str = "/healthz";
@@ -208,7 +208,7 @@ impl Visit<'_> {
                 self.serve_settled(head, body, settled).await
             }
             None if self.price.settles_first => {
-                let settled = self.settle(pay::new_nonce()).await?;
+                let settled = self.settle(exchange::new_nonce()).await?;
                 self.serve_settled(head, body, settled).await
             }
             None => self.serve_then_settle(head, body).await,
@@ -232,7 +232,7 @@ impl Visit<'_> {
             // Failures are not charged.
             return Ok(response.map(|body| body.map_err(Into::into).boxed()));
         }
-        let settled = self.settle(pay::new_nonce()).await?;
+        let settled = self.settle(exchange::new_nonce()).await?;
         Ok(self.deliver(response, &settled))
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{key::NoKey, ledger::NotOurs, quote::Unacceptable, request::BadRequest};
 use crate::{
-    commands::{signing::Unsignable, wallet},
+    commands::{signing::Unsignable, wallet::error::Error as WalletError},
     config::ConfigError,
 };
 
@@ -37,7 +37,7 @@ pub enum Failure {
     Setup(#[from] reqwest::Error),
     /// The wallet cannot be used.
     #[error(transparent)]
-    Wallet(#[from] wallet::Error),
+    Wallet(#[from] WalletError),
     /// The wallet's policy does not permit the payment.
     #[error("refused: {0}")]
     Policy(#[from] rules::Refusal),

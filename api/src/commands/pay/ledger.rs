@@ -16,7 +16,7 @@ use engine::{
 };
 use reqwest::Url;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::{
     commands::signing::Anchor,
     config::{Config, Layers, environment_variables},
