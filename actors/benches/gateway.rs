@@ -14,7 +14,7 @@ use std::{
 use actors::{
     Engine, Environment, Settings, Tree,
     environment::{
-        Account, Answer, Identity, NoProbe, Node, NodeError, TxStatus, WebhookRequest, WebhookResponse,
+        Account, Identity, NoProbe, Node, NodeError, NodeResponse, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
     },
     system::{SystemClock, SystemEntropy},
@@ -69,44 +69,44 @@ impl Node for Still {
     fn name(&self) -> &str {
         "still"
     }
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         Box::pin(async { Ok(Identity { chain_id: ChainId::MAINNET, version: String::new(), is_development: false }) })
     }
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         Box::pin(async {
             let block = &self.blocks_now()[self.height() - 1];
             Ok(Head { block_id: block.id, time: block.time, irreversible_num: block.number() })
         })
     }
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         Box::pin(async move {
             let blocks = self.blocks_now().into_iter().take(self.height());
             Ok(blocks.filter(|block| (from..from + count).contains(&block.number())).collect())
         })
     }
-    fn history(&self, _account: AccountName, _span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, _account: AccountName, _span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn virtual_operations(&self, _block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, _block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         Box::pin(async { Ok(Some(VirtualOperations::default())) })
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         let account =
             |name| Account { name, active: Authority::default(), balances: [Money::new(0, Currency::Hive); 2] };
         Box::pin(async move { Ok(names.into_iter().map(account).collect()) })
     }
-    fn find_transaction(&self, _: TxId, _: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, _: TxId, _: Timestamp) -> NodeResponse<'_, TxStatus> {
         Box::pin(async { Ok(TxStatus::Unknown) })
     }
-    fn broadcast(&self, _: String) -> Answer<'_, ()> {
+    fn broadcast(&self, _: String) -> NodeResponse<'_, ()> {
         Box::pin(async { Err(NodeError::Timeout) })
     }
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         Box::pin(async { Ok(None) })
     }
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         Box::pin(async { Ok(None) })
     }
 }

@@ -186,9 +186,9 @@ impl Wrapped for StoreClient {
                             return Err(ReadError::Unavailable(why));
                         }
                     }
-                    answer => {
+                    response => {
                         self.reached();
-                        return answer;
+                        return response;
                     }
                 }
             }

@@ -64,11 +64,11 @@ impl Accounts {
             return Ok(found);
         }
         let _place = self.asking.acquire().await.expect("the semaphore is never closed");
-        let answered = nodes.accounts(missing.clone()).await?;
-        let answered: BTreeMap<_, _> = answered.into_iter().map(|account| (account.name, account)).collect();
+        let described = nodes.accounts(missing.clone()).await?;
+        let described: BTreeMap<_, _> = described.into_iter().map(|account| (account.name, account)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for name in missing {
-            let account = answered.get(&name).cloned().map(Arc::new);
+            let account = described.get(&name).cloned().map(Arc::new);
             if let Some(account) = &account {
                 found.insert(name, Arc::clone(account));
             }

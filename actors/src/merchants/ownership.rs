@@ -160,7 +160,7 @@ impl Merchants {
         match merchant.proof_for(account) {
             Some(_) => Ok(()),
             None if mutant!("unmatched-shown-without-proof") => Ok(()),
-            None => Err(EngineError::NotProven { account: *account, standing: VerificationStatus::Unverified }),
+            None => Err(EngineError::NotProven { account: *account, status: VerificationStatus::Unverified }),
         }
     }
 
@@ -182,7 +182,7 @@ impl Merchants {
         if is_known(&merchant) {
             return Ok(());
         }
-        Err(EngineError::NotProven { account: *account, standing: VerificationStatus::Stale })
+        Err(EngineError::NotProven { account: *account, status: VerificationStatus::Stale })
     }
 }
 
@@ -212,11 +212,11 @@ pub(crate) async fn record_proof_transfer(merchants: &Merchants, transfer: &Tran
     if active.is_some_and(|active| active != authority) {
         proof.stale_since = Some(context.now());
     }
-    let (reply, answer) = oneshot::channel();
+    let (reply, response) = oneshot::channel();
     let change = Change::Proven { nonce, proof };
     let message = MerchantMsg::Change { id, change, by: Default::default(), reply: Some(reply) };
-    merchants.tell(message).map_err(|_| MerchantError::Unknown)?;
-    match answer.await.map_err(|_| MerchantError::Unknown)? {
+    merchants.send(message).map_err(|_| MerchantError::Unknown)?;
+    match response.await.map_err(|_| MerchantError::Unknown)? {
         Ok(_) => {
             tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} proved ownership of @{account} by transfer");
             Ok(true)

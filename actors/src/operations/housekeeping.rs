@@ -181,7 +181,7 @@ impl Housekeeper {
                 for id in due {
                     let Some(active) = self.authorities_of(id).await else { continue };
                     let (change, by) = (Change::Settle(active), audit::Actor::default());
-                    let _ = self.merchants.tell(MerchantMsg::Change { id, change, by, reply: None });
+                    let _ = self.merchants.send(MerchantMsg::Change { id, change, by, reply: None });
                 }
             }
             Err(error) => self.context.read_failed(&error),
@@ -210,7 +210,7 @@ impl Housekeeper {
     async fn unwatch_accounts(&self, now: Timestamp) {
         match self.context.env.store.retired_accounts(now, ACCOUNTS).await {
             Ok(retired) if retired.is_empty() => {}
-            Ok(retired) => drop(self.merchants.tell(MerchantMsg::Unwatch(retired))),
+            Ok(retired) => drop(self.merchants.send(MerchantMsg::Unwatch(retired))),
             Err(error) => self.context.read_failed(&error),
         }
     }

@@ -285,7 +285,7 @@ impl Reconciler {
         for (account, difference) in differing {
             differences += (difference.missing.len() + difference.extra.len()) as u64;
             let merchants = self.merchants_of(&account).await?;
-            writes.extend(merchants.iter().map(|merchant| self.told(*merchant, &account)));
+            writes.extend(merchants.iter().map(|merchant| self.audit_event(*merchant, &account)));
             let finding = day.record_mismatch(account, merchants, difference);
             let list = |moved: &[engine::reconciliation::Movement]| {
                 let texts: Vec<_> = moved.iter().map(|moved| format!("{} ({})", moved.tx_id, moved.money)).collect();
@@ -327,7 +327,7 @@ impl Reconciler {
             (state.from, state.not_before) = (None, self.context.now() + AFTER_FAILURE);
             return Ok(());
         }
-        self.context.metrics.checked_books(outcome);
+        self.context.metrics.record_reconciliation(outcome);
         self.context.metrics.book_differences.inc_by(differences);
         state.again = None;
         if is_done {
@@ -347,7 +347,7 @@ impl Reconciler {
     }
 
     /// Returns the audit event of a difference, which has no actor.
-    fn told(&self, merchant: MerchantId, account: &AccountName) -> Write {
+    fn audit_event(&self, merchant: MerchantId, account: &AccountName) -> Write {
         Write::Audit(Box::new(Entry {
             seq: 0,
             at: self.context.now(),

@@ -77,11 +77,11 @@ pub(crate) async fn attach_waiting(
         let memo_normalized = !matches!(match_memo(&transfer.memo), MemoMatch::Exact(_));
         let by = BY_MEMO.to_owned();
         let attachment = Assignment { transfer, route: Route::Wallet, memo_normalized, by };
-        let (order, answer) = Order::awaited(Command::Assign(attachment));
+        let (order, response) = Order::awaited(Command::Assign(attachment));
         if registry.cast(RegistryMsg::Order(id, order)).is_err() {
             return None;
         }
-        match answer.await {
+        match response.await {
             Ok(Ok(_)) => tracing::info!(payment.id = %id, "payment {id} now exists: transfer credited"),
             Ok(Err(SessionError::Rejected { rejection, .. })) => {
                 let handling = match rejection {

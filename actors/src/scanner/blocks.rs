@@ -29,7 +29,7 @@ use crate::{
     merchants::{handle::Merchants, ownership},
     payments::{
         handle::Payments,
-        messages::{Answer, Order, RegistryMsg, SessionError},
+        messages::{Order, OrderResult, RegistryMsg, SessionError},
         transfer_log::{self, OtherAccountLog},
     },
     scanner::{
@@ -551,9 +551,9 @@ impl Scanner {
                 }
             }
         }
-        for (transfer, answer) in waiting {
+        for (transfer, response) in waiting {
             // A session that crashed drops the result: the block is read again.
-            let reason = match answer.await.unwrap_or(Err(SessionError::Unknown)) {
+            let reason = match response.await.unwrap_or(Err(SessionError::Unknown)) {
                 Ok(_) => continue,
                 Err(SessionError::Rejected { rejection, .. }) => match rejection {
                     Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
@@ -573,9 +573,9 @@ impl Scanner {
         Ok(unmatched)
     }
 
-    fn send_order(&self, id: PaymentId, command: Command) -> Result<Answer, SessionError> {
-        let (order, answer) = Order::awaited(command);
+    fn send_order(&self, id: PaymentId, command: Command) -> Result<OrderResult, SessionError> {
+        let (order, response) = Order::awaited(command);
         self.payments.registry().cast(RegistryMsg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
-        Ok(answer)
+        Ok(response)
     }
 }

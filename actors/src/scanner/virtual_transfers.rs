@@ -108,7 +108,7 @@ impl VirtualTransfers {
             return Ok(false);
         }
         let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
-        let asked = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
+        let requested = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
         // Read after the blocks: an account may have been added while they were requested.
         if let Err(error) = self.ledger.watch_added().await {
             self.context.read_failed(&error);
@@ -117,8 +117,8 @@ impl VirtualTransfers {
         let mut last = read;
         let mut kept = Vec::new();
         let mut stopped_by = None;
-        for (number, answer) in wanted.clone().zip(asked) {
-            match answer {
+        for (number, response) in wanted.clone().zip(requested) {
+            match response {
                 Ok(Some(returned)) => {
                     last = number;
                     unknown_operations::note(&self.context, number, &returned.unknown);

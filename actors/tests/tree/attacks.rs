@@ -10,7 +10,7 @@ use std::{
 
 use actors::{
     Settled, Target, X402Request,
-    environment::{Account, Answer, Identity, Node, TxStatus},
+    environment::{Account, Identity, Node, NodeResponse, TxStatus},
 };
 use engine::{
     account::AccountName,
@@ -49,19 +49,19 @@ impl Node for Noting {
         self.node.name()
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         self.node.identity()
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         self.node.head()
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         self.node.blocks(from, count)
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         self.node.virtual_operations(block_num)
     }
 
@@ -69,11 +69,11 @@ impl Node for Noting {
         &self,
         account: AccountName,
         span: (engine::time::Timestamp, engine::time::Timestamp),
-    ) -> Answer<'_, Vec<Transfer>> {
+    ) -> NodeResponse<'_, Vec<Transfer>> {
         self.node.history(account, span)
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         self.accounts_asked.fetch_add(1, Ordering::Relaxed);
         let gate = self.gate.lock().unwrap().take();
         Box::pin(async move {
@@ -88,11 +88,11 @@ impl Node for Noting {
         })
     }
 
-    fn find_transaction(&self, tx_id: TxId, expiration: engine::time::Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, expiration: engine::time::Timestamp) -> NodeResponse<'_, TxStatus> {
         self.node.find_transaction(tx_id, expiration)
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         Box::pin(async move {
             let tx_id = Transaction::parse(signed_json.as_bytes()).unwrap().id(Pack::Legacy);
             let claimed = self.store.claim(tx_id).await.unwrap();
@@ -104,11 +104,11 @@ impl Node for Noting {
         })
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         self.node.price()
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         self.node.hbd_price()
     }
 }

@@ -71,12 +71,9 @@ async fn a_creation_beyond_the_days_volume_puts_its_merchant_on_hold_until_an_ad
     assert_eq!(open(&world, &merchant, 501).await, Err(on_hold()));
     assert_eq!(open(&world, &merchant, 1).await, Err(on_hold()), "from then on every creation");
     let report = world.engine().merchants.compliance(merchant.id).await.unwrap();
-    let hold = report.standing.hold.unwrap();
+    let hold = report.status.hold.unwrap();
     assert_eq!((hold.window, hold.usd_cents, report.daily_cents), (Window::Daily, 2_501, 2_000));
-    assert!(
-        report.standing.notices.iter().any(|notice| notice.window == Window::NearSingle),
-        "five close to the limit"
-    );
+    assert!(report.status.notices.iter().any(|notice| notice.window == Window::NearSingle), "five close to the limit");
     // What was open before still completes, and counts.
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 10_000, &memo_of(unpaid.id))]);
     world.ledger.settle();
@@ -89,10 +86,10 @@ async fn a_creation_beyond_the_days_volume_puts_its_merchant_on_hold_until_an_ad
     let engine = engine.by(admin.clone());
     let (by, reason) = ("key_9".to_owned(), "seen".to_owned());
     let cleared = engine.merchants.clear_compliance(merchant.id, by, reason, None).await.unwrap();
-    assert_eq!((cleared.standing.hold, cleared.daily_cents, &*cleared.standing.clearances[0].by), (None, 0, "key_9"));
+    assert_eq!((cleared.status.hold, cleared.daily_cents, &*cleared.status.clearances[0].by), (None, 0, "key_9"));
     let again =
         engine.merchants.clear_compliance(merchant.id, "key_8".to_owned(), "again".to_owned(), None).await.unwrap();
-    assert_eq!(again.standing.clearances.len(), 1, "there was nothing left to clear");
+    assert_eq!(again.status.clearances.len(), 1, "there was nothing left to clear");
     let cleared = told(&world, &merchant, "compliance_cleared").await;
     assert_eq!((cleared.len(), &cleared[0].actor, cleared[0].changes[1].after.as_deref()), (1, &admin, Some("seen")));
     open(&world, &merchant, 1_000).await.unwrap();
@@ -109,7 +106,7 @@ async fn a_single_payment_and_a_months_volume_have_limits_and_a_merchant_may_hav
     let engine = world.engine();
     let report =
         engine.merchants.clear_compliance(merchant.id, "k".to_owned(), "r".to_owned(), Some(own)).await.unwrap();
-    assert_eq!(report.standing.limits, Some(own));
+    assert_eq!(report.status.limits, Some(own));
     sell(&world, &merchant, 5_000).await;
     tokio::time::sleep(Duration::from_secs(3 * 86_400)).await;
     open(&world, &merchant, 4_000).await.unwrap();

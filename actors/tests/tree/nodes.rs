@@ -10,7 +10,7 @@ use std::{
 
 use actors::{
     EngineError, Tree,
-    environment::{Account, Answer, Identity, Node, NodeError, TxStatus},
+    environment::{Account, Identity, Node, NodeError, NodeResponse, TxStatus},
 };
 use engine::{
     account::AccountName,
@@ -55,7 +55,7 @@ struct Delayed {
 }
 
 impl Delayed {
-    fn later<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
+    fn later<'a, T: Send + 'a>(&self, answer: NodeResponse<'a, T>) -> NodeResponse<'a, T> {
         let delay = self.delay;
         Box::pin(async move {
             tokio::time::sleep(delay).await;
@@ -69,44 +69,44 @@ impl Node for Delayed {
         self.node.name
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         self.node.identity()
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         self.later(self.node.head())
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         self.asked_for_blocks.fetch_add(1, Ordering::Relaxed);
         self.later(self.node.blocks(from, count))
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         self.later(self.node.virtual_operations(block_num))
     }
 
-    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         self.later(self.node.history(account, span))
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         self.later(self.node.accounts(names))
     }
 
-    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         self.later(self.node.find_transaction(tx_id, expiration))
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         self.later(self.node.broadcast(signed_json))
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         self.later(self.node.price())
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         self.later(self.node.hbd_price())
     }
 }
@@ -147,7 +147,7 @@ impl Node for Limited {
         "limited"
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         self.asked_for_identity.fetch_add(1, Ordering::Relaxed);
         let retry_after = Some(self.until.saturating_duration_since(tokio::time::Instant::now()));
         match retry_after {
@@ -156,39 +156,39 @@ impl Node for Limited {
         }
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         self.node.head()
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         self.node.blocks(from, count)
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         self.node.virtual_operations(block_num)
     }
 
-    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         self.node.history(account, span)
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         self.node.accounts(names)
     }
 
-    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         self.node.find_transaction(tx_id, expiration)
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         self.node.broadcast(signed_json)
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         self.node.price()
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         self.node.hbd_price()
     }
 }

@@ -42,7 +42,7 @@ fn proof(from: &str, to: &str, memo: &str) -> Transfer {
 }
 
 fn not_proven(account: &str) -> EngineError {
-    EngineError::NotProven { account: name(account), standing: VerificationStatus::Unverified }
+    EngineError::NotProven { account: name(account), status: VerificationStatus::Unverified }
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,10 +86,7 @@ async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right(
     world.until("the money is listed", async || !listed().await.is_empty()).await;
     let place = listed().await[0].transfer.position;
     let decided = world.engine().payments.ignore(&thief, place, "key_1".to_owned(), String::new()).await;
-    assert_eq!(
-        decided,
-        Err(EngineError::NotProven { account: name("blue.mugs"), standing: VerificationStatus::Stale })
-    );
+    assert_eq!(decided, Err(EngineError::NotProven { account: name("blue.mugs"), status: VerificationStatus::Stale }));
     // The question that the old keys may have answered is not put to the new ones.
     let again = world.engine().merchants.issue_challenge(merchant.id, None, false).await.unwrap();
     assert_ne!(again.challenge.nonce, issued.challenge.nonce);

@@ -9,7 +9,7 @@ use std::{
 use actors::{
     Engine, Environment, Settings, Tree,
     environment::{
-        Account, Answer, Clock, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
+        Account, Clock, Identity, Node, NodeError, NodeResponse, Probe, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
     },
 };
@@ -342,12 +342,12 @@ impl Node for ScriptedNode {
         self.name
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         let identity = Identity { chain_id: ChainId::MAINNET, version: "scripted".to_owned(), is_development: false };
         Box::pin(async move { self.ledger.read().map(|_| identity) })
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         Box::pin(async {
             let chain = self.ledger.read()?;
             let newest = chain.blocks.last().unwrap();
@@ -355,7 +355,7 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         Box::pin(async move {
             let mut blocks = self.ledger.read()?.blocks;
             blocks.retain(|block| (from..from + count).contains(&block.number()));
@@ -366,7 +366,7 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         Box::pin(async move {
             let told = self.ledger.virtual_transfers(block_num)?;
             let told = told.map(|transfers| if self.omits_transfers { Vec::new() } else { transfers });
@@ -374,14 +374,14 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         Box::pin(async move {
             let told = self.ledger.history(&account, span)?;
             Ok(if self.omits_transfers { Vec::new() } else { told })
         })
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         Box::pin(async move {
             self.ledger.read()?;
             let known = names.into_iter().filter(|name| name.as_str() != "nobody");
@@ -394,19 +394,19 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn find_transaction(&self, tx_id: TxId, _expiration: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, _expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         Box::pin(async move { self.ledger.find(tx_id) })
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         Box::pin(async move { self.ledger.take(&signed_json) })
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         Box::pin(async { self.ledger.read().map(|_| HivePrice::new(258, 1_000)) })
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         Box::pin(async { self.ledger.read().map(|_| None) })
     }
 }

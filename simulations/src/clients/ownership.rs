@@ -254,7 +254,7 @@ async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantI
             sim.mark("a merchant ignores a transfer");
             Again::No
         }
-        Err(EngineError::NotProven { standing, .. }) => {
+        Err(EngineError::NotProven { status: standing, .. }) => {
             if standing == VerificationStatus::Stale {
                 sim.mark("a stale proof gives no right");
             }

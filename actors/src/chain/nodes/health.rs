@@ -182,14 +182,14 @@ impl Slot {
     }
 
     /// Records a response or failure.
-    pub(crate) fn answered<T>(
+    pub(crate) fn record_response<T>(
         &self,
         request: &'static str,
-        answer: &Result<T, NodeError>,
+        response: &Result<T, NodeError>,
         begun: Instant,
         now: Timestamp,
     ) {
-        match answer {
+        match response {
             Err(error) if error.lacks_api() && OPTIONAL_APIS.contains(&request) => self.lacks_request(request, error),
             Err(NodeError::RateLimited { retry_after }) => {
                 self.metrics.failed();
@@ -201,7 +201,7 @@ impl Slot {
             Err(error) if error.is_the_nodes_fault() => self.failed(error),
             // A refusal by the rules of the ledger is a valid response.
             _ => {
-                self.metrics.answered(begun.elapsed());
+                self.metrics.record_response(begun.elapsed());
                 self.health(|health| {
                     (health.failures, health.answered_at) = (0, Some(now));
                     health.lacks.remove(request);
@@ -258,16 +258,16 @@ impl Slot {
     }
 
     /// Records the response to a head request.
-    pub(crate) fn end_head_request(&self, answer: &Result<Head, NodeError>) {
+    pub(crate) fn end_head_request(&self, response: &Result<Head, NodeError>) {
         self.health(|health| {
             let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());
-            if let Ok(head) = answer {
+            if let Ok(head) = response {
                 health.head = Some(*head);
                 health.latency = Some(health.latency.map_or(took, |before| (before + took) / 2));
                 health.is_slow = took > if health.is_slow { SLOW / 2 } else { SLOW };
             }
         });
-        if let Ok(head) = answer {
+        if let Ok(head) = response {
             self.metrics.set_head(head.block_id.number());
         }
     }

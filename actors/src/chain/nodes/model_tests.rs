@@ -21,7 +21,7 @@ use super::{
 };
 use crate::environment::{Account, NodeError, TxStatus};
 
-/// How a node behaves when it is asked.
+/// How a node behaves when it is queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behavior {
     /// It answers with what is so.
@@ -54,9 +54,9 @@ type Decide<T, R> = Box<dyn Fn(&[(usize, T)], RoundStatus) -> Option<R>>;
 
 /// What is put to the nodes, and how it is judged.
 struct Query<T, R> {
-    /// How many of the nodes are asked at once.
+    /// How many of the nodes are queried at once.
     first: fn(nodes: usize, needed: usize) -> usize,
-    answer: Box<dyn Fn(Behavior) -> Option<T>>,
+    response: Box<dyn Fn(Behavior) -> Option<T>>,
     decide: Decide<T, R>,
 }
 
@@ -65,7 +65,7 @@ struct End<'w, R> {
     needed: usize,
     behaviors: &'w [Behavior],
     /// The nodes that answered or failed before the end, in order, with how often the patience had ended before.
-    heard: &'w [usize],
+    arrived: &'w [usize],
     /// How often the patience ended.
     timeouts: usize,
     /// What was decided; none if the round ended undecided.
@@ -83,7 +83,7 @@ impl<R> End<'_, R> {
     }
 
     fn count_heard(&self, wanted: Behavior) -> usize {
-        self.heard.iter().filter(|place| self.behaviors[**place] == wanted).count()
+        self.arrived.iter().filter(|place| self.behaviors[**place] == wanted).count()
     }
 }
 
@@ -94,7 +94,7 @@ fn walk<T: Clone, R: Debug>(query: &Query<T, R>, check: impl Fn(&End<'_, R>)) ->
         let needed = majority::needed(nodes, 0);
         for behaviors in behaviors(nodes) {
             let round = Round::new(nodes, (query.first)(nodes, needed), needed);
-            let mut path = Path { query, check: &check, behaviors: &behaviors, needed, heard: Vec::new(), count: 0 };
+            let mut path = Path { query, check: &check, behaviors: &behaviors, needed, arrived: Vec::new(), count: 0 };
             path.explore(round, 0);
             count += path.count;
         }
@@ -107,7 +107,7 @@ struct Path<'w, T, R, C> {
     check: &'w C,
     behaviors: &'w [Behavior],
     needed: usize,
-    heard: Vec<usize>,
+    arrived: Vec<usize>,
     count: u64,
 }
 
@@ -119,8 +119,13 @@ impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
                 step => break step,
             }
         };
-        let end =
-            |decision| End { needed: self.needed, behaviors: self.behaviors, heard: &self.heard, timeouts, decision };
+        let end = |decision| End {
+            needed: self.needed,
+            behaviors: self.behaviors,
+            arrived: &self.arrived,
+            timeouts,
+            decision,
+        };
         match step {
             Step::Done(decision) => {
                 self.count += 1;
@@ -132,16 +137,16 @@ impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
             }
             Step::QueryOthers | Step::Wait => {}
         }
-        let open: Vec<usize> = (0..round.asked()).filter(|place| !self.heard.contains(place)).collect();
+        let open: Vec<usize> = (0..round.queried()).filter(|place| !self.arrived.contains(place)).collect();
         assert!(!open.is_empty(), "{:?} waits for nobody", self.behaviors);
         let is_quiet = open.iter().all(|place| self.behaviors[*place] == Behavior::Hangs) && !round.needs_timeout();
-        // Who hangs is heard of last, when its request times out: the patience is shorter than that.
+        // Who hangs is arrived of last, when its request times out: the patience is shorter than that.
         for place in open.into_iter().filter(|place| is_quiet || self.behaviors[*place] != Behavior::Hangs) {
             let mut next = round.clone();
-            next.answered(place, (self.query.answer)(self.behaviors[place]));
-            self.heard.push(place);
+            next.record_response(place, (self.query.response)(self.behaviors[place]));
+            self.arrived.push(place);
             self.explore(next, timeouts);
-            self.heard.pop();
+            self.arrived.pop();
         }
         if round.needs_timeout() {
             round.timed_out();
@@ -158,13 +163,14 @@ fn assert_decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
         return;
     }
     assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.behaviors);
-    // Nobody who hangs is waited for: at most once for the others to be asked, and once for slower answers.
+    // Nobody who hangs is waited for: at most once for the others to be queried, and once for slower answers.
     let hung = end.count_heard(Behavior::Hangs);
-    assert!(hung == 0, "{:?} waited for a node that hangs, heard {:?}", end.behaviors, end.heard);
+    assert!(hung == 0, "{:?} waited for a node that hangs, arrived {:?}", end.behaviors, end.arrived);
     assert!(end.timeouts <= 2, "{:?}", end.behaviors);
-    let came_first = end.heard.len() <= end.needed && end.heard.iter().all(|at| end.behaviors[*at] == Behavior::Honest);
+    let came_first =
+        end.arrived.len() <= end.needed && end.arrived.iter().all(|at| end.behaviors[*at] == Behavior::Honest);
     let all_at_once = first == end.behaviors.len();
-    if came_first && all_at_once && end.heard.len() == end.needed {
+    if came_first && all_at_once && end.arrived.len() == end.needed {
         assert_eq!(end.timeouts, 0, "{:?} waited for somebody slower than the first majority", end.behaviors);
     }
 }
@@ -191,7 +197,7 @@ fn a_head(number: u32, irreversible_num: u32) -> Head {
 fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(a_head(1_000, 980)),
             Behavior::Stale => Some(a_head(600, 580)),
             Behavior::Lies => Some(a_head(9_000, 9_000)),
@@ -212,7 +218,7 @@ fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
         }
         let fresh = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Lies);
         // A liar that claims to be ahead is no help to a stale node: without enough fresh heads the patience has to end.
-        assert!(fresh >= end.needed || end.timeouts > 0 || end.heard.len() == end.behaviors.len());
+        assert!(fresh >= end.needed || end.timeouts > 0 || end.arrived.len() == end.behaviors.len());
         if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
             assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.behaviors);
         }
@@ -233,13 +239,13 @@ fn blocks_are_what_as_many_as_must_agree_give_alike() {
     let range = move |count: u32, salt: u8| -> Vec<Block> { (1..=count).map(|number| block(number, salt)).collect() };
     let query = Query {
         first: to_a_majority,
-        answer: Box::new(move |behavior| match behavior {
+        response: Box::new(move |behavior| match behavior {
             Behavior::Honest => Some(range(2, 1)),
             Behavior::Stale => Some(range(1, 1)),
             Behavior::Lies => Some(range(2, 2)),
             Behavior::Fails | Behavior::Hangs => None,
         }),
-        decide: Box::new(|answers: &[(usize, Vec<Block>)], status| blocks::decide(answers, 2, status)),
+        decide: Box::new(|responses: &[(usize, Vec<Block>)], status| blocks::decide(responses, 2, status)),
     };
     let count = walk(&query, |end| {
         let honest = end.count(Behavior::Honest);
@@ -274,14 +280,14 @@ fn an_authority_is_what_a_majority_gives_whatever_the_balances() {
     let truth = theirs.clone();
     let query = Query {
         first: to_all,
-        answer: Box::new(move |behavior| match behavior {
+        response: Box::new(move |behavior| match behavior {
             Behavior::Honest => Some(vec![account(&theirs, 500)]),
             Behavior::Stale => Some(vec![account(&theirs, 400)]),
             Behavior::Lies => Some(vec![account(&other, 0)]),
             Behavior::Fails | Behavior::Hangs => None,
         }),
-        decide: Box::new(move |answers: &[(usize, Vec<Account>)], status| {
-            lookups::decide_accounts(&[alice], answers, status)
+        decide: Box::new(move |responses: &[(usize, Vec<Account>)], status| {
+            lookups::decide_accounts(&[alice], responses, status)
         }),
     };
     walk(&query, |end| {
@@ -299,7 +305,7 @@ fn an_authority_is_what_a_majority_gives_whatever_the_balances() {
 fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(TxStatus::InReversibleBlock(7)),
             Behavior::Stale => Some(TxStatus::Unknown),
             Behavior::Lies => Some(TxStatus::InIrreversibleBlock(9)),
@@ -331,7 +337,7 @@ fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive(
 fn a_transaction_is_dead_only_if_a_majority_says_so() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(TxStatus::InMempool),
             Behavior::Stale => Some(TxStatus::Unknown),
             Behavior::Lies => Some(TxStatus::ExpiredIrreversible),
@@ -362,7 +368,7 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
         let takes = honest == Reply::Accepted;
         let query = Query {
             first: to_all,
-            answer: Box::new(move |behavior| match behavior {
+            response: Box::new(move |behavior| match behavior {
                 Behavior::Honest => Some(honest.clone()),
                 Behavior::Stale => Some(stale.clone()),
                 Behavior::Lies => Some(Reply::Accepted),
@@ -397,15 +403,15 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
 fn a_price_is_within_two_percent_of_an_honest_one() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(HivePrice::new(258, 1_000)),
             // Read an hour ago: the median moves slowly.
             Behavior::Stale => Some(HivePrice::new(255, 1_000)),
             Behavior::Lies => Some(HivePrice::new(25_800, 1_000)),
             Behavior::Fails | Behavior::Hangs => None,
         }),
-        decide: Box::new(|answers: &[(usize, Option<HivePrice>)], status: RoundStatus| {
-            let prices: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+        decide: Box::new(|responses: &[(usize, Option<HivePrice>)], status: RoundStatus| {
+            let prices: Vec<_> = responses.iter().map(|(_, price)| *price).collect();
             majority::price(&prices, status.needed)
         }),
     };
@@ -433,7 +439,7 @@ fn a_majority_of_the_configured_nodes_decides_and_the_setting_only_raises_it() {
 /// Asks three nodes, of which the last never answers, something that takes a majority and the end of the patience; returns how
 /// long it took.
 async fn measure_wait(timeout: [Duration; 3]) -> Duration {
-    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut responses) = tokio::sync::mpsc::unbounded_channel();
     let begun = tokio::time::Instant::now();
     let query = |at: usize| {
         if at < 2 {
@@ -442,7 +448,9 @@ async fn measure_wait(timeout: [Duration; 3]) -> Duration {
     };
     let decide = |_: &[(usize, ())], status: RoundStatus| status.may_end().then_some(());
     let mut round = Round::new(3, 3, 2);
-    pool::drive(&mut round, &mut answers, |at| timeout[at], query, decide, |_, answer| answer.ok()).await.unwrap();
+    pool::drive(&mut round, &mut responses, |at| timeout[at], query, decide, |_, response| response.ok())
+        .await
+        .unwrap();
     begun.elapsed()
 }
 

@@ -235,7 +235,7 @@ impl<'a> Payment<'a> {
     pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Result<Self, ApiError> {
         let amount = Amount::of(payment)?;
         let tx_id = payment.tx_id.as_deref();
-        let request = cancellation::standing(payment);
+        let request = cancellation::active_request(payment);
         Ok(Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
