@@ -64,7 +64,7 @@ pub use merchants::{
     compliance::Report,
     handle::Merchants,
     messages::Registered,
-    ownership::{Answered, Issued},
+    ownership::{Issued, SubmittedSignatures},
 };
 pub use operations::{
     billing::{BillingOverview, BillingSummary, Invoiced},

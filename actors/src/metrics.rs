@@ -42,7 +42,7 @@ pub(crate) struct Metrics {
     pub(crate) unmatched: Counter,
     pub(crate) active: Gauge,
     reconciliations: Family<Label, Counter>,
-    pub(crate) book_differences: Counter,
+    pub(crate) reconciliation_differences: Counter,
     crashes: Family<Label, Counter>,
     pub(crate) blocks: Counter,
     pub(crate) clock_jumps: Counter,
@@ -157,7 +157,7 @@ impl Metrics {
         metric.add(
             "reconciliation_differences",
             "Operations on which the store and the ledger differ",
-            &self.book_differences,
+            &self.reconciliation_differences,
         );
         metric.add("sessions_active", "Active sessions (held in memory)", &self.active);
         metric.add("actor_crashes", "Crashes of actors, by actor", &self.crashes);

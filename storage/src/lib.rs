@@ -47,7 +47,7 @@ pub use store::{
     page::{Page, PageAt},
     payments::{DayVolume, PaymentQuery, Payments, Vicinity, Volume, VolumeQuery},
     prelude,
-    report::{Books, Figures, Line, Report},
+    report::{Figures, Line, Report, Totals},
     unmatched::{UnmatchedTransfers, WaitingTransferKey},
     wrapped::{Call, Wrapped},
 };

@@ -157,10 +157,10 @@ impl Node for HiveRpc {
             let version: Version = read(result.get().as_bytes())?;
             let chain_id = ChainId::parse(&version.chain_id)
                 .ok_or_else(|| NodeError::Unreadable("`chain_id` is not a chain id".to_owned()))?;
-            let says_development = |text: &str| text.contains(DEVELOPMENT_VERSION);
+            let mentions_development = |text: &str| text.contains(DEVELOPMENT_VERSION);
             let is_development = [&version.blockchain_version, &version.hive_revision, &version.node_type]
                 .into_iter()
-                .any(|text| says_development(text));
+                .any(|text| mentions_development(text));
             Ok(Identity { chain_id, version: version.blockchain_version, is_development })
         })
     }

@@ -85,7 +85,7 @@ impl Rates {
         let stored = self.context.env.store.commit(term.guarding(Batch::of(Write::Rate { rate, expected }))).await;
         match stored {
             Ok(()) => self.ledger.set_rate(rate),
-            Err(CommitError::Conflict { .. }) => self.learn().await,
+            Err(CommitError::Conflict { .. }) => self.reload().await,
             Err(_) => {}
         }
         stored
@@ -93,12 +93,12 @@ impl Rates {
 
     /// Adopts the prices stored by another engine; returns when to check again.
     async fn follow(&self, state: &mut State) -> Duration {
-        self.learn().await;
+        self.reload().await;
         self.compare_with_peg(self.ledger.rate().and_then(|rate| rate.hbd), state);
         self.context.settings.background_interval().min(self.context.settings.rate_interval)
     }
 
-    async fn learn(&self) {
+    async fn reload(&self) {
         match self.context.sound(self.context.env.store.rate().await) {
             Ok(Some(Some(rate))) => self.ledger.set_rate(rate),
             Ok(_) => {}

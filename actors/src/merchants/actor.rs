@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
-    audit::{Actor as Doer, Entry},
+    audit::{self, Entry},
     ids::MerchantId,
     merchant::{Credentials, Merchant, Registration, api_key_text},
     ownership::Rejection,
@@ -86,7 +86,7 @@ impl MerchantActor {
         registration: Registration,
         is_admin: bool,
         is_active: bool,
-        by: Doer,
+        by: audit::Actor,
     ) -> Result<Registered, MerchantError> {
         let env = &self.context.env;
         let now = self.context.now();
@@ -107,7 +107,7 @@ impl MerchantActor {
         Ok(Registered { merchant, api_key, secret })
     }
 
-    async fn change(&self, id: MerchantId, change: &Change, by: &Doer) -> Result<Merchant, MerchantError> {
+    async fn change(&self, id: MerchantId, change: &Change, by: &audit::Actor) -> Result<Merchant, MerchantError> {
         for _ in 0..MAX_CONFLICTS {
             let merchant = match self.context.env.store.merchant(id).await {
                 Ok(Some(merchant)) => merchant,

@@ -40,7 +40,7 @@ impl Merchants {
     /// Payments of invoices do not count toward the volume.
     fn comply(&self, payment: &Payment) -> Option<Write> {
         let compliance = self.access.context.settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
-        Some(Write::Comply(PaymentCheck {
+        Some(Write::CheckCompliance(PaymentCheck {
             payment: payment.id,
             merchant: payment.merchant,
             account: payment.pay_to,
@@ -65,7 +65,7 @@ impl Merchants {
     async fn hold(&self, merchant: MerchantId, crossing: LimitBreach) -> Result<(), EngineError> {
         let window = crossing.window.as_str();
         let flag = audit::FieldChange { field: "flag".to_owned(), before: None, after: Some(describe(&crossing)) };
-        let batch = Batch::of(Write::Standing { merchant, change: ComplianceChange::Hold(crossing) })
+        let batch = Batch::of(Write::Compliance { merchant, change: ComplianceChange::Hold(crossing) })
             .and(self.access.audit_event("merchant_flagged", merchant, None, vec![flag]));
         match self.access.context.env.store.commit(batch).await {
             Ok(()) => {
@@ -161,7 +161,7 @@ impl Merchants {
                 return Ok(false);
             }
             let mut batch = Batch::of(self.access.audit_event(action, id, None, decided.audit_changes));
-            batch.writes.extend(decided.changes.into_iter().map(|change| Write::Standing { merchant: id, change }));
+            batch.writes.extend(decided.changes.into_iter().map(|change| Write::Compliance { merchant: id, change }));
             match self.access.context.env.store.commit(batch).await {
                 Ok(()) => return Ok(true),
                 Err(CommitError::Conflict { .. }) => {}

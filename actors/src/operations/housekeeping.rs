@@ -31,7 +31,7 @@ use crate::{
 /// Opened payments per second above which maintenance waits.
 const BUSY_PER_SECOND: u128 = 500;
 /// Maximum time that maintenance waits: search must read payments that are not indexed.
-const MAX_PATIENCE: Duration = Duration::from_secs(300);
+const MAX_DELAY: Duration = Duration::from_secs(300);
 /// Payments indexed in one commit.
 const BATCH: usize = 500;
 /// Minimum number of unindexed payments for a commit: reading fewer costs a search little.
@@ -275,7 +275,7 @@ impl Housekeeper {
         let interval = self.context.settings.background_interval();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
-        if is_busy && round.waited < MAX_PATIENCE {
+        if is_busy && round.waited < MAX_DELAY {
             round.waited += interval;
         } else {
             round.waited = Duration::ZERO;

@@ -194,10 +194,10 @@ impl PaymentActor {
                 batch = batch.and(Write::Audit(audit_entry.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            let is_told_early = mutant!("cancel-acknowledged-before-commit")
+            let acknowledges_early = mutant!("cancel-acknowledged-before-commit")
                 && matches!(command, Command::Cancel { .. })
                 || mutant!("resolution-acknowledged-before-commit") && matches!(command, Command::Resolve(_));
-            if is_told_early {
+            if acknowledges_early {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
                 session.payment = Arc::clone(&payment);

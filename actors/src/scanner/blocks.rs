@@ -448,9 +448,9 @@ impl Scanner {
 
     /// Removes the sightings of the last reversible block.
     async fn roll_back(&self, state: &mut ScanState) -> Result<(), PollError> {
-        let Some(gone) = state.recent.pop_back() else { return Ok(()) };
-        tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
-        let sighted = if mutant!("forks-not-rolled-back") { Vec::new() } else { gone.sighted };
+        let Some(removed) = state.recent.pop_back() else { return Ok(()) };
+        tracing::info!(block_num = removed.id.number(), "a fork removed block {}", removed.id.number());
+        let sighted = if mutant!("forks-not-rolled-back") { Vec::new() } else { removed.sighted };
         state.unconfirmed.extend(&sighted);
         for sighting in sighted {
             self.orphan(sighting).await?;

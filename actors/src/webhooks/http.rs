@@ -15,7 +15,7 @@ use crate::{
 /// Timeout of establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum bytes of a response that are read, and that are stored.
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024;
 const MAX_SNIPPET: usize = 1024;
 
 /// Posts webhooks with reqwest.
@@ -77,7 +77,7 @@ impl HttpWebhooks {
         while let Ok(Some(chunk)) = response.chunk().await {
             read += chunk.len();
             body.extend(chunk.iter().take(MAX_SNIPPET - body.len().min(MAX_SNIPPET)));
-            if read >= MAX_ANSWER {
+            if read >= MAX_RESPONSE {
                 break;
             }
         }
@@ -172,8 +172,8 @@ mod tests {
         for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
             assert_eq!(outcome(&public, &format!("http://{host}:{port}/")).await, Outcome::Blocked, "{host}");
         }
-        let nobody_came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(nobody_came.is_err(), "somebody dialled");
+        let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(accepted.is_err(), "somebody dialled");
         assert!(!public.accepts("https://127.0.0.1/hook") && public.accepts("https://shop.example/hook"));
     }
 
@@ -267,8 +267,8 @@ mod tests {
         let first = names.resolve("shop.example".parse().unwrap()).await.unwrap().next().unwrap();
         assert!(AllowedAddresses::default().allows(first.ip()), "it was public when it was looked at");
         assert_eq!(outcome(&public, &url).await, Outcome::Blocked);
-        let nobody_came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(nobody_came.is_err(), "somebody dialled");
+        let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(accepted.is_err(), "somebody dialled");
     }
 
     #[tokio::test]

@@ -21,7 +21,7 @@ pub(super) mod quote;
 pub(super) mod request;
 pub(super) mod submission;
 
-use exchange::{Response, ask, client, conclude, merge, new_nonce};
+use exchange::{Response, client, conclude, merge, new_nonce, request_quote};
 pub(super) use failure::Failure;
 use key::KeySource;
 use ledger::{Ledger, Reached, check_account, is_here};
@@ -197,7 +197,7 @@ impl Single<'_> {
         let Self { args, request, account, max } = self;
         let key = if args.dry_run { None } else { Some(args.key_source().unwrap_or_default().read()?) };
         let client = client()?;
-        let quote = match ask(&client, request, &[max.currency]).await? {
+        let quote = match request_quote(&client, request, &[max.currency]).await? {
             Response::Quoted(quote) => quote,
             Response::Free(response) => {
                 report["status"] = "free".into();
@@ -277,12 +277,12 @@ fn check_again(transaction: &Transaction, account: AccountName, max: Money) -> R
         }
         let money = transfer.amount.money().ok_or_else(|| Failure::Payment("is in neither HIVE nor HBD".to_owned()))?;
         if money.currency != max.currency {
-            return Err(Unacceptable::OtherCurrency { asked: money, max }.into());
+            return Err(Unacceptable::OtherCurrency { price: money, max }.into());
         }
         units = units.saturating_add(money.units);
     }
-    let asked = Money::new(units, max.currency);
-    if units > max.units { Err(Unacceptable::AboveMaximum { asked, max }.into()) } else { Ok(()) }
+    let price = Money::new(units, max.currency);
+    if units > max.units { Err(Unacceptable::AboveMaximum { price, max }.into()) } else { Ok(()) }
 }
 
 fn describe_transaction(transaction: &Transaction, tx_id: TxId, report: &mut Value) {

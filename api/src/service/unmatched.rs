@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn reasons_have_the_names_of_the_store() {
         for known in UnmatchedReason::ALL {
-            assert_eq!(reason(known).as_str_name().to_lowercase(), format!("unmatched_reason_{}", known.word()));
+            assert_eq!(reason(known).as_str_name().to_lowercase(), format!("unmatched_reason_{}", known.as_str()));
         }
     }
 }

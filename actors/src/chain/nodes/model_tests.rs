@@ -64,11 +64,11 @@ struct Query<T, R> {
 struct End<'w, R> {
     needed: usize,
     behaviors: &'w [Behavior],
-    /// The nodes that answered or failed before the end, in order, with how often the patience had ended before.
+    /// The nodes that responded or failed before the end, in order.
     arrived: &'w [usize],
-    /// How often the patience ended.
+    /// The number of timeouts of the round.
     timeouts: usize,
-    /// What was decided; none if the round ended undecided.
+    /// The decision; none if the round ended without one.
     decision: Option<&'w R>,
 }
 
@@ -140,7 +140,7 @@ impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
         let open: Vec<usize> = (0..round.queried()).filter(|place| !self.arrived.contains(place)).collect();
         assert!(!open.is_empty(), "{:?} waits for nobody", self.behaviors);
         let is_quiet = open.iter().all(|place| self.behaviors[*place] == Behavior::Hangs) && !round.needs_timeout();
-        // Who hangs is arrived of last, when its request times out: the patience is shorter than that.
+        // A request to a node that hangs ends last, when it times out: the timeout of the round is shorter.
         for place in open.into_iter().filter(|place| is_quiet || self.behaviors[*place] != Behavior::Hangs) {
             let mut next = round.clone();
             next.record_response(place, (self.query.response)(self.behaviors[place]));

@@ -241,7 +241,7 @@ impl Shared {
             read(response)
         });
         let decision = decided.await;
-        let responses = round.into_answers().into_iter().map(|(at, response)| (order[at], response)).collect();
+        let responses = round.into_responses().into_iter().map(|(at, response)| (order[at], response)).collect();
         QueryResult { decision, responses, last }
     }
 

@@ -63,7 +63,7 @@ impl<T> Round<T> {
     }
 
     /// Returns the responses in order of arrival, each with the index of its node.
-    pub(crate) fn into_answers(self) -> Vec<(usize, T)> {
+    pub(crate) fn into_responses(self) -> Vec<(usize, T)> {
         self.responses
     }
 

@@ -37,7 +37,7 @@ pub(in crate::commands) enum Response {
 }
 
 /// Requests a URL without a payment. Of several offers returns the first in one of `currencies`, in their order.
-pub(in crate::commands) async fn ask(
+pub(in crate::commands) async fn request_quote(
     client: &Client,
     request: &Request,
     currencies: &[Currency],

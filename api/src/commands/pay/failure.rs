@@ -163,7 +163,7 @@ impl Failure {
             Self::Setup(_) | Self::Output(_) => "failed".into(),
             Self::Wallet(error) => error.as_str().into(),
             Self::Policy(refusal) | Self::Approval { refusal, .. } => refusal.as_str().into(),
-            Self::Unacceptable(why) => why.word().into(),
+            Self::Unacceptable(why) => why.as_str().into(),
             Self::Redirect(_) => "redirect".into(),
             Self::Unsignable(_) => "not_a_transfer".into(),
             Self::Account(why) => why.as_str().into(),

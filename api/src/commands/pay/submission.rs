@@ -91,7 +91,7 @@ struct Round {
 }
 
 /// An attempt without a response.
-struct Lost {
+struct NoResponse {
     was_sent: bool,
     why: String,
 }
@@ -159,10 +159,10 @@ impl Submission<'_> {
         }
     }
 
-    async fn attempt(&self) -> Result<Round, Lost> {
+    async fn attempt(&self) -> Result<Round, NoResponse> {
         let lost = |error: reqwest::Error| {
             let was_sent = !error.is_connect();
-            Lost { was_sent, why: causes(&error.without_url()) }
+            NoResponse { was_sent, why: causes(&error.without_url()) }
         };
         let response = self.request.begin(self.client).header(self.header, &self.value).send().await.map_err(lost)?;
         let (http_status, headers) = (response.status().as_u16(), response.headers().clone());

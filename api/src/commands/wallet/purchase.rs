@@ -20,7 +20,7 @@ use super::{
     store::{Proposal, Reservation},
 };
 use crate::commands::pay::{
-    exchange::{self, Response, ask, conclude, merge},
+    exchange::{self, Response, conclude, merge, request_quote},
     failure::Failure,
     key::KeySource,
     ledger::{Ledger, Presence, Reached, check_account},
@@ -106,7 +106,7 @@ impl Purchase<'_> {
         key: Option<&PrivateKey>,
         report: &mut Value,
     ) -> Result<Attempt, Failure> {
-        let quote = match ask(client, self.request, &self.currencies()?).await? {
+        let quote = match request_quote(client, self.request, &self.currencies()?).await? {
             Response::Quoted(quote) => quote,
             Response::Free(response) => {
                 report["status"] = "free".into();

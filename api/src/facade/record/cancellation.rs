@@ -4,7 +4,7 @@ use proto::v1::{self, PaymentStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{schema::StatusWord, words::status_word};
+use super::{schema::StatusWord, words::status_name};
 
 /// Returns the request to cancel that is undecided or in force.
 pub(crate) fn active_request(payment: &v1::Payment) -> Option<&v1::Cancellation> {
@@ -29,7 +29,7 @@ impl<'a> Requested<'a> {
     pub(crate) fn of(payment: &'a v1::Payment) -> Self {
         Self {
             id: &payment.id,
-            status: StatusWord(status_word(payment.status)),
+            status: StatusWord(status_name(payment.status)),
             cancel_requested: active_request(payment).is_some(),
         }
     }

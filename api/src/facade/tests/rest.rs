@@ -163,10 +163,10 @@ async fn both_headers_carry_the_key_and_every_bad_key_gets_the_same_answer() {
         "authorization: Basic eA==\r\n",
     ] {
         let headers = format!("{headers}x-request-id: same\r\n");
-        let answer = site.send("GET", &path, &headers, "").await;
-        assert_eq!(answer.error(), (401, "invalid_api_key".to_owned(), Vec::new()));
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
-        bodies.push(answer.body);
+        let response = site.send("GET", &path, &headers, "").await;
+        assert_eq!(response.error(), (401, "invalid_api_key".to_owned(), Vec::new()));
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+        bodies.push(response.body);
     }
     assert_eq!(bodies[0], bodies[1], "whether a key exists is not told");
     bodies.dedup();
@@ -181,9 +181,9 @@ async fn every_reason_of_the_engine_reaches_the_caller() {
     for row in &proto::status::TABLE[1..] {
         let error = ApiError::new(row.reason).retry_after(3);
         *site.fake.refuse.lock().expect("one test") = Some(error);
-        let answer = site.post("/api/public/payments", GOOD).await;
-        assert_eq!(answer.error(), (row.http, row.name.to_owned(), Vec::new()));
-        assert_eq!(answer.header("retry-after"), Some("3"), "{}", row.name);
+        let response = site.post("/api/public/payments", GOOD).await;
+        assert_eq!(response.error(), (row.http, row.name.to_owned(), Vec::new()));
+        assert_eq!(response.header("retry-after"), Some("3"), "{}", row.name);
     }
     let fields = ApiError::field("redirectUrl", "must be https").and_field("metadata.x", "too long");
     *site.fake.refuse.lock().expect("one test") = Some(fields);
@@ -196,9 +196,9 @@ async fn merchants_register_read_and_change_themselves() {
     for account in ["hiveAccount", "hiveAccountName"] {
         let body = json!({"name": "Blue Mugs", account: "blue.mugs", "iconUrl": "https://x.example/i.png"});
         let headers = "content-type: application/json\r\n";
-        let answer = site.send("POST", "/api/public/merchants/register", headers, &body.to_string()).await;
-        assert_eq!(answer.status, 201);
-        let made = answer.json();
+        let response = site.send("POST", "/api/public/merchants/register", headers, &body.to_string()).await;
+        assert_eq!(response.status, 201);
+        let made = response.json();
         assert_eq!((made["apiKey"].as_str(), made["webhookSecret"].as_str()), (Some(KEY), Some("whsec_x")));
         assert_eq!(made["merchant"]["hiveAccount"], "blue.mugs");
         assert_eq!(made["merchant"]["isActive"], true);
@@ -278,8 +278,8 @@ async fn health_tells_people_and_load_balancers_apart() {
         (v1::Health::Unavailable, (503, Value::Null), 503),
     ] {
         *site.fake.health.lock().expect("one test") = health;
-        let answer = site.get("/api/health").await;
-        assert_eq!((answer.status, answer.json()["status"].clone()), status);
+        let response = site.get("/api/health").await;
+        assert_eq!((response.status, response.json()["status"].clone()), status);
         assert_eq!(site.get("/readyz").await.status, ready);
         assert_eq!(site.get("/livez").await.status, 200);
     }

@@ -311,6 +311,6 @@ fn unmatched_json(unmatched: &Unmatched) -> Value {
     json!({
         "record": "unmatched", "txId": tx_id.to_string(), "opInTx": place.op_in_tx, "block": place.block_num,
         "blockTime": block_time.to_string(), "from": from.as_str(), "to": to.as_str(), "money": money(*sent),
-        "memo": memo, "reason": unmatched.reason.word(), "handling": handling, "payment": payment,
+        "memo": memo, "reason": unmatched.reason.as_str(), "handling": handling, "payment": payment,
     })
 }

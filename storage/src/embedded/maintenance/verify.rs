@@ -175,7 +175,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
             report.hold(claims.get_intact(&claim.tx_id.0)?.is_some(), "claims", id, "no record of the payment's claim");
         }
         transfer_rows += transfers(snapshot, report, &payment)?;
-        if let Some(inconsistency) = report.books.enter(&payment) {
+        if let Some(inconsistency) = report.totals.enter(&payment) {
             report.find("payments", id, inconsistency);
         }
     }
@@ -280,9 +280,9 @@ fn months(snapshot: &Snapshot, report: &mut Report, sales: &Sales) -> Result<(),
     for bits in sales.keys().chain(counted.keys().filter(|bits| !sales.contains_key(bits))) {
         let (sold, billed) =
             (sales.get(bits).copied().unwrap_or_default(), counted.get(bits).copied().unwrap_or_default());
-        let says =
+        let message =
             format!("{} payments of {} cents completed, {} of {} cents counted", sold.0, sold.1, billed.0, billed.1);
-        report.hold(sold == billed, "billing", MerchantId::from_bits(*bits), &says);
+        report.hold(sold == billed, "billing", MerchantId::from_bits(*bits), &message);
     }
     compare_length(report, "unsettled", &unsettled, waiting)
 }
@@ -561,7 +561,7 @@ fn unmatched_by_payment(snapshot: &Snapshot, report: &mut Report) -> Result<(), 
         else {
             continue;
         };
-        report.books.enter_unmatched(unmatched.transfer.money);
+        report.totals.enter_unmatched(unmatched.transfer.money);
         if let Handling::Assigned { .. } = &unmatched.handling {
             let is_taken = assigned.get_intact(&unmatched.transfer.tx_id.0)?.is_some();
             report.hold(is_taken, "assigned", &name, "no entry: the transaction could be claimed again");

@@ -185,17 +185,17 @@ fn of_several_offers_on_hive_the_one_in_the_currency_that_may_be_paid_is_taken()
             }
         }
         let version = both["x402Version"].clone();
-        let asked = |both: &Value, currency| {
+        let price = |both: &Value, currency| {
             let mut headers = HeaderMap::new();
             let header = if version == 2 { "payment-required" } else { "x-payment" };
             headers.insert(header, encode_header(&both.to_string()).parse().unwrap());
             Quote::read(&headers, b"", currency).unwrap().total
         };
         both["accepts"].as_array_mut().unwrap().insert(0, hive);
-        assert_eq!(asked(&both, Currency::Hbd), text("10.500 HBD"));
-        assert_eq!(asked(&both, Currency::Hive), text("0.200 HIVE"));
+        assert_eq!(price(&both, Currency::Hbd), text("10.500 HBD"));
+        assert_eq!(price(&both, Currency::Hive), text("0.200 HIVE"));
         both["accepts"].as_array_mut().unwrap().pop();
-        assert_eq!(asked(&both, Currency::Hbd), text("0.200 HIVE"), "it is refused with its amount");
+        assert_eq!(price(&both, Currency::Hbd), text("0.200 HIVE"), "it is refused with its amount");
     }
 }
 
@@ -230,9 +230,9 @@ fn the_payers_own_limits_decide() {
     let quote = read(Some(&v2(&split())), Some(&v1(&split())), &Value::Null).unwrap();
     let check = |account: &str, max: &str, now| quote.check(&name(account), text(max), now);
     assert_eq!(check("alice", "10.500 HBD", NOW), Ok(()));
-    let above = Unacceptable::AboveMaximum { asked: text("10.500 HBD"), max: text("10.499 HBD") };
+    let above = Unacceptable::AboveMaximum { price: text("10.500 HBD"), max: text("10.499 HBD") };
     assert_eq!(check("alice", "10.499 HBD", NOW), Err(above));
-    let other = Unacceptable::OtherCurrency { asked: text("10.500 HBD"), max: text("99.000 HIVE") };
+    let other = Unacceptable::OtherCurrency { price: text("10.500 HBD"), max: text("99.000 HIVE") };
     assert_eq!(check("alice", "99.000 HIVE", NOW), Err(other));
     for own in ["blue.mugs", "fee.taker"] {
         assert_eq!(check(own, "99.000 HBD", NOW), Err(Unacceptable::SelfPayment(name(own))));
