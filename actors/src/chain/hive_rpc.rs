@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_of_hbd_is_read_off_the_newest_feed_and_the_order_book() {
+    fn the_price_of_hbd_is_computed_from_the_latest_feed_and_the_order_book() {
         let feed = |last: &str| {
             format!(
                 r#"{{"id":0,"current_median_history":{{"base":"0.300 HBD","quote":"1.000 HIVE"}},
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_answer_to_the_question_itself_is_believed() {
+    async fn only_the_response_to_the_same_request_is_accepted() {
         assert_eq!(broadcast_to(r#"{"jsonrpc":"2.0","result":{},"id":1}"#).await, Ok(()));
         for other in [r#"{"jsonrpc":"2.0","result":{},"id":4711}"#, r#"{"jsonrpc":"2.0","result":{},"id":null}"#] {
             assert!(matches!(broadcast_to(other).await, Err(NodeError::Unreadable(_))), "{other}");

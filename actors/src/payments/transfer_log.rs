@@ -1,5 +1,5 @@
 //! Log lines that explain why a payment did not complete: one for each final transfer that concerns a merchant, with
-//! payment, merchant, transaction, amount and reason. Memos are not logged, because anybody can write them.
+//! payment, merchant, transaction, amount and reason. Memos are not logged, because anyone can write them.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(outcome(&public, &format!("http://{host}:{port}/")).await, Outcome::Blocked, "{host}");
         }
         let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(accepted.is_err(), "somebody dialled");
+        assert!(accepted.is_err(), "a connection was opened");
         assert!(!public.accepts("https://127.0.0.1/hook") && public.accepts("https://shop.example/hook"));
     }
 
@@ -268,7 +268,7 @@ mod tests {
         assert!(AllowedAddresses::default().allows(first.ip()), "it was public when it was looked at");
         assert_eq!(outcome(&public, &url).await, Outcome::Blocked);
         let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(accepted.is_err(), "somebody dialled");
+        assert!(accepted.is_err(), "a connection was opened");
     }
 
     #[tokio::test]

@@ -61,7 +61,7 @@ async fn a_jump_of_the_clock_raises_its_alarm() {
     let watch = Watch::of(&test);
     seconds(60).await;
     assert!(!watch.fires("HivetillClockJumps"));
-    test.clock_offset_seconds.store(3_600, Ordering::SeqCst);
+    test.offset_seconds.store(3_600, Ordering::SeqCst);
     seconds(60).await;
     assert!(watch.fires("HivetillClockJumps"));
 }

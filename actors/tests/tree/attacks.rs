@@ -113,7 +113,7 @@ impl Node for Noting {
     }
 }
 
-/// A world whose one node notes what it is asked.
+/// An engine with a single node that counts its requests.
 async fn noting(finality: ClaimFinality) -> (TestEngine, Arc<Noting>) {
     let mut test = TestEngine::prepared(store());
     test.settings.x402.finality = finality;
@@ -131,7 +131,7 @@ async fn noting(finality: ClaimFinality) -> (TestEngine, Arc<Noting>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_01_a_claim_is_stored_before_its_transaction_is_handed_in_and_outlives_a_lost_reply() {
+async fn attack_01_a_claim_is_stored_before_its_transaction_is_broadcast_and_survives_a_lost_reply() {
     let (test, node) = noting(ClaimFinality::InBlock).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;
@@ -162,7 +162,7 @@ async fn attack_01_a_claim_is_stored_before_its_transaction_is_handed_in_and_out
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_02_a_request_that_looked_before_the_same_one_was_settled_is_told_the_same() {
+async fn attack_02_a_concurrent_request_for_the_same_settlement_gets_the_same_result() {
     let (test, node) = noting(ClaimFinality::Accepted).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;
@@ -285,7 +285,7 @@ async fn attack_16_keys_are_believed_for_thirty_seconds_and_complete_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_24_forged_requirements_can_only_pay_whom_the_payer_signed_for() {
+async fn attack_24_forged_requirements_can_only_pay_the_account_that_the_payer_signed() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;

@@ -57,7 +57,7 @@ async fn a_cancel_that_was_stored_before_a_crash_is_in_the_log_and_one_that_was_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_is_told_once_and_only_where_a_merchant_did_it() {
+async fn a_cancellation_is_audited_once_and_only_if_a_merchant_requested_it() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let stranger = test.merchant_of("red.mugs").await;

@@ -15,14 +15,14 @@ use storage::AuditQuery;
 
 use super::*;
 
-/// 2027-02-01T00:00:00Z; the world begins on January 15.
+/// 2027-02-01T00:00:00Z; the test begins on January 15.
 const FEBRUARY: u64 = 1_801_440_000;
 
 fn january() -> Month {
     Month::new(2027, 1).unwrap()
 }
 
-/// A world whose operator bills 1.5 %, and a shop in it.
+/// An engine whose operator charges 1.5 %, and a shop.
 struct Billed {
     test: TestEngine,
     operator: Merchant,
@@ -132,7 +132,7 @@ async fn a_month_that_is_over_is_billed_by_itself_and_paid_by_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payment_belongs_to_the_month_of_its_block_however_late_we_learn_of_it() {
+async fn a_payment_belongs_to_the_month_of_its_block_however_late_the_block_is_read() {
     let billed = Billed::new().await;
     let test = &billed.test;
     test.ledger.produce_at(FEBRUARY - 60, Vec::new());
@@ -157,7 +157,7 @@ async fn a_payment_belongs_to_the_month_of_its_block_however_late_we_learn_of_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_was_away_while_the_month_ended_bills_what_the_chain_says() {
+async fn an_engine_that_was_down_while_the_month_ended_bills_by_the_chain() {
     let mut billed = Billed::new().await;
     let payment = billed.open(5_000).await;
     billed.test.stop().await;
@@ -256,7 +256,7 @@ async fn a_month_that_comes_to_nothing_is_paid_without_a_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_operator_nobody_is_billed_and_everything_is_counted() {
+async fn without_an_operator_no_merchant_is_billed_and_usage_is_counted() {
     let test = TestEngine::started(store()).await;
     let shop = test.merchant().await;
     let payment = test.open(&shop).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_on_its_way_when_somebody_cancels_completes_the_session() {
+async fn a_transfer_in_flight_at_the_cancellation_completes_the_session() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let (in_time, in_part, too_late) =

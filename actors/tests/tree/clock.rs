@@ -1,4 +1,4 @@
-//! Time and randomness of a world: both are the test's.
+//! Time and randomness under control of a test.
 
 use std::sync::{
     Arc, Mutex,

@@ -1,4 +1,4 @@
-//! A small world around a real tree and a real store: a ledger that does as it is told, a receiver that remembers.
+//! The test environment of a real tree and a real store: a scripted ledger, and a receiver that records webhooks.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -29,7 +29,7 @@ use storage::Store;
 
 use super::clock::{PausedClock, Seeded};
 
-/// When every world begins.
+/// The time at which every test begins.
 pub(crate) const BEGIN: u64 = 1_800_000_000;
 
 pub(crate) fn name(text: &str) -> AccountName {
@@ -488,7 +488,7 @@ impl Receiver {
     }
 }
 
-/// A tree and all that is around it.
+/// A tree with its test environment.
 pub(crate) struct TestEngine {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) receiver: Arc<Receiver>,
@@ -496,19 +496,18 @@ pub(crate) struct TestEngine {
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
     pub(crate) tree: Option<Tree>,
-    /// How far the wall clock is ahead of where it began and of the monotonic one.
-    pub(crate) clock_offset_seconds: Arc<AtomicU64>,
+    /// Seconds by which the wall clock is ahead of the monotonic one.
+    pub(crate) offset_seconds: Arc<AtomicU64>,
 }
 
 impl TestEngine {
-    /// A world whose tree is not started yet.
+    /// Returns an environment whose tree is not started yet.
     pub(crate) fn prepared(store: Arc<dyn Store>) -> Self {
         let ledger = Ledger::new();
         let receiver = Arc::new(Receiver::default());
         let trap = Arc::new(Trap::default());
-        let clock_offset_seconds = Arc::new(AtomicU64::new(0));
-        let clock: Arc<dyn Clock> =
-            Arc::new(PausedClock(tokio::time::Instant::now(), Arc::clone(&clock_offset_seconds)));
+        let offset_seconds = Arc::new(AtomicU64::new(0));
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now(), Arc::clone(&offset_seconds)));
         *receiver.clock.lock().unwrap() = Some(Arc::clone(&clock));
         let node = ScriptedNode { name: "one", ledger: Arc::clone(&ledger), omits_transfers: false };
         let env = Environment {
@@ -520,7 +519,7 @@ impl TestEngine {
             probe: Arc::clone(&trap) as Arc<dyn Probe>,
         };
         let settings = Settings::of(ChainId::MAINNET);
-        Self { ledger, receiver, trap, env, settings, tree: None, clock_offset_seconds }
+        Self { ledger, receiver, trap, env, settings, tree: None, offset_seconds }
     }
 
     pub(crate) async fn started(store: Arc<dyn Store>) -> Self {

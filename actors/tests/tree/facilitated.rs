@@ -26,7 +26,7 @@ pub(crate) fn requirements(resource: &str) -> Requirements {
 }
 
 #[tokio::test(start_paused = true)]
-async fn for_other_servers_a_success_is_told_once() {
+async fn for_other_servers_a_success_is_returned_once() {
     let test = TestEngine::started(store()).await;
     let soon = test.engine().now() + Duration::from_secs(60);
     let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
@@ -52,7 +52,7 @@ async fn for_other_servers_a_success_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
+async fn for_other_servers_a_known_caller_gets_the_result_again_under_its_key() {
     let mut test = TestEngine::started(store()).await;
     let (merchant, other) = (test.merchant().await, test.merchant().await);
     let soon = test.engine().now() + Duration::from_secs(60);
@@ -139,7 +139,7 @@ async fn a_success_that_is_first_reported_under_a_key_is_reported_again_under_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_restart() {
+async fn for_other_servers_a_retry_returns_a_pending_payment_across_a_restart() {
     let mut test = TestEngine::started(store()).await;
     let soon = test.engine().now() + Duration::from_secs(120);
     let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");

@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn metadata_of_payments_that_ended_goes_after_its_retention_and_the_audit_log_says_so() {
+async fn metadata_of_final_payments_is_deleted_after_its_retention_with_an_audit_event() {
     let mut test = TestEngine::prepared(store());
     test.settings.poll_interval = Duration::from_secs(600);
     test.settings.metadata_retention = Some(Duration::from_secs(10 * 86_400));
@@ -96,7 +96,7 @@ async fn all_dead_idempotency_keys_go_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn claims_for_servers_of_nobody_go_a_week_after_their_transactions_expired() {
+async fn claims_without_a_merchant_are_deleted_a_week_after_their_transactions_expired() {
     const WEEK: u64 = 7 * 86_400;
     let test = TestEngine::started(store()).await;
     let shop = test.merchant().await;

@@ -58,7 +58,7 @@ pub(crate) fn store() -> Arc<dyn Store> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_in_an_irreversible_block_completes_its_session_and_is_told_once() {
+async fn a_transfer_in_an_irreversible_block_completes_its_session_and_is_notified_once() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;
@@ -206,7 +206,7 @@ async fn a_restart_goes_on_from_the_cursor_and_misses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parked_sessions_are_paid_expired_and_cancelled_like_any_other() {
+async fn passivated_sessions_are_paid_expired_and_cancelled_like_any_other() {
     let mut test = TestEngine::prepared(store());
     test.settings.max_active = 3;
     test.start().await;
@@ -379,7 +379,7 @@ async fn money_that_comes_by_no_transfer_is_kept_for_its_merchant_and_pays_no_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_watches_a_session_sees_every_change_and_then_the_end() {
+async fn a_watcher_of_a_session_receives_every_change_and_then_the_end() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;

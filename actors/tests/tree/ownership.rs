@@ -112,7 +112,7 @@ async fn a_challenge_needs_a_majority_that_names_the_authority_and_is_kept_while
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_that_names_a_merchant_whose_record_is_damaged_holds_up_nobody() {
+async fn a_transfer_to_a_merchant_with_a_damaged_record_does_not_block_others() {
     let faulty = FaultyStore::over(store());
     let test = TestEngine::started(Arc::clone(&faulty) as Arc<dyn Store>).await;
     let (shop, damaged) = (test.merchant().await, test.merchant_of("red.mugs").await);
@@ -165,7 +165,7 @@ async fn a_session_of_an_account_that_was_never_proven_opens_no_way_to_its_money
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proven_account_changes_after_its_time_and_one_that_nobody_has_is_forgotten() {
+async fn a_proven_account_changes_after_its_delay_and_one_without_a_merchant_is_forgotten() {
     let mut test = TestEngine::prepared(store());
     test.settings.account_change_wait = Duration::from_secs(86_400);
     test.start().await;
@@ -195,7 +195,7 @@ fn of_cents(cents: u64) -> Draft {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_of_a_proven_merchant_binds_its_account_and_follows_it_and_a_strangers_binds_nobody_else() {
+async fn a_hold_of_a_proven_merchant_applies_to_its_account_and_follows_it_and_another_ones_applies_to_itself_only() {
     let mut test = TestEngine::prepared(store());
     let hard = Thresholds { single_cents: 1_000, daily_cents: 2_500, monthly_cents: 10_000 };
     let limits = Limits { hard, soft: Thresholds::default() };

@@ -8,7 +8,7 @@ use engine::{
 };
 use storage::AuditQuery;
 
-/// The first second of the day (UTC) `days` after the world's first.
+/// The first second of the day (UTC) `days` after the first day of the test.
 const fn midnight(days: u64) -> u64 {
     (BEGIN / 86_400 + days) * 86_400
 }
@@ -58,7 +58,7 @@ async fn alarms(test: &TestEngine, merchant: &Merchant) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_day_whose_books_hold_what_the_chain_holds_is_well() {
+async fn a_day_whose_ledger_entries_match_the_chain_has_no_difference() {
     let mut test = TestEngine::started(store()).await;
     let merchant = busy(&test).await;
     day_passes(&test, midnight(1) + 599).await;
@@ -81,7 +81,7 @@ async fn a_day_whose_books_hold_what_the_chain_holds_is_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_that_was_never_counted_is_found_and_told_once() {
+async fn a_transfer_that_was_never_counted_is_found_and_notified_once() {
     let test = TestEngine::started(store()).await;
     let merchant = busy(&test).await;
     let hidden = TxId([7; 20]);
@@ -127,7 +127,7 @@ async fn what_was_counted_and_is_not_on_the_chain_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_history_that_was_only_late_alarms_nobody() {
+async fn a_late_history_raises_no_alarm() {
     let test = TestEngine::started(store()).await;
     let merchant = busy(&test).await;
     test.ledger.set_history_filter(|_| Vec::new());
@@ -140,7 +140,7 @@ async fn a_history_that_was_only_late_alarms_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_day_of_which_no_node_tells_is_not_checked_until_one_does_and_payments_go_on() {
+async fn a_day_without_history_is_checked_once_a_node_has_it_and_payments_continue() {
     let test = TestEngine::started(store()).await;
     let merchant = busy(&test).await;
     test.ledger.keeps_history(false);
@@ -158,7 +158,7 @@ async fn a_day_of_which_no_node_tells_is_not_checked_until_one_does_and_payments
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_three_nodes_one_that_lies_about_a_history_alarms_nobody() {
+async fn of_three_nodes_one_with_a_false_history_raises_no_alarm() {
     let mut test = TestEngine::prepared(store());
     test.has_nodes([("liar", true), ("one", false), ("two", false)]);
     test.start().await;

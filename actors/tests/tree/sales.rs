@@ -78,7 +78,7 @@ async fn what_was_settled_for_a_server_is_a_sale_and_cannot_be_assigned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_stranger_settled_with_its_key_is_shown_to_who_has_proven_the_account() {
+async fn sales_settled_with_another_key_are_listed_for_the_merchant_with_the_proven_account() {
     let test = TestEngine::started(store()).await;
     let (owner, stranger) = (test.owner().await, test.merchant().await);
     let (transaction, payment_request) = sale(&test, "n-1", "/a");
@@ -92,7 +92,7 @@ async fn what_a_stranger_settled_with_its_key_is_shown_to_who_has_proven_the_acc
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_settled_without_a_key_is_shown_to_who_has_proven_the_account() {
+async fn sales_settled_without_a_key_are_listed_for_the_merchant_with_the_proven_account() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let (transaction, payment_request) = sale(&test, "n-1", "/a");

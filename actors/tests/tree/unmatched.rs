@@ -126,7 +126,7 @@ async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_ap
 }
 
 #[tokio::test(start_paused = true)]
-async fn transfers_that_wait_in_vain_hold_up_nobody_elses() {
+async fn transfers_without_a_session_do_not_block_others() {
     let test = TestEngine::started(store()).await;
     let merchant = test.owner().await;
     let terms = Terms {

@@ -74,7 +74,7 @@ fn sent_events(test: &TestEngine) -> Vec<(u64, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_merchants_thousands_hold_up_nobody_and_never_more_than_eight_are_out() {
+async fn thousands_of_one_merchant_do_not_block_others_and_at_most_eight_are_in_flight() {
     let test = TestEngine::started(store()).await;
     let ((slow, slow_url), (quick, quick_url)) =
         (merchant_at(&test, "slow.shop").await, merchant_at(&test, "quick.shop").await);
@@ -91,7 +91,7 @@ async fn one_merchants_thousands_hold_up_nobody_and_never_more_than_eight_are_ou
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_silent_endpoints_hold_up_nobody() {
+async fn a_hundred_silent_endpoints_do_not_block_others() {
     let test = TestEngine::started(store()).await;
     for number in 0..100 {
         let (silent, url) = merchant_at(&test, &format!("silent-{number}")).await;
@@ -285,7 +285,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_forgotten_after_the_retention_and_a_redelivery_says_so() {
+async fn events_are_deleted_after_the_retention_and_a_redelivery_is_refused() {
     let mut test = TestEngine::prepared(store());
     test.settings.poll_interval = Duration::from_secs(600);
     test.settings.event_retention = Duration::from_secs(86_400);

@@ -119,7 +119,7 @@ async fn a_signed_payment_is_claimed_broadcast_and_completes_in_a_block() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_settles_of_one_transaction_are_one_success_told_a_hundred_times() {
+async fn a_hundred_settles_of_one_transaction_are_one_success_returned_a_hundred_times() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;
@@ -175,7 +175,7 @@ async fn attack_02_one_transaction_or_one_nonce_pays_one_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_06_a_nonce_that_was_used_tells_nothing_of_the_transaction_it_was_used_with() {
+async fn attack_06_a_used_nonce_does_not_disclose_its_transaction() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;
@@ -222,7 +222,7 @@ async fn an_unbound_payment_shown_many_times_at_once_is_one_success_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_05_a_transfer_that_is_on_the_chain_already_and_names_nobody_pays_nothing() {
+async fn attack_05_an_earlier_transfer_without_a_session_pays_nothing() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;
@@ -512,7 +512,7 @@ async fn every_check_has_its_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collected_fee_asks_for_two_transfers_in_any_order() {
+async fn a_collected_fee_requires_two_transfers_in_any_order() {
     let mut test = TestEngine::prepared(store());
     test.settings.fee_percent = FeePercent::parse("1.5").unwrap();
     test.settings.fee_mode = FeeMode::Split { account: name("fee.taker") };
@@ -547,7 +547,7 @@ async fn a_collected_fee_asks_for_two_transfers_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_12_a_settled_transaction_that_a_fork_takes_is_handed_in_again() {
+async fn attack_12_a_settled_transaction_that_a_fork_removes_is_broadcast_again() {
     let test = TestEngine::started(store()).await;
     let merchant = test.merchant().await;
     let payment = test.open(&merchant).await;

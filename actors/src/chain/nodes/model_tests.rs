@@ -1,7 +1,7 @@
-//! The decisions of a round against every order in which one to five nodes can answer, be late, fail or lie.
+//! The decisions of a round for every order in which one to five nodes can respond, time out, fail or lie.
 //!
-//! Each test lets every node behave in every way and walks through every interleaving of their answers with the end of
-//! the patience. Lies of the same kind are alike, as if the liars had agreed on them.
+//! Each test combines every behavior of the nodes with every interleaving of their responses and the timeouts of the
+//! round. Lying nodes return the same wrong response, as if they had agreed on it.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -24,15 +24,15 @@ use crate::environment::{Account, NodeError, TxStatus};
 /// How a node behaves when it is queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behavior {
-    /// It answers with what is so.
+    /// It returns the current state.
     Honest,
-    /// It answers with what was so a while ago.
+    /// It returns an earlier state.
     Stale,
     /// It fails: an error, a refused connection, a limited rate.
     Fails,
-    /// It does not answer before everybody has stopped waiting.
+    /// It does not respond before its request times out.
     Hangs,
-    /// It answers with what is not so.
+    /// It returns a false state.
     Lies,
 }
 
@@ -49,10 +49,10 @@ fn behaviors(nodes: usize) -> Vec<Vec<Behavior>> {
     all
 }
 
-/// Judges the answers so far.
+/// Decides from the responses so far.
 type Decide<T, R> = Box<dyn Fn(&[(usize, T)], RoundStatus) -> Option<R>>;
 
-/// What is put to the nodes, and how it is judged.
+/// A query, and how its result is decided.
 struct Query<T, R> {
     /// How many of the nodes are queried at once.
     first: fn(nodes: usize, needed: usize) -> usize,
@@ -77,7 +77,7 @@ impl<R> End<'_, R> {
         self.behaviors.iter().filter(|each| **each == behavior).count()
     }
 
-    /// Says whether the nodes' lies are fewer than a majority, so that nothing untrue may be decided.
+    /// Returns whether fewer nodes lie than a majority needs, so that no false state can be decided.
     fn has_honest_majority(&self) -> bool {
         self.count(Behavior::Lies) < self.needed
     }
@@ -163,7 +163,7 @@ fn assert_decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
         return;
     }
     assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.behaviors);
-    // Nobody who hangs is waited for: at most once for the others to be queried, and once for slower answers.
+    // No node that hangs delays the round: at most one timeout queries the others, and one awaits slower responses.
     let hung = end.count_heard(Behavior::Hangs);
     assert!(hung == 0, "{:?} waited for a node that hangs, arrived {:?}", end.behaviors, end.arrived);
     assert!(end.timeouts <= 2, "{:?}", end.behaviors);
@@ -171,7 +171,7 @@ fn assert_decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
         end.arrived.len() <= end.needed && end.arrived.iter().all(|at| end.behaviors[*at] == Behavior::Honest);
     let all_at_once = first == end.behaviors.len();
     if came_first && all_at_once && end.arrived.len() == end.needed {
-        assert_eq!(end.timeouts, 0, "{:?} waited for somebody slower than the first majority", end.behaviors);
+        assert_eq!(end.timeouts, 0, "{:?} waited for a node slower than the first majority", end.behaviors);
     }
 }
 
@@ -194,7 +194,7 @@ fn a_head(number: u32, irreversible_num: u32) -> Head {
 }
 
 #[test]
-fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
+fn a_head_is_one_that_a_majority_has_reached_without_waiting_for_slower_nodes() {
     let query = Query {
         first: to_all,
         response: Box::new(|behavior| match behavior {
@@ -217,7 +217,7 @@ fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
             assert!(head.time <= a_head(1_000, 0).time, "{:?}: {head:?}", end.behaviors);
         }
         let fresh = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Lies);
-        // A liar that claims to be ahead is no help to a stale node: without enough fresh heads the patience has to end.
+        // A lying node with a later head does not confirm a stale one: without enough current heads the round times out.
         assert!(fresh >= end.needed || end.timeouts > 0 || end.arrived.len() == end.behaviors.len());
         if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
             assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.behaviors);
@@ -334,7 +334,7 @@ fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive(
 }
 
 #[test]
-fn a_transaction_is_dead_only_if_a_majority_says_so() {
+fn a_transaction_has_expired_only_if_a_majority_reports_it() {
     let query = Query {
         first: to_all,
         response: Box::new(|behavior| match behavior {
@@ -436,8 +436,8 @@ fn a_majority_of_the_configured_nodes_decides_and_the_setting_only_raises_it() {
     assert_eq!([of_history(3, 0), of_history(5, 3), of_history(5, 1), of_history(5, 0)], [2, 2, 3, 3]);
 }
 
-/// Asks three nodes, of which the last never answers, something that takes a majority and the end of the patience; returns how
-/// long it took.
+/// Queries three nodes, of which the last never responds, for a result that needs a majority and a timeout; returns the
+/// latency.
 async fn measure_wait(timeout: [Duration; 3]) -> Duration {
     let (sender, mut responses) = tokio::sync::mpsc::unbounded_channel();
     let begun = tokio::time::Instant::now();

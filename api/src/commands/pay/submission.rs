@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_our_own_transaction_is_a_receipt() {
+    fn only_the_response_to_our_own_transaction_is_a_receipt() {
         let (ours, other) = (OURS.to_string(), TxId([2; 20]).to_string());
         let paid = |receipt: Value, body: Value| matches!(verdict_of(200, &receipt, &body), Verdict::Paid { .. });
         assert!(paid(json!({"success": true, "transaction": ours}), json!({"txId": ours})));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_whether_it_is_about_our_transaction() {
+    fn a_refusal_shows_whether_it_is_about_our_transaction() {
         let duplicate = |tx: &str| {
             verdict_of(
                 402,

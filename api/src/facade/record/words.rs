@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_the_wire_has_a_word() {
+    fn every_number_of_the_wire_has_a_name() {
         walk(&STATUS_WORDS, status_name);
         walk(&EXCEPTION_WORDS, exception_name);
         walk(&FINALITY_WORDS, finality_name);

@@ -15,7 +15,7 @@ use crate::facade::{
 };
 
 #[tokio::test]
-async fn what_is_no_address_or_no_method_says_so() {
+async fn unknown_paths_and_methods_are_refused_with_their_reason() {
     let site = Site::open().await;
     for path in [
         "/",
@@ -124,7 +124,7 @@ async fn a_connection_that_is_not_used_again_is_closed_and_one_that_is_used_is_k
 }
 
 #[tokio::test]
-async fn who_never_reads_its_answers_is_cut_off() {
+async fn a_client_that_never_reads_its_responses_is_disconnected() {
     let limits = Limits { write_timeout: Duration::from_millis(500), ..Limits::default() };
     let site = Site::open_with(limits).await;
     let mut stream = TcpStream::connect(site.address).await.expect("listening");
@@ -166,7 +166,7 @@ async fn a_reader_of_a_few_bytes_a_second_is_cut_off() {
 }
 
 #[tokio::test]
-async fn one_address_has_so_many_connections_and_is_told_so() {
+async fn connections_of_an_ip_address_are_limited_with_a_429() {
     let limits = Limits { connections: 8, connections_per_ip: Some(100), ..Limits::default() };
     let site = Site::open_with(limits).await;
     let mut open = Vec::new();
@@ -177,9 +177,9 @@ async fn one_address_has_so_many_connections_and_is_told_so() {
         open.push(stream);
     }
     let mut refused = TcpStream::connect(site.address).await.expect("listening");
-    let said = String::from_utf8_lossy(&until_closed(&mut refused).await).into_owned();
-    assert!(said.starts_with("HTTP/1.1 429") && said.contains("rate_limited"), "{said}");
-    assert!(said.contains("retry-after: 1"), "{said}");
+    let refusal = String::from_utf8_lossy(&until_closed(&mut refused).await).into_owned();
+    assert!(refusal.starts_with("HTTP/1.1 429") && refusal.contains("rate_limited"), "{refusal}");
+    assert!(refusal.contains("retry-after: 1"), "{refusal}");
     open.pop();
     let again = async {
         while site.get("/livez").await.status != 200 {
@@ -190,7 +190,7 @@ async fn one_address_has_so_many_connections_and_is_told_so() {
 }
 
 #[tokio::test]
-async fn health_has_a_listener_of_its_own_that_tells_nothing_else() {
+async fn health_has_a_separate_listener_that_serves_nothing_else() {
     let facade = Facade::new(FakeEngine::new().engine(), "https://pay.example", 7);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -206,7 +206,7 @@ async fn health_has_a_listener_of_its_own_that_tells_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_description_is_sent_once_to_who_has_it() {
+async fn the_description_is_sent_once_to_a_client_that_has_it() {
     let site = Site::open().await;
     for path in ["/openapi.json", "/docs"] {
         let whole = site.send("GET", path, "", "").await;
@@ -234,14 +234,14 @@ async fn no_web_page_may_send_an_api_key() {
 }
 
 #[tokio::test]
-async fn streams_ask_proxies_not_to_keep_them_back() {
+async fn streams_disable_buffering_in_proxies() {
     let site = Site::open().await;
     let events = site.send("GET", &format!("/for/{SLUG}/events"), "", "").await;
     assert_eq!((events.status, events.header("x-accel-buffering")), (200, Some("no")));
 }
 
 #[tokio::test]
-async fn every_answer_names_its_request() {
+async fn every_response_has_its_request_id() {
     let site = Site::open().await;
     for path in ["/api/health", "/nothing", "/assets/checkout.css", "/for/x"] {
         assert!(site.get(path).await.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{path}");

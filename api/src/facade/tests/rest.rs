@@ -1,4 +1,4 @@
-//! Payments, merchants, admins, health: the shapes of their answers and every wrong field.
+//! Payments, merchants, admins, health: the fields of their responses and every invalid field.
 
 use proto::{ApiError, v1};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{GOOD, Site};
 use crate::facade::fake_engine::{KEY, MERCHANT, PAYMENT, SLUG};
 
 #[tokio::test]
-async fn creation_answers_in_the_shape_of_its_path() {
+async fn creation_responds_in_the_format_of_its_path() {
     let site = Site::open().await;
     let first = site.post("/api/public/payments", GOOD).await;
     assert_eq!(first.status, 201);
@@ -143,7 +143,7 @@ async fn every_bad_field_of_a_creation_is_a_400_that_names_it() {
 }
 
 #[tokio::test]
-async fn both_headers_carry_the_key_and_every_bad_key_gets_the_same_answer() {
+async fn both_headers_carry_the_key_and_every_invalid_key_gets_the_same_response() {
     let site = Site::open().await;
     let path = format!("/api/public/payments/{PAYMENT}/status");
     for headers in [
@@ -168,7 +168,7 @@ async fn both_headers_carry_the_key_and_every_bad_key_gets_the_same_answer() {
         assert_eq!(response.header("www-authenticate"), Some("Bearer"));
         bodies.push(response.body);
     }
-    assert_eq!(bodies[0], bodies[1], "whether a key exists is not told");
+    assert_eq!(bodies[0], bodies[1], "whether a key exists is not disclosed");
     bodies.dedup();
     assert_eq!(bodies.len(), 4, "{bodies:?}");
     let two = format!("x-api-key: {KEY}\r\nauthorization: Bearer other\r\n");
@@ -270,7 +270,7 @@ async fn admins_list_switch_and_reissue_in_both_forms() {
 }
 
 #[tokio::test]
-async fn health_tells_people_and_load_balancers_apart() {
+async fn health_distinguishes_people_from_load_balancers() {
     let site = Site::open().await;
     for (health, status, ready) in [
         (v1::Health::Ok, (200, json!("ok")), 200),

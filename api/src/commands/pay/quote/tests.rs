@@ -75,7 +75,7 @@ fn what_a_gateway_offers_is_read_from_either_header_or_the_body() {
         let (first, second) = (v1(&offer), v2(&offer));
         let all = read(Some(&second), Some(&first), &first).unwrap();
         assert_eq!((all.version, all.total), (2, text("10.500 HBD")));
-        assert_eq!(all.valid_before, Some(NOW + Duration::from_secs(600)), "version 1 tells when it ends");
+        assert_eq!(all.valid_before, Some(NOW + Duration::from_secs(600)), "version 1 contains the expiration");
         for quote in [read(None, Some(&first), &Value::Null), read(None, None, &first)] {
             let quote = quote.unwrap();
             assert_eq!(quote.version, 1);
@@ -105,7 +105,7 @@ fn without_a_session_the_nonce_is_the_memo() {
     let quote = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({}))).unwrap();
     assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, format!("x402:{NONCE}"));
     let quote = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({ "sessionId": "5" }))).unwrap();
-    assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, "pos-5", "as the interface without `memo` says");
+    assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, "pos-5", "as specified for requests without `memo`");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn extra() -> Value {
 }
 
 #[tokio::test]
-async fn a_program_is_asked_for_payment_in_both_versions() {
+async fn a_program_gets_payment_requirements_in_both_versions() {
     let site = Site::open().await;
     for headers in ["", "accept: */*\r\n", "accept: application/json\r\n"] {
         let response = site.agent(&slug(), headers).await;
@@ -119,7 +119,7 @@ async fn browsers_get_the_page_unless_they_show_a_payment() {
 }
 
 #[tokio::test]
-async fn a_payment_in_either_header_is_settled_and_answered_with_both_receipts() {
+async fn a_payment_in_either_header_is_settled_and_gets_both_receipts() {
     let site = Site::open().await;
     for (name, payload, version) in [
         ("x-payment", v1_payload(), 1),
@@ -149,7 +149,7 @@ async fn a_payment_in_either_header_is_settled_and_answered_with_both_receipts()
 }
 
 #[tokio::test]
-async fn a_refused_payment_is_told_why_and_what_would_do() {
+async fn a_refused_payment_gets_the_reason_and_the_requirements() {
     let site = Site::open().await;
     for reason in Reason::ALL {
         if matches!(reason, Reason::SettlementPending | Reason::UnexpectedSettleError | Reason::UnexpectedVerifyError) {
@@ -175,7 +175,7 @@ async fn a_refused_payment_is_told_why_and_what_would_do() {
 }
 
 #[tokio::test]
-async fn attack_27_what_is_no_payment_header_is_refused_before_anybody_is_asked() {
+async fn attack_27_a_malformed_payment_header_is_refused_before_any_call() {
     let site = Site::open().await;
     let good = encode(&v1_payload());
     let twice = v1_payload().to_string().replacen("{", "{\"x402Version\":1,", 1);
@@ -274,7 +274,7 @@ async fn an_open_outcome_offers_nothing_that_could_be_signed_again() {
 }
 
 #[tokio::test]
-async fn while_a_payment_is_on_its_way_no_other_is_asked_for() {
+async fn no_payment_is_required_while_another_is_in_flight() {
     let site = Site::open().await;
     for status in [PaymentStatus::Pending, PaymentStatus::Processing] {
         site.fake.set(|payment| {
@@ -288,7 +288,7 @@ async fn while_a_payment_is_on_its_way_no_other_is_asked_for() {
         assert_eq!((body.get("txId"), &body["sessionId"]), (None, &json!(PAYMENT)));
         assert_eq!((&body["status"], response.header("retry-after")), (&json!(word), Some("3")));
         assert!(!response.has_requirements());
-        // Who shows the payment that is on its way is told what became of it; who shows another one is refused.
+        // A caller with the pending payment gets its outcome; a caller with another one is refused.
         assert_eq!(site.agent(&slug(), &x_payment()).await.status, 200);
         site.leads_to(refused(Reason::DuplicateSettlement, Some("other"), None));
         let response = site.agent(&slug(), &x_payment()).await;
@@ -307,7 +307,7 @@ async fn while_a_payment_is_on_its_way_no_other_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_closed_session_answers_in_the_order_of_the_interface() {
+async fn a_closed_session_responds_in_the_documented_order() {
     let site = Site::open().await;
     let malformed = "x-payment: !\r\n".to_owned();
     for headers in [String::new(), x_payment(), malformed] {
@@ -371,7 +371,7 @@ async fn attack_30_a_fault_of_ours_is_never_the_payers() {
 }
 
 #[tokio::test]
-async fn attack_28_only_a_get_that_somebody_meant_pays() {
+async fn attack_28_only_a_deliberate_get_pays() {
     let site = Site::open().await;
     let payment = x_payment();
     let head = site.send("HEAD", &slug(), &payment, "").await;

@@ -40,7 +40,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn what_is_supported_is_said_as_official_clients_read_it() {
+async fn supported_kinds_are_returned_as_official_clients_read_them() {
     let site = Site::open().await;
     let networks = site.agent("/api/public/x402/supported-networks", "").await;
     assert_eq!((networks.status, networks.json()), (200, json!(["hive:mainnet"])));
@@ -109,7 +109,7 @@ async fn a_payment_is_judged_for_a_session_and_for_requirements_of_both_versions
 }
 
 #[tokio::test]
-async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
+async fn every_documented_reason_is_a_verdict_with_status_200() {
     let site = Site::open().await;
     for reason in Reason::ALL {
         site.leads_to(refused(*reason, Some("agent"), None));
@@ -136,7 +136,7 @@ async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
     assert_eq!((&pending.json()["transaction"], pending.header("retry-after")), (&json!(TX), Some("3")));
 }
 
-/// Checks what an answer without a verdict still says.
+/// Checks the fields of a response without a verdict.
 fn is_unjudged(response: &TestResponse, path: &str) {
     let body = response.json();
     if path.ends_with("verify") {
@@ -153,7 +153,7 @@ fn is_unjudged(response: &TestResponse, path: &str) {
 }
 
 #[tokio::test]
-async fn a_body_that_asks_for_nothing_is_a_400_and_still_no_success() {
+async fn a_body_without_a_payment_is_a_400_and_no_success() {
     let site = Site::open().await;
     let both =
         json!({ "sessionId": PAYMENT, "paymentRequirements": v1_requirements(), "paymentPayload": v1_payload() });

@@ -67,7 +67,7 @@ impl Site {
         std::mem::take(&mut *self.fake.x402_payments.lock().expect("one test"))
     }
 
-    /// Asks as a program does.
+    /// Sends a request as a program does.
     async fn agent(&self, path: &str, headers: &str) -> TestResponse {
         self.send("GET", path, headers, "").await
     }

@@ -22,7 +22,7 @@ use crate::facade::{
     http::call::{Head, Incoming},
 };
 
-/// Cases of each property, unless `PROPTEST_CASES` says otherwise, as `.ci/run` does.
+/// Cases of each property, unless `PROPTEST_CASES` sets them, as `.ci/run` does.
 const CASES: u32 = 1_000;
 
 fn runner() -> TestRunner {
@@ -248,7 +248,7 @@ fn read_json(bytes: &[u8]) -> Result<Value, TestCaseError> {
 }
 
 #[test]
-fn any_payment_header_gets_an_answer_of_the_interface() {
+fn any_payment_header_gets_a_documented_response() {
     let fixture = Fixture::new();
     let payloads = vec![v1_payload().to_string(), v2_payload().to_string()];
     let base64 = |bytes: Vec<u8>| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes).into_bytes();
@@ -278,7 +278,7 @@ fn any_payment_header_gets_an_answer_of_the_interface() {
 }
 
 #[test]
-fn any_body_of_verify_and_settle_gets_an_answer_of_the_interface() {
+fn any_body_of_verify_and_settle_gets_a_documented_response() {
     let fixture = Fixture::new();
     let body = prop_oneof![any_bytes(), edited(bodies()), any_json().prop_map(|json| json.to_string().into_bytes())];
     let path = proptest::sample::select(vec!["verify", "settle"]);
