@@ -13,6 +13,7 @@ use engine::{
 use reqwest::Url;
 use serde_json::{Value, json};
 
+pub(super) mod account;
 pub(super) mod exchange;
 pub(super) mod failure;
 pub(super) mod key;
@@ -21,10 +22,11 @@ pub(super) mod quote;
 pub(super) mod request;
 pub(super) mod submission;
 
+use account::check_account;
 use exchange::{Response, client, conclude, merge, new_nonce, request_quote};
 pub(super) use failure::Failure;
 use key::KeySource;
-use ledger::{Ledger, Reached, check_account, is_here};
+use ledger::{Ledger, Reached, is_here};
 use quote::Unacceptable;
 use request::Request;
 use submission::Submission;

@@ -82,7 +82,7 @@ impl<R> End<'_, R> {
         self.count(Behavior::Lies) < self.needed
     }
 
-    fn count_heard(&self, wanted: Behavior) -> usize {
+    fn count_arrived(&self, wanted: Behavior) -> usize {
         self.arrived.iter().filter(|place| self.behaviors[**place] == wanted).count()
     }
 }
@@ -164,7 +164,7 @@ fn assert_decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
     }
     assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.behaviors);
     // No node that hangs delays the round: at most one timeout queries the others, and one awaits slower responses.
-    let hung = end.count_heard(Behavior::Hangs);
+    let hung = end.count_arrived(Behavior::Hangs);
     assert!(hung == 0, "{:?} waited for a node that hangs, arrived {:?}", end.behaviors, end.arrived);
     assert!(end.timeouts <= 2, "{:?}", end.behaviors);
     let came_first =
@@ -216,10 +216,10 @@ fn a_head_is_one_that_a_majority_has_reached_without_waiting_for_slower_nodes() 
             assert!(head.irreversible_num <= 980 && head.block_id.number() <= 1_000, "{:?}: {head:?}", end.behaviors);
             assert!(head.time <= a_head(1_000, 0).time, "{:?}: {head:?}", end.behaviors);
         }
-        let fresh = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Lies);
+        let fresh = end.count_arrived(Behavior::Honest) + end.count_arrived(Behavior::Lies);
         // A lying node with a later head does not confirm a stale one: without enough current heads the round times out.
         assert!(fresh >= end.needed || end.timeouts > 0 || end.arrived.len() == end.behaviors.len());
-        if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
+        if end.count_arrived(Behavior::Honest) >= end.needed && end.has_honest_majority() {
             assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.behaviors);
         }
     });
@@ -251,14 +251,14 @@ fn blocks_are_what_as_many_as_must_agree_give_alike() {
         let honest = end.count(Behavior::Honest);
         if honest >= end.needed {
             assert!(end.decision.is_some(), "{:?}", end.behaviors);
-            assert_eq!(end.count_heard(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
+            assert_eq!(end.count_arrived(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
         }
         let Some(blocks) = end.decision else { return };
         assert!(!blocks.is_empty(), "no progress is no decision");
         if end.has_honest_majority() {
             assert!(blocks.iter().all(|block| block.id.0[19] == 1), "{:?}: {blocks:?}", end.behaviors);
         }
-        let knowing = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Stale);
+        let knowing = end.count_arrived(Behavior::Honest) + end.count_arrived(Behavior::Stale);
         assert!(!end.has_honest_majority() || knowing >= end.needed, "{:?}", end.behaviors);
     });
     assert!(count > 100_000, "{count} interleavings");
@@ -319,12 +319,12 @@ fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive(
         if end.has_honest_majority() {
             assert!(!matches!(status, TxStatus::InIrreversibleBlock(_)), "{:?}", end.behaviors);
         }
-        if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
+        if end.count_arrived(Behavior::Honest) >= end.needed && end.has_honest_majority() {
             assert_eq!(*status, TxStatus::InReversibleBlock(7), "{:?}", end.behaviors);
         }
         if *status == TxStatus::Unknown {
             assert!(
-                end.count_heard(Behavior::Stale) >= end.needed,
+                end.count_arrived(Behavior::Stale) >= end.needed,
                 "{:?}: one rumour is more than unknown",
                 end.behaviors
             );
@@ -377,8 +377,8 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
             decide: Box::new(broadcast::decide),
         };
         walk(&query, |end| {
-            let (honest, stale) = (end.count_heard(Behavior::Honest), end.count_heard(Behavior::Stale));
-            let lies = end.count_heard(Behavior::Lies);
+            let (honest, stale) = (end.count_arrived(Behavior::Honest), end.count_arrived(Behavior::Stale));
+            let lies = end.count_arrived(Behavior::Lies);
             let (taken, refused) = if takes { (honest + lies, stale) } else { (lies, honest) };
             match end.decision {
                 Some(BroadcastOutcome::Accepted) => assert!(taken >= end.needed, "{:?}", end.behaviors),
@@ -393,7 +393,7 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
                 None => panic!("{:?}: undecided", end.behaviors),
             }
             if end.count(Behavior::Honest) >= end.needed {
-                assert_eq!(end.count_heard(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
+                assert_eq!(end.count_arrived(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
             }
         });
     }

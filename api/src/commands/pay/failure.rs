@@ -8,7 +8,7 @@ use engine::{
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{key::NoKey, ledger::NotOurs, quote::Unacceptable, request::BadRequest};
+use super::{account::AccountError, key::NoKey, quote::Unacceptable, request::BadRequest};
 use crate::{
     commands::{signing::Unsignable, wallet::error::Error as WalletError},
     config::ConfigError,
@@ -64,7 +64,7 @@ pub enum Failure {
     Unsignable(#[from] Unsignable),
     /// The account cannot pay the offer.
     #[error("refused: {0}")]
-    Account(#[from] NotOurs),
+    Account(#[from] AccountError),
     /// The server is unreachable.
     #[error("{url} is unreachable: {why}")]
     Server {

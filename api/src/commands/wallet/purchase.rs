@@ -20,10 +20,11 @@ use super::{
     store::{Proposal, Reservation},
 };
 use crate::commands::pay::{
+    account::check_account,
     exchange::{self, Response, conclude, merge, request_quote},
     failure::Failure,
     key::KeySource,
-    ledger::{Ledger, Presence, Reached, check_account},
+    ledger::{Ledger, Presence, Reached},
     quote::{Quote, Unacceptable, header_value, transaction_json},
     request::Request,
     submission::{self, Submission, Submitted},
