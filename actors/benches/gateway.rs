@@ -14,7 +14,7 @@ use std::{
 use actors::{
     Engine, Environment, Settings, Tree,
     environment::{
-        Account, Answer, Identity, NoProbe, Node, NodeError, TxStatus, WebhookRequest, WebhookResponse,
+        Account, Identity, NoProbe, Node, NodeError, NodeResponse, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
     },
     system::{SystemClock, SystemEntropy},
@@ -69,44 +69,44 @@ impl Node for Still {
     fn name(&self) -> &str {
         "still"
     }
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         Box::pin(async { Ok(Identity { chain_id: ChainId::MAINNET, version: String::new(), is_development: false }) })
     }
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         Box::pin(async {
             let block = &self.blocks_now()[self.height() - 1];
             Ok(Head { block_id: block.id, time: block.time, irreversible_num: block.number() })
         })
     }
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         Box::pin(async move {
             let blocks = self.blocks_now().into_iter().take(self.height());
             Ok(blocks.filter(|block| (from..from + count).contains(&block.number())).collect())
         })
     }
-    fn history(&self, _account: AccountName, _span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, _account: AccountName, _span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn virtual_operations(&self, _block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, _block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         Box::pin(async { Ok(Some(VirtualOperations::default())) })
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         let account =
             |name| Account { name, active: Authority::default(), balances: [Money::new(0, Currency::Hive); 2] };
         Box::pin(async move { Ok(names.into_iter().map(account).collect()) })
     }
-    fn find_transaction(&self, _: TxId, _: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, _: TxId, _: Timestamp) -> NodeResponse<'_, TxStatus> {
         Box::pin(async { Ok(TxStatus::Unknown) })
     }
-    fn broadcast(&self, _: String) -> Answer<'_, ()> {
+    fn broadcast(&self, _: String) -> NodeResponse<'_, ()> {
         Box::pin(async { Err(NodeError::Timeout) })
     }
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         Box::pin(async { Ok(None) })
     }
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         Box::pin(async { Ok(None) })
     }
 }
@@ -119,14 +119,14 @@ impl WebhookTransport for Nowhere {
     }
 }
 
-struct World {
+struct Gateway {
     tree: Tree,
     node: Arc<Still>,
     store: Arc<EmbeddedStore>,
     merchant: Merchant,
 }
 
-async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<EmbeddedStore>) {
+async fn engine(data: &Path, max_active: usize) -> (Tree, Arc<Still>, Arc<EmbeddedStore>) {
     let node = Arc::new(Still { now: std::sync::Mutex::new(Timestamp::EPOCH) });
     let store = Arc::new(EmbeddedStore::open(data, Options::default()).expect("a store"));
     let env = Environment {
@@ -137,7 +137,7 @@ async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<Embedde
         webhooks: Arc::new(Nowhere),
         probe: Arc::new(NoProbe),
     };
-    let settings = Settings { max_awake, ..Settings::of(ChainId::MAINNET) };
+    let settings = Settings { max_active, ..Settings::of(ChainId::MAINNET) };
     let tree = Tree::start(env, settings).await.expect("an engine");
     let engine = tree.engine();
     while !engine.operations.health().await.expect("health").is_following {
@@ -146,11 +146,11 @@ async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<Embedde
     (tree, node, store)
 }
 
-async fn world(data: &Path, max_awake: usize) -> World {
-    let (tree, node, store) = engine(data, max_awake).await;
+async fn gateway(data: &Path, max_active: usize) -> Gateway {
+    let (tree, node, store) = engine(data, max_active).await;
     let registration = Registration::check("Mugs", "blue.mugs", None).expect("valid");
     let merchant = tree.engine().merchants.register(registration, false).await.expect("registered").merchant;
-    World { tree, node, store, merchant }
+    Gateway { tree, node, store, merchant }
 }
 
 /// A session that lives for half an hour.
@@ -221,13 +221,13 @@ fn creations() {
         for _ in 0..5 {
             let data = tempfile::tempdir().expect("a folder");
             runtime().block_on(async {
-                let world = world(data.path(), 5_000).await;
+                let gateway = gateway(data.path(), 5_000).await;
                 let before = usage().0;
-                let seconds = open(&world.tree.engine(), &world.merchant, callers, count).await;
+                let seconds = open(&gateway.tree.engine(), &gateway.merchant, callers, count).await;
                 rates.push(count as f64 / seconds);
                 cpus.push((usage().0 - before) / count as f64 * 1e6);
-                world.tree.stop().await;
-                world.store.close().await;
+                gateway.tree.stop().await;
+                gateway.store.close().await;
             });
         }
         println!("{callers:>8} {:>12.0} {:>16.1}", median(rates), median(cpus));
@@ -236,21 +236,21 @@ fn creations() {
 
 fn memory() {
     const SESSIONS: usize = 200_000;
-    for (what, max_awake) in [("active", SESSIONS), ("passive", 100)] {
+    for (what, max_active) in [("active", SESSIONS), ("passive", 100)] {
         let data = tempfile::tempdir().expect("a folder");
         runtime().block_on(async {
-            let world = world(data.path(), max_awake).await;
+            let gateway = gateway(data.path(), max_active).await;
             // What is touched once, such as the store's cache, is not the sessions'.
-            open(&world.tree.engine(), &world.merchant, 100, 20_000).await;
+            open(&gateway.tree.engine(), &gateway.merchant, 100, 20_000).await;
             let before = usage().1;
-            open(&world.tree.engine(), &world.merchant, 100, SESSIONS - 20_000).await;
-            let active = world.tree.engine().operations.health().await.expect("health").active;
+            open(&gateway.tree.engine(), &gateway.merchant, 100, SESSIONS - 20_000).await;
+            let active = gateway.tree.engine().operations.health().await.expect("health").active;
             let bytes = (usage().1 - before) / (SESSIONS - 20_000) as f64;
             println!(
                 "{what}: {bytes:.0} bytes resident a session ({active} of {SESSIONS} active), cache of the store included"
             );
-            world.tree.stop().await;
-            world.store.close().await;
+            gateway.tree.stop().await;
+            gateway.store.close().await;
         });
     }
 }
@@ -259,23 +259,23 @@ fn expiry() {
     const SESSIONS: usize = 100_000;
     let data = tempfile::tempdir().expect("a folder");
     runtime().block_on(async {
-        let world = world(data.path(), 5_000).await;
-        open(&world.tree.engine(), &world.merchant, 100, SESSIONS).await;
-        let seconds = expire(&world, SESSIONS).await;
+        let gateway = gateway(data.path(), 5_000).await;
+        open(&gateway.tree.engine(), &gateway.merchant, 100, SESSIONS).await;
+        let seconds = expire(&gateway, SESSIONS).await;
         println!("{SESSIONS} expiries at once: {seconds:.1} s until all are durable");
-        world.tree.stop().await;
-        world.store.close().await;
+        gateway.tree.stop().await;
+        gateway.store.close().await;
     });
 }
 
 /// Lets a block come by which so many sessions expire; returns the seconds until the last of them is durable.
-async fn expire(world: &World, sessions: usize) -> f64 {
-    let later = world.tree.engine().now() + Duration::from_secs(10_000);
+async fn expire(gateway: &Gateway, sessions: usize) -> f64 {
+    let later = gateway.tree.engine().now() + Duration::from_secs(10_000);
     let begin = Instant::now();
-    *world.node.now.lock().unwrap() = later;
-    let mut query = storage::PaymentQuery::all(world.merchant.id, 1);
+    *gateway.node.now.lock().unwrap() = later;
+    let mut query = storage::PaymentQuery::all(gateway.merchant.id, 1);
     query.states = vec![engine::payment::State::SystemCancelled];
-    while world.tree.engine().payments.list(query.clone()).await.expect("a list").total < sessions as u64 {
+    while gateway.tree.engine().payments.list(query.clone()).await.expect("a list").total < sessions as u64 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     begin.elapsed().as_secs_f64()
@@ -294,12 +294,12 @@ fn million() {
     };
     let days = living(Some(Duration::from_secs(86_400)));
     runtime().block_on(async {
-        let world = world(data.path(), 5_000).await;
-        let engine = world.tree.engine();
-        let empty = open_like(&engine, &world.merchant, 100, SAMPLE, &days).await;
-        let rest = open_like(&engine, &world.merchant, 100, LASTING - SAMPLE, &days).await;
-        open(&engine, &world.merchant, 100, EXPIRING).await;
-        let full = open_like(&engine, &world.merchant, 100, SAMPLE, &days).await;
+        let gateway = gateway(data.path(), 5_000).await;
+        let engine = gateway.tree.engine();
+        let empty = open_like(&engine, &gateway.merchant, 100, SAMPLE, &days).await;
+        let rest = open_like(&engine, &gateway.merchant, 100, LASTING - SAMPLE, &days).await;
+        open(&engine, &gateway.merchant, 100, EXPIRING).await;
+        let full = open_like(&engine, &gateway.merchant, 100, SAMPLE, &days).await;
         let rate = |count: usize, seconds: f64| count as f64 / seconds;
         println!(
             "creations a second, 100 callers: {:.0} in an empty store, {:.0} on the way, {:.0} in one of a million ({:.0} %)",
@@ -309,29 +309,29 @@ fn million() {
             100.0 * empty / full
         );
         println!("the store: {} MB", file_bytes() / 1_000_000);
-        world.tree.stop().await;
-        world.store.close().await;
+        gateway.tree.stop().await;
+        gateway.store.close().await;
     });
     let begin = Instant::now();
     runtime().block_on(async {
-        let world = reopened(data.path()).await;
+        let gateway = reopened(data.path()).await;
         println!(
             "a start with a million open sessions: {:.2} s until the ledger is followed",
             begin.elapsed().as_secs_f64()
         );
-        let seconds = expire(&world, EXPIRING).await;
+        let seconds = expire(&gateway, EXPIRING).await;
         println!("{EXPIRING} of a million sessions expire at once: {seconds:.1} s until all are durable");
-        world.tree.stop().await;
-        world.store.close().await;
+        gateway.tree.stop().await;
+        gateway.store.close().await;
     });
 }
 
 /// The engine over a store that has its merchant already.
-async fn reopened(data: &Path) -> World {
+async fn reopened(data: &Path) -> Gateway {
     let (tree, node, store) = engine(data, 5_000).await;
     let query = storage::MerchantQuery::all(1);
     let found = tree.engine().merchants.list(query).await.expect("readable").items.remove(0);
-    World { tree, node, store, merchant: Arc::unwrap_or_clone(found.merchant) }
+    Gateway { tree, node, store, merchant: Arc::unwrap_or_clone(found.merchant) }
 }
 
 fn main() {

@@ -150,7 +150,7 @@ impl Static {
     }
 
     /// Returns the beginning of an answer and the rest of it.
-    fn answer(&self, request: &Value) -> (Vec<u8>, Cow<'_, [u8]>) {
+    fn respond(&self, request: &Value) -> (Vec<u8>, Cow<'_, [u8]>) {
         let result = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, request["id"]).into_bytes();
         (result, self.result(request))
     }
@@ -236,7 +236,7 @@ async fn answer_all(mut stream: TcpStream, node: Arc<Static>) -> Option<()> {
             }
         };
         let request = serde_json::from_slice(&taken[end..end + length]).ok()?;
-        let (begin, rest) = node.answer(&request);
+        let (begin, rest) = node.respond(&request);
         taken.drain(..end + length);
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",

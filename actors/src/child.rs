@@ -11,11 +11,11 @@ pub(crate) enum Child {
     Rates,
     Housekeeper,
     VirtualTransfers,
-    Bookkeeper,
+    Reconciler,
 }
 
 // A child that is missing here has no metric of its crashes.
-const _: () = assert!(Child::ALL.len() == Child::Bookkeeper as usize + 1);
+const _: () = assert!(Child::ALL.len() == Child::Reconciler as usize + 1);
 
 impl Child {
     /// Every child, in the order they are started.
@@ -28,7 +28,7 @@ impl Child {
         Self::Rates,
         Self::Housekeeper,
         Self::VirtualTransfers,
-        Self::Bookkeeper,
+        Self::Reconciler,
     ];
 
     /// Returns whether the supervisor restarts it. The other actors hold the address of each remaining one: without it
@@ -48,7 +48,7 @@ impl Child {
             Self::Rates => "rates",
             Self::Housekeeper => "housekeeper",
             Self::VirtualTransfers => "virtual transfers",
-            Self::Bookkeeper => "bookkeeper",
+            Self::Reconciler => "bookkeeper",
         }
     }
 }

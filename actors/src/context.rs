@@ -1,13 +1,12 @@
 //! What the actors of one tree share: the environment, the settings, the metrics, the time, and how to give up.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use engine::{mutant, time::Timestamp};
 use storage::{CommitError, EngineId, ReadError, Store};
-use tokio::sync::Notify;
 
 use crate::{
-    clock::EngineClock, duties::held::Duties, environment::Environment, metrics::Metrics, settings::Settings,
+    clock::EngineClock, duties::Duties, environment::Environment, fatal::Fatal, metrics::Metrics, settings::Settings,
     store_client::StoreClient,
 };
 
@@ -88,37 +87,5 @@ impl Context {
             self.duties.lost(*duty);
         }
         tracing::debug!(%error, "{error}");
-    }
-}
-
-/// The signal that stops the process after a fatal error.
-#[derive(Debug, Default)]
-pub(crate) struct Fatal {
-    why: Mutex<Option<String>>,
-    raised: Notify,
-}
-
-impl Fatal {
-    pub(crate) fn raise(&self, why: String) {
-        let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        // Calls in flight fail for the same reason; only the first is logged.
-        if first.is_none() {
-            tracing::error!(%why, "engine shuts down: {why}");
-            *first = Some(why);
-        }
-        drop(first);
-        self.raised.notify_waiters();
-    }
-
-    /// Waits for a fatal error and returns its message; supports any number of waiters.
-    pub(crate) async fn raised(&self) -> String {
-        loop {
-            let raised = self.raised.notified();
-            let seen = self.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            match seen {
-                Some(why) => return why,
-                None => raised.await,
-            }
-        }
     }
 }

@@ -118,7 +118,7 @@ impl Probe for NoProbe {
 }
 
 /// The response of a node.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
+pub type NodeResponse<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
 
 /// One node of the ledger. It may be slow, behind, wrong or malicious; callers decide what to trust.
 pub trait Node: Send + Sync + 'static {
@@ -126,36 +126,36 @@ pub trait Node: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// Returns the chain that it serves.
-    fn identity(&self) -> Answer<'_, Identity>;
+    fn identity(&self) -> NodeResponse<'_, Identity>;
 
     /// Returns the head of its chain.
-    fn head(&self) -> Answer<'_, Head>;
+    fn head(&self) -> NodeResponse<'_, Head>;
 
     /// Returns up to `count` blocks from number `from` on; fewer at its head.
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>>;
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>>;
 
     /// Returns the transfers of an irreversible block's virtual operations: recurrent transfers and withdrawals from
     /// savings; `None` if it does not have the block as irreversible. A node without account history refuses.
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>>;
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>>;
 
     /// Returns the transfers from and to an account, and the releases from escrow to it, of irreversible blocks in
     /// `span.0..span.1`, in any order. A node without account history refuses.
-    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>>;
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>>;
 
     /// Returns those of the accounts that exist.
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>>;
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>>;
 
     /// Returns the status of a transaction.
-    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus>;
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus>;
 
     /// Broadcasts a signed transaction (JSON of either form). `Ok` means only that it is in the node's mempool.
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()>;
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()>;
 
     /// Returns the witnesses' price of HIVE; `None` on a chain without feeds.
-    fn price(&self) -> Answer<'_, Option<HivePrice>>;
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>>;
 
     /// Returns the price of HBD on the internal market; `None` if there is none.
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>>;
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>>;
 }
 
 /// The identity of a node's chain.

@@ -54,12 +54,12 @@ pub enum EngineError {
     #[error("no such merchant")]
     MerchantNotFound,
     /// The merchant has not proven ownership of the account, or the proof is stale.
-    #[error("the merchant has not proven that it owns @{account}: it is {}", .standing.as_str())]
+    #[error("the merchant has not proven that it owns @{account}: it is {}", .status.as_str())]
     NotProven {
         /// The account.
         account: AccountName,
         /// The verification status.
-        standing: ownership::VerificationStatus,
+        status: ownership::VerificationStatus,
     },
     /// The rules of account ownership reject the operation.
     #[error("{0}")]

@@ -32,7 +32,9 @@ mod child;
 mod clock;
 mod context;
 mod duties;
+mod duty_keeper;
 mod error;
+mod fatal;
 mod handles;
 mod merchants;
 mod metrics;
@@ -62,7 +64,7 @@ pub use merchants::{
     compliance::Report,
     handle::Merchants,
     messages::Registered,
-    ownership::{Answered, Issued},
+    ownership::{Issued, SubmittedSignatures},
 };
 pub use operations::{
     billing::{BillingOverview, BillingSummary, Invoiced},

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::{child::Child, duties::held::DutyMetrics, store_client::StoreMetrics};
+use crate::{child::Child, duties::DutyMetrics, store_client::StoreMetrics};
 use engine::{
     hive::block::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX},
     payment::{Payment, State},
@@ -41,15 +41,15 @@ pub(crate) struct Metrics {
     pub(crate) reversed: Counter,
     pub(crate) unmatched: Counter,
     pub(crate) active: Gauge,
-    books: Family<Label, Counter>,
-    pub(crate) book_differences: Counter,
+    reconciliations: Family<Label, Counter>,
+    pub(crate) reconciliation_differences: Counter,
     crashes: Family<Label, Counter>,
     pub(crate) blocks: Counter,
     pub(crate) clock_jumps: Counter,
     webhooks: Family<Label, Counter>,
     webhook_seconds: Family<Label, Seconds>,
     x402: Family<TwoLabels, Counter>,
-    node_answers: Family<NodeLabel, Counter>,
+    node_responses: Family<NodeLabel, Counter>,
     node_failures: Family<NodeLabel, Counter>,
     node_seconds: Family<NodeLabel, Seconds>,
     node_up: Family<NodeLabel, Gauge>,
@@ -92,8 +92,8 @@ impl Metrics {
     }
 
     /// Records the outcome of a daily reconciliation.
-    pub(crate) fn checked_books(&self, outcome: Outcome) {
-        self.books.get_or_create(&[("outcome", outcome.as_str())]).inc();
+    pub(crate) fn record_reconciliation(&self, outcome: Outcome) {
+        self.reconciliations.get_or_create(&[("outcome", outcome.as_str())]).inc();
     }
 
     /// Records the outcome of a webhook attempt.
@@ -126,7 +126,7 @@ impl Metrics {
     pub(crate) fn node(&self, name: &str, conditions: impl IntoIterator<Item = &'static str>) -> NodeMetrics {
         let label = [("node", name.to_owned())];
         NodeMetrics {
-            answers: self.node_answers.get_or_create_owned(&label),
+            responses: self.node_responses.get_or_create_owned(&label),
             failures: self.node_failures.get_or_create_owned(&label),
             seconds: self.node_seconds.get_or_create_owned(&label),
             up: self.node_up.get_or_create_owned(&label),
@@ -149,11 +149,15 @@ impl Metrics {
         metric.add("payment_transitions", "State changes of payments, by the new state", &self.transitions);
         metric.add("settlements_reversed", "Completed payments whose transaction a fork removed", &self.reversed);
         metric.add("unmatched_transfers", "Transfers that match no payment", &self.unmatched);
-        metric.add("reconciliation_checks", "Daily comparisons of the store with the ledger, by outcome", &self.books);
+        metric.add(
+            "reconciliation_checks",
+            "Daily comparisons of the store with the ledger, by outcome",
+            &self.reconciliations,
+        );
         metric.add(
             "reconciliation_differences",
             "Operations on which the store and the ledger differ",
-            &self.book_differences,
+            &self.reconciliation_differences,
         );
         metric.add("sessions_active", "Active sessions (held in memory)", &self.active);
         metric.add("actor_crashes", "Crashes of actors, by actor", &self.crashes);
@@ -176,7 +180,7 @@ impl Metrics {
         );
         metric.add("engines", "Engines that use the store, as far as this one knows", &self.duties.engines);
         metric.add("x402_verdicts", "Verdicts on x402 payments, by operation and verdict", &self.x402);
-        metric.add("node_responses", "Requests that the ledger node answered", &self.node_answers);
+        metric.add("node_responses", "Requests to which the ledger node responded", &self.node_responses);
         metric.add("node_failures", "Requests that the ledger node failed", &self.node_failures);
         metric.add("node_seconds", "Latency of requests to the ledger node, in seconds", &self.node_seconds);
         metric.add("node_up", "Whether the last request to the ledger node succeeded", &self.node_up);
@@ -196,7 +200,7 @@ impl Metrics {
             drop(self.transitions.get_or_create(&[("status", state.as_str())]));
         }
         for outcome in Outcome::ALL {
-            drop(self.books.get_or_create(&[("outcome", outcome.as_str())]));
+            drop(self.reconciliations.get_or_create(&[("outcome", outcome.as_str())]));
         }
         drop(self.webhooks.get_or_create(&[("outcome", "success")]));
         drop(self.webhook_seconds.get_or_create(&[("outcome", "success")]));
@@ -224,7 +228,7 @@ impl Adder<'_> {
 /// The metrics of a node.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
-    answers: Counter,
+    responses: Counter,
     failures: Counter,
     seconds: Seconds,
     up: Gauge,
@@ -234,8 +238,8 @@ pub(crate) struct NodeMetrics {
 }
 
 impl NodeMetrics {
-    pub(crate) fn answered(&self, took: std::time::Duration) {
-        self.answers.inc();
+    pub(crate) fn record_response(&self, took: std::time::Duration) {
+        self.responses.inc();
         self.seconds.0.observe(took.as_secs_f64());
         self.up.set(1);
     }

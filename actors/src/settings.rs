@@ -28,7 +28,7 @@ pub struct Settings {
     /// Grace period for blocks after a session's expiry.
     pub session_grace: Duration,
     /// Maximum active sessions; the others are passivated, and reactivated by their next command.
-    pub max_awake: usize,
+    pub max_active: usize,
     /// Block interval of the ledger.
     pub block_interval: Duration,
     /// Interval of polls for the head block.
@@ -109,7 +109,7 @@ impl Settings {
             fee_mode: FeeMode::Invoice,
             session_lifetime: Duration::from_secs(1_800),
             session_grace: Duration::ZERO,
-            max_awake: 5_000,
+            max_active: 5_000,
             block_interval: Duration::from_secs(3),
             poll_interval: Duration::from_secs(1),
             min_agreeing_nodes: 0,

@@ -19,7 +19,7 @@ use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge}
 use storage::{Batch, CommitError, CommitId, EngineId, Read, ReadError, Resolution, Store, Wrapped};
 use tokio::time::Instant;
 
-use crate::{context::Fatal, environment::Entropy};
+use crate::{environment::Entropy, fatal::Fatal};
 
 /// Minimum and maximum backoff; each is drawn between half of it and all of it.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
@@ -186,9 +186,9 @@ impl Wrapped for StoreClient {
                             return Err(ReadError::Unavailable(why));
                         }
                     }
-                    answer => {
+                    response => {
                         self.reached();
-                        return answer;
+                        return response;
                     }
                 }
             }

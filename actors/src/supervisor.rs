@@ -12,7 +12,7 @@ use crate::{
     chain::{handle::Chain, ledger::Ledger, rates::Rates},
     child::Child,
     context::Context,
-    duties::keeper::Keeper,
+    duty_keeper::Keeper,
     environment::{Environment, NodeError},
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},
@@ -228,7 +228,7 @@ impl Actor for Root {
             Child::Rates,
             Child::Housekeeper,
             Child::VirtualTransfers,
-            Child::Bookkeeper,
+            Child::Reconciler,
         ] {
             self.spawn(&myself, &mut children, child).await?;
         }
@@ -383,7 +383,7 @@ impl Root {
             Child::VirtualTransfers => {
                 Actor::spawn_linked(None, VirtualTransfers { context, ledger }, (), me).await?.0.get_cell()
             }
-            Child::Bookkeeper => Actor::spawn_linked(None, Reconciler { context, ledger }, (), me).await?.0.get_cell(),
+            Child::Reconciler => Actor::spawn_linked(None, Reconciler { context, ledger }, (), me).await?.0.get_cell(),
             Child::Merchants | Child::Sessions | Child::Facilitator => return Err("these are not restarted".into()),
         };
         children.add(child, cell);

@@ -22,7 +22,7 @@ use proto::{Caller, Engine, IntoRecord, Transport, v1};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::Instant};
 use tokio_stream::StreamExt;
 use tonic::{Code, Response, Status, transport::Channel};
-use wire::{Server, once, read_answer, report, request};
+use wire::{Server, once, read_response, report, request};
 
 /// How much is measured.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ const WATCHES: usize = 500;
 const CROWD: usize = 10_000;
 const CROWD_CONNECTIONS: usize = 10;
 /// How long the last of the crowd may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const BODY: &str = r#"{"amount":"1500","currency":"HBD","description":"A blue mug","metadata":{"orderId":"7"}}"#;
 
@@ -69,8 +69,8 @@ impl Gateway {
     fn start() -> Self {
         let free = ["--listen", "127.0.0.1:0", "--ledger-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"];
         let server = Server::start(Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["dev", "--json"]).args(free));
-        let said: serde_json::Value = serde_json::from_str(&server.said).expect("one line of JSON");
-        let text = |pointer: &str| said.pointer(pointer).and_then(|text| text.as_str()).expect(pointer).to_owned();
+        let started: serde_json::Value = serde_json::from_str(&server.first_line).expect("one line of JSON");
+        let text = |pointer: &str| started.pointer(pointer).and_then(|text| text.as_str()).expect(pointer).to_owned();
         let api = text("/api").strip_prefix("http://").and_then(|at| at.parse().ok()).expect("an address");
         Self {
             api,
@@ -99,24 +99,24 @@ impl Gateway {
 }
 
 /// One call over a connection.
-type Ask = Arc<dyn Fn(Engine) -> BoxFuture<'static, Result<(), Status>> + Send + Sync>;
+type Request = Arc<dyn Fn(Engine) -> BoxFuture<'static, Result<(), Status>> + Send + Sync>;
 
 /// The same question to both interfaces.
 struct Class {
     name: &'static str,
     rest: String,
-    grpc: Ask,
+    grpc: Request,
 }
 
-fn ask<F>(call: impl Fn(Engine) -> F + Send + Sync + 'static) -> Ask
+fn as_request<F>(call: impl Fn(Engine) -> F + Send + Sync + 'static) -> Request
 where
     F: Future<Output = Result<(), Status>> + Send + 'static,
 {
     Arc::new(move |engine| Box::pin(call(engine)))
 }
 
-fn done<T>(answer: Result<Response<T>, Status>) -> Result<(), Status> {
-    answer.map(|_| ())
+fn done<T>(response: Result<Response<T>, Status>) -> Result<(), Status> {
+    response.map(|_| ())
 }
 
 fn order() -> v1::CreatePaymentRequest {
@@ -134,39 +134,39 @@ fn classes(gateway: &Gateway, id: &str) -> Vec<Class> {
     let get = |path: &str| request("GET", path, key, "");
     let shop = || Caller::with_key(key);
     let (by, payment_id) = (shop(), id.to_owned());
-    let create = ask(move |engine| {
+    let create = as_request(move |engine| {
         let request = by.request(order());
         async move { done(engine.payments().create_payment(request).await) }
     });
     let by = shop();
-    let read = ask(move |engine| {
+    let read = as_request(move |engine| {
         let request = by.request(v1::GetPaymentRequest { payment_id: payment_id.clone() });
         async move { done(engine.payments().get_payment(request).await) }
     });
     let (by, payment_id) = (shop(), id.to_owned());
-    let status = ask(move |engine| {
+    let status = as_request(move |engine| {
         let request = by.request(v1::GetPaymentStatusRequest { payment_id: payment_id.clone() });
         async move { done(engine.payments().get_payment_status(request).await) }
     });
     let by = shop();
-    let list = ask(move |engine| {
+    let list = as_request(move |engine| {
         let request = by.request(v1::ListPaymentsRequest { page_size: 20, ..Default::default() });
         async move { done(engine.payments().list_payments(request).await) }
     });
     let by = shop();
-    let events = ask(move |engine| {
+    let events = as_request(move |engine| {
         let request = by.request(v1::ListEventsRequest { page_size: 20, ..Default::default() });
         async move { done(engine.events().list_events(request).await) }
     });
     let (by, merchant_id) = (shop(), gateway.merchant.clone());
-    let update = ask(move |engine| {
+    let update = as_request(move |engine| {
         let name = Some("Blue Mug Shop".to_owned());
         let request = v1::UpdateMerchantRequest { merchant_id: merchant_id.clone(), name, ..Default::default() };
         let request = by.request(request);
         async move { done(engine.merchants().update_merchant(request).await) }
     });
     let by = Caller::with_key(&gateway.admin_key);
-    let audit = ask(move |engine| {
+    let audit = as_request(move |engine| {
         let request = by.request(v1::ListAuditRequest { page_size: 20, ..Default::default() });
         async move { done(engine.audit_log().list_audit(request).await) }
     });
@@ -216,15 +216,15 @@ async fn sequential(gateway: &Gateway, class: &Class, scale: Scale) {
     let engine = gateway.engine().await;
     let mut stream = TcpStream::connect(gateway.api).await.expect("listening");
     stream.set_nodelay(true).expect("a socket");
-    let mut answer = Vec::with_capacity(64 * 1_024);
+    let mut response = Vec::with_capacity(64 * 1_024);
     for _ in 0..scale.rounds {
         let mut latencies = Vec::new();
         for _ in 0..scale.calls {
             let start = Instant::now();
             stream.write_all(class.rest.as_bytes()).await.expect("sent");
-            read_answer(&mut stream, &mut answer).await;
+            read_response(&mut stream, &mut response).await;
             latencies.push(us(start.elapsed()));
-            assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&answer));
+            assert!(response.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&response));
         }
         rest.push(median(latencies));
         let mut latencies = Vec::new();
@@ -266,11 +266,11 @@ async fn concurrent(gateway: &Gateway, class: &Class, in_flight: usize, connecti
                 tokio::spawn(async move {
                     let mut stream = TcpStream::connect(api).await.expect("listening");
                     stream.set_nodelay(true).expect("a socket");
-                    let mut answer = Vec::with_capacity(4_096);
+                    let mut response = Vec::with_capacity(4_096);
                     loop {
                         stream.write_all(sent.as_bytes()).await.expect("sent");
-                        read_answer(&mut stream, &mut answer).await;
-                        assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&answer));
+                        read_response(&mut stream, &mut response).await;
+                        assert!(response.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&response));
                         counter.fetch_add(1, Ordering::Relaxed);
                     }
                 })
@@ -328,7 +328,7 @@ async fn crowd(gateway: &Gateway, classes: &[Class]) {
         let calls = (0..CROWD).map(|number| {
             let call =
                 patient(Arc::clone(&class.grpc), engines[number % CROWD_CONNECTIONS].clone(), Arc::clone(&repeats));
-            tokio::spawn(tokio::time::timeout(PATIENCE, call))
+            tokio::spawn(tokio::time::timeout(TIMEOUT, call))
         });
         let calls: Vec<_> = calls.collect();
         let mut codes: BTreeMap<String, usize> = BTreeMap::new();
@@ -348,20 +348,20 @@ async fn crowd(gateway: &Gateway, classes: &[Class]) {
     }
     let cancel = by.request(v1::CancelPaymentRequest { payment_id });
     engine.payments().cancel_payment(cancel).await.expect("cancelled");
-    let seen = join_all(watches.iter_mut().map(|stream| tokio::time::timeout(PATIENCE, stream.next()))).await;
+    let seen = join_all(watches.iter_mut().map(|stream| tokio::time::timeout(TIMEOUT, stream.next()))).await;
     let seen = seen.iter().filter(|seen| matches!(seen, Ok(Some(Ok(_))))).count();
     report(&format!("{seen} of {WATCHES} watches have seen the change"));
 }
 
 /// Calls as services should: `UNAVAILABLE` (beyond `limits.waiting_calls`) is repeated after a second, up to nine times.
-async fn patient(call: Ask, engine: Engine, repeats: Arc<AtomicU64>) -> Result<(), Status> {
+async fn patient(call: Request, engine: Engine, repeats: Arc<AtomicU64>) -> Result<(), Status> {
     for _ in 0..9 {
         match call(engine.clone()).await {
             Err(status) if status.code() == Code::Unavailable => {
                 repeats.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            answer => return answer,
+            response => return response,
         }
     }
     call(engine).await

@@ -19,7 +19,7 @@ use std::{
 
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use warp::Filter;
-use wire::{Server, once, read_answer, report, request};
+use wire::{Server, once, read_response, report, request};
 
 const RUNS: usize = 5;
 const RUN_TIME: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ async fn one_core() {
         let id = &made[made.find("pay_").expect("an id")..][..30];
         requests.push(request("GET", &format!("/api/public/payments/{id}/status"), &key, ""));
     }
-    let bare_at: SocketAddr = bare.said.trim().parse().expect("an address");
+    let bare_at: SocketAddr = bare.first_line.trim().parse().expect("an address");
     let requests: Arc<[String]> = requests.into();
     for callers in [1, 16, 64] {
         let (mut base, mut ours, mut shares) = (Vec::new(), Vec::new(), Vec::new());
@@ -91,9 +91,9 @@ fn cpu_ms(server: &Server) -> u64 {
 }
 
 fn place_of(dev: &Server) -> (SocketAddr, String) {
-    let said: serde_json::Value = serde_json::from_str(&dev.said).expect("one line of JSON");
-    let api = said["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok()).expect("where");
-    (api, said["merchant"]["apiKey"].as_str().expect("a key").to_owned())
+    let started: serde_json::Value = serde_json::from_str(&dev.first_line).expect("one line of JSON");
+    let api = started["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok()).expect("where");
+    (api, started["merchant"]["apiKey"].as_str().expect("a key").to_owned())
 }
 
 /// The least a warp server can do: one path, one small JSON.
@@ -118,7 +118,7 @@ async fn measure() {
     let id = &made[made.find("pay_").expect("an id")..][..30];
     let status = request("GET", &format!("/api/public/payments/{id}/status"), key, "");
     let record = request("GET", &format!("/api/public/payments/{id}"), key, "");
-    let bare: SocketAddr = bare.said.trim().parse().expect("an address");
+    let bare: SocketAddr = bare.first_line.trim().parse().expect("an address");
 
     for callers in [1, 16, 64] {
         let base = median(bare, &status, callers).await;
@@ -163,14 +163,14 @@ async fn run_any(address: SocketAddr, requests: &Arc<[String]>, callers: usize) 
         tasks.push(tokio::spawn(async move {
             let mut stream = TcpStream::connect(address).await.expect("listening");
             stream.set_nodelay(true).expect("a socket");
-            let mut answer = Vec::with_capacity(4_096);
+            let mut response = Vec::with_capacity(4_096);
             // Steps of a prime jump about and meet all.
             let mut next = caller;
             loop {
                 next = (next + 7_919) % requests.len();
                 stream.write_all(requests[next].as_bytes()).await.expect("sent");
-                read_answer(&mut stream, &mut answer).await;
-                assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&answer));
+                read_response(&mut stream, &mut response).await;
+                assert!(response.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&response));
                 done.fetch_add(1, Ordering::Relaxed);
             }
         }));

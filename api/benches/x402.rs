@@ -27,7 +27,7 @@ use engine::{
 use k256::ecdsa::{RecoveryId, VerifyingKey};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
-use wire::{Server, once, read_answer, report, request};
+use wire::{Server, once, read_response, report, request};
 
 const CONNECTIONS: usize = 64;
 const PAYERS: usize = 1_000;
@@ -46,10 +46,10 @@ async fn measure(time: Duration) {
         "--control-listen",
         "127.0.0.1:0",
     ]));
-    let ledger_said: Value = serde_json::from_str(&ledger.said).expect("one line of JSON");
-    let node = ledger_said["ledger"].as_str().expect("an address").to_owned();
+    let ledger_started: Value = serde_json::from_str(&ledger.first_line).expect("one line of JSON");
+    let node = ledger_started["ledger"].as_str().expect("an address").to_owned();
     let node_address: SocketAddr = node.trim_start_matches("http://").parse().expect("an address");
-    let wif = ledger_said["accounts"][0]["activeKey"].as_str().expect("a key");
+    let wif = ledger_started["accounts"][0]["activeKey"].as_str().expect("a key");
     let key = PrivateKey::from_wif(wif).expect("a key");
 
     // The kernel picks a free port; it is let go of a moment before the server takes it.
@@ -84,9 +84,9 @@ async fn measure(time: Duration) {
     say("settle", settle_rate, settle_cpu, recovery);
 
     let last: Vec<String> = last.iter().map(|body| call("settle", body)).collect();
-    let mut waits = at_once(free, last).await;
-    waits.sort_unstable();
-    let at = |share: usize| waits[(waits.len() - 1) * share / 100].as_millis();
+    let mut latencies = at_once(free, last).await;
+    latencies.sort_unstable();
+    let at = |share: usize| latencies[(latencies.len() - 1) * share / 100].as_millis();
     report(&format!(
         "{PAYERS} payers at once: settle p50 {} ms, p90 {} ms, p99 {} ms, max {} ms; server holds {} MB",
         at(50),
@@ -131,9 +131,9 @@ async fn wait_for(address: SocketAddr) {
     while Instant::now() < deadline {
         if let Ok(mut stream) = TcpStream::connect(address).await {
             stream.write_all(ready.as_bytes()).await.expect("sent");
-            let mut answer = Vec::new();
-            read_answer(&mut stream, &mut answer).await;
-            if answer.starts_with(b"HTTP/1.1 200") {
+            let mut response = Vec::new();
+            read_response(&mut stream, &mut response).await;
+            if response.starts_with(b"HTTP/1.1 200") {
                 return;
             }
         }
@@ -170,8 +170,8 @@ fn own_cpu_seconds() -> f64 {
 /// Opens sessions and signs a transfer for each; returns the bodies that verify and settle take, in the order in which
 /// the sessions were opened: they are paid in about that order.
 async fn prepare(api: SocketAddr, node: SocketAddr, api_key: &str, key: &PrivateKey, count: usize) -> Vec<String> {
-    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"database_api.get_dynamic_global_properties","params":{}}"#;
-    let head = once(node, &request("POST", "/", "", ask)).await;
+    let head_request = r#"{"jsonrpc":"2.0","id":1,"method":"database_api.get_dynamic_global_properties","params":{}}"#;
+    let head = once(node, &request("POST", "/", "", head_request)).await;
     let head: Value = serde_json::from_str(head.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
     let head = &head["result"];
     let block = BlockId::parse(head["head_block_id"].as_str().expect("an id")).expect("an id");
@@ -189,11 +189,11 @@ async fn prepare(api: SocketAddr, node: SocketAddr, api_key: &str, key: &Private
             let (create, left, key) = (create.clone(), Arc::clone(&left), key.clone());
             tokio::spawn(async move {
                 let mut stream = TcpStream::connect(api).await.expect("listening");
-                let (mut answer, mut bodies) = (Vec::new(), Vec::new());
+                let (mut response, mut bodies) = (Vec::new(), Vec::new());
                 while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
                     stream.write_all(create.as_bytes()).await.expect("sent");
-                    read_answer(&mut stream, &mut answer).await;
-                    let text = std::str::from_utf8(&answer).expect("text");
+                    read_response(&mut stream, &mut response).await;
+                    let text = std::str::from_utf8(&response).expect("text");
                     let id = &text[text.find("\"pay_").expect("an id") + 1..][..30];
                     let transfer = Transfer {
                         from: "alice".to_owned(),
@@ -242,14 +242,14 @@ async fn load(api: SocketAddr, pid: u32, requests: &[String], time: Duration, ar
             tokio::spawn(async move {
                 let mut stream = TcpStream::connect(api).await.expect("listening");
                 stream.set_nodelay(true).expect("a socket");
-                let mut answer = Vec::new();
+                let mut response = Vec::new();
                 let mut done = 0usize;
                 while begin.elapsed() < time {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(request) = requests.get(if around { at % requests.len() } else { at }) else { break };
                     stream.write_all(request.as_bytes()).await.expect("sent");
-                    read_answer(&mut stream, &mut answer).await;
-                    assert_success(&answer);
+                    read_response(&mut stream, &mut response).await;
+                    assert_success(&response);
                     done += 1;
                 }
                 done
@@ -275,25 +275,25 @@ async fn at_once(api: SocketAddr, requests: Vec<String>) -> Vec<Duration> {
             let gate = Arc::clone(&gate);
             tokio::spawn(async move {
                 let mut stream = TcpStream::connect(api).await.expect("listening");
-                let mut answer = Vec::new();
+                let mut response = Vec::new();
                 gate.wait().await;
                 let begin = Instant::now();
                 stream.write_all(request.as_bytes()).await.expect("sent");
-                read_answer(&mut stream, &mut answer).await;
-                assert_success(&answer);
+                read_response(&mut stream, &mut response).await;
+                assert_success(&response);
                 begin.elapsed()
             })
         })
         .collect();
-    let mut waits = Vec::new();
+    let mut latencies = Vec::new();
     for work in work {
-        waits.push(work.await.expect("no panic"));
+        latencies.push(work.await.expect("no panic"));
     }
-    waits
+    latencies
 }
 
-fn assert_success(answer: &[u8]) {
-    let text = String::from_utf8_lossy(answer);
+fn assert_success(response: &[u8]) {
+    let text = String::from_utf8_lossy(response);
     let is_good = text.contains("\"isValid\":true") || text.contains("\"success\":true");
     assert!(text.starts_with("HTTP/1.1 200") && is_good, "{text}");
 }

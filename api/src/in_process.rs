@@ -16,7 +16,7 @@ use tower::util::BoxCloneSyncService;
 
 use crate::{
     config::Config,
-    facade::{DashboardState, Facade, server, status_word},
+    facade::{DashboardState, Facade, server, status_name},
     service::{Metrics, Service, Tokens, server as grpc},
 };
 
@@ -141,7 +141,7 @@ fn with_key<T>(message: T, key: &str, idempotency_key: Option<&str>) -> tonic::R
 fn show(payment: &v1::Payment) -> Shown {
     Shown {
         id: payment.id.clone(),
-        status: status_word(payment.status),
+        status: status_name(payment.status),
         sequence: payment.sequence,
         units: payment.amount_units,
     }

@@ -236,10 +236,10 @@ mutants! {
     "paid-invoice-stays-open": "an invoice stays unpaid when its payment completes";
     "invoices-count-as-volume": "paid invoices count as the operator's volume";
     "finality-by-the-usual": "a payment of any value completes with the finality of small ones";
-    "strangers-are-served": "payments to accounts without a merchant are settled although the settings forbid it";
+    "unknown-sellers-are-served": "payments to accounts without a merchant are settled although the settings forbid it";
     "success-under-a-key-reported-once": "a success under an idempotency key is reported once";
     "off-peg-not-refused": "a payment in HBD is opened off its peg although the settings forbid it";
-    "sales-shown-to-anybody": "a sale is listed for every merchant with its account";
+    "sales-shown-without-proof": "a sale is listed for every merchant with its account";
     "candidates-of-other-accounts": "payments to another account are proposed for a transfer";
     "transfer-pages-overlap": "a page of transfers begins with the last one of the page before";
     "wallet-reported-again": "a second report of an opened wallet replaces the first";

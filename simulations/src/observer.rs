@@ -381,7 +381,7 @@ impl Observer {
             }
             Write::Unwatch(account) => self.unwatched(account),
             Write::Invoice(_) => self.marks.push("a month is invoiced"),
-            Write::Books { day, .. } => self.books_written(day),
+            Write::Reconciliation { day, .. } => self.books_written(day),
             // Transfers are observed with their payment, assignments before everything else in the batch.
             Write::Transfer { .. } | Write::Handle { .. } => {}
             Write::Lease { engine, .. } => self.lease_written(*engine),
@@ -395,9 +395,9 @@ impl Observer {
             | Write::Prune { .. }
             | Write::ForgetClaims(_)
             | Write::FeeTiers { .. }
-            | Write::Comply(_)
+            | Write::CheckCompliance(_)
             | Write::Admit { .. }
-            | Write::Standing { .. } => {}
+            | Write::Compliance { .. } => {}
         }
     }
 

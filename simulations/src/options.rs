@@ -460,7 +460,7 @@ impl Setup {
             fee_mode,
             session_lifetime: Duration::from_secs(self.lifetime_seconds),
             session_grace: Duration::from_secs(self.grace_seconds),
-            max_awake: self.max_awake,
+            max_active: self.max_awake,
             block_interval: Duration::from_secs(self.block_seconds),
             poll_interval: Duration::from_millis(self.poll_ms),
             development: false,

@@ -56,18 +56,18 @@ async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]
         let until = started + for_each;
         let tasks: Vec<_> =
             (0..callers).map(|_| tokio::spawn(create_until(Arc::clone(&store), Arc::clone(&next), until))).collect();
-        let mut waits = Vec::new();
+        let mut latencies = Vec::new();
         for task in tasks {
-            waits.extend(task.await.expect("a caller"));
+            latencies.extend(task.await.expect("a caller"));
         }
         let elapsed = started.elapsed();
-        waits.sort_unstable();
-        let micros = |at: usize| waits[waits.len() * at / 100].as_micros();
+        latencies.sort_unstable();
+        let micros = |at: usize| latencies[latencies.len() * at / 100].as_micros();
         let each = cpu.zip(cpu_time()).map_or_else(
             || "-".to_owned(),
-            |(before, after)| ((after - before).as_micros() / waits.len() as u128).to_string(),
+            |(before, after)| ((after - before).as_micros() / latencies.len() as u128).to_string(),
         );
-        let per_second = waits.len() as u128 * 1_000_000 / elapsed.as_micros();
+        let per_second = latencies.len() as u128 * 1_000_000 / elapsed.as_micros();
         println!("{callers:>8} {per_second:>12} {:>10} {:>10} {each:>14}", micros(50), micros(99));
         store.close().await;
     }
@@ -111,16 +111,16 @@ fn vault_of(data: &std::path::Path) -> Vault {
 }
 
 async fn create_until(store: Arc<EmbeddedStore>, next: Arc<AtomicU64>, until: Instant) -> Vec<Duration> {
-    let mut waits = Vec::new();
+    let mut latencies = Vec::new();
     while Instant::now() < until {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let payment = payment(number, MerchantId::from_bits(u128::from(mixed(number) % 100) << 64), None);
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let batch = Batch::of(Write::Payment { payment: Arc::new(payment), expected: None });
         store.commit(batch).await.expect("a creation");
-        waits.push(asked.elapsed());
+        latencies.push(sent_at.elapsed());
     }
-    waits
+    latencies
 }
 
 fn mixed(number: u64) -> u64 {

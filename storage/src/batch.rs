@@ -20,7 +20,7 @@ use engine::{
     x402::{ClaimOutcome, ClaimRecord},
 };
 
-use crate::store::duties::{Duty, EngineId};
+use crate::duty::{Duty, EngineId};
 
 /// The id of a commit, by which an unknown outcome is resolved. Unique across engines and restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -220,7 +220,7 @@ pub enum Write {
     /// Appends an entry to the audit log.
     Audit(Box<Entry>),
     /// Checks a new payment against its merchant's compliance limits, including everything committed before.
-    Comply(compliance::PaymentCheck),
+    CheckCompliance(compliance::PaymentCheck),
     /// Checks a new payment against its merchant's quota, including everything committed before. The payment must be
     /// written earlier in the same batch.
     Admit {
@@ -232,14 +232,14 @@ pub enum Write {
         quota: Quota,
     },
     /// Changes the compliance status of a merchant. Rejected if the change does not start from the stored status.
-    Standing {
+    Compliance {
         /// The merchant.
         merchant: MerchantId,
         /// The change.
         change: compliance::ComplianceChange,
     },
     /// Replaces the reconciliation of a day. Rejected unless the stored one was made at `expected`.
-    Books {
+    Reconciliation {
         /// The reconciliation.
         day: Box<reconciliation::Day>,
         /// When the one it replaces was made; none if there is none.
@@ -429,7 +429,7 @@ impl UnmatchedReason {
 
     /// Returns the value on the wire.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoSession => "no_session",
             Self::AmbiguousMemo => "ambiguous_memo",

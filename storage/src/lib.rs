@@ -4,6 +4,7 @@
 //! writer with stale data gets a conflict. Code above this trait must not assume that it is the only writer.
 
 mod batch;
+mod duty;
 mod embedded;
 mod record;
 mod store;
@@ -12,6 +13,7 @@ pub use batch::{
     Batch, CommitError, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Resolution, Unmatched,
     UnmatchedReason, Write,
 };
+pub use duty::{Buckets, Duty, EngineId};
 pub use embedded::{
     commit::committer::CommitMode,
     maintenance::{
@@ -34,7 +36,7 @@ pub use store::{
     chain::Chain,
     claims::Claims,
     compliance::Compliance,
-    duties::{Buckets, Duties, Duty, DutyRecord, EngineId, EngineLease, Membership},
+    duties::{Duties, DutyRecord, EngineLease, Membership},
     error::{FILE_NAME, OpenError, Read, ReadError},
     events::Events,
     idempotency::IdempotencyKeys,
@@ -45,7 +47,7 @@ pub use store::{
     page::{Page, PageAt},
     payments::{DayVolume, PaymentQuery, Payments, Vicinity, Volume, VolumeQuery},
     prelude,
-    report::{Books, Figures, Line, Report},
+    report::{Figures, Line, Report, Totals},
     unmatched::{UnmatchedTransfers, WaitingTransferKey},
     wrapped::{Call, Wrapped},
 };

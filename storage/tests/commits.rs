@@ -501,42 +501,42 @@ fn handle(of: &Unmatched, handling: Handling) -> Batch {
 #[tokio::test]
 async fn the_first_assignment_of_an_unmatched_transfer_wins_and_survives_a_second_read_of_the_chain() {
     let store = in_memory();
-    let stray = unmatched("shop", 9, 1);
+    let record = unmatched("shop", 9, 1);
     let to = |payment| Handling::Assigned { payment: payment_id(payment), by: "key_1".to_owned(), at: START };
-    assert_conflict(store.commit(handle(&stray, to(1))).await, "transfer");
-    store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
+    assert_conflict(store.commit(handle(&record, to(1))).await, "transfer");
+    store.commit(Batch::of(Write::Unmatched(record.clone()))).await.unwrap();
     let ignored = Handling::Ignored { by: "key_2".to_owned(), at: START, note: "a gift".to_owned() };
-    store.commit(handle(&stray, ignored.clone())).await.unwrap();
-    store.commit(handle(&stray, to(1))).await.unwrap();
-    assert_conflict(store.commit(handle(&stray, to(2))).await, "transfer");
-    assert_conflict(store.commit(handle(&stray, ignored)).await, "transfer");
-    store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
-    let kept = store.unmatched_at(account("shop"), stray.transfer.position).await.unwrap().unwrap();
-    assert_eq!(kept, Unmatched { handling: to(1), ..stray });
+    store.commit(handle(&record, ignored.clone())).await.unwrap();
+    store.commit(handle(&record, to(1))).await.unwrap();
+    assert_conflict(store.commit(handle(&record, to(2))).await, "transfer");
+    assert_conflict(store.commit(handle(&record, ignored)).await, "transfer");
+    store.commit(Batch::of(Write::Unmatched(record.clone()))).await.unwrap();
+    let kept = store.unmatched_at(account("shop"), record.transfer.position).await.unwrap().unwrap();
+    assert_eq!(kept, Unmatched { handling: to(1), ..record });
 }
 
 #[tokio::test]
 async fn a_transfer_that_names_an_unknown_session_waits_for_it() {
     let store = in_memory();
     let naming = |number: u64, block| {
-        let mut stray = unmatched("shop", block, 0);
-        stray.transfer.memo = engine::ledger::memo_of(payment_id(number));
-        stray.reason = UnmatchedReason::UnknownSession;
-        stray
+        let mut record = unmatched("shop", block, 0);
+        record.transfer.memo = engine::ledger::memo_of(payment_id(number));
+        record.reason = UnmatchedReason::UnknownSession;
+        record
     };
-    let strays = [naming(2, 9), naming(1, 10), naming(2, 11)];
-    for stray in strays.iter().chain([&unmatched("shop", 12, 0)]) {
-        store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
+    let records = [naming(2, 9), naming(1, 10), naming(2, 11)];
+    for record in records.iter().chain([&unmatched("shop", 12, 0)]) {
+        store.commit(Batch::of(Write::Unmatched(record.clone()))).await.unwrap();
     }
-    let key = |stray: &Unmatched, number| (payment_id(number), *stray.account(), stray.transfer.position);
+    let key = |record: &Unmatched, number| (payment_id(number), *record.account(), record.transfer.position);
     let waiting = store.waiting_for_sessions(None, 9).await.unwrap();
-    assert_eq!(waiting, [key(&strays[1], 1), key(&strays[0], 2), key(&strays[2], 2)]);
+    assert_eq!(waiting, [key(&records[1], 1), key(&records[0], 2), key(&records[2], 2)]);
     assert_eq!(store.waiting_for_sessions(Some(waiting[0]), 1).await.unwrap(), waiting[1..2]);
     let found = Handling::Assigned { payment: payment_id(2), by: "memo".to_owned(), at: START };
-    store.commit(handle(&strays[0], found)).await.unwrap();
-    assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap(), [key(&strays[1], 1), key(&strays[2], 2)]);
+    store.commit(handle(&records[0], found)).await.unwrap();
+    assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap(), [key(&records[1], 1), key(&records[2], 2)]);
     // Reading the chain again does not make the transfer wait again.
-    store.commit(Batch::of(Write::Unmatched(strays[0].clone()))).await.unwrap();
+    store.commit(Batch::of(Write::Unmatched(records[0].clone()))).await.unwrap();
     assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap().len(), 2);
 }
 

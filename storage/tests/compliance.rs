@@ -25,7 +25,7 @@ fn check(usd_cents: u64) -> Write {
     let hard = Thresholds { single_cents: 1_000, daily_cents: 2_000, monthly_cents: 0 };
     let soft = Thresholds { single_cents: 900, ..Thresholds::default() };
     let limits = Limits { hard, soft };
-    Write::Comply(PaymentCheck {
+    Write::CheckCompliance(PaymentCheck {
         payment: payment_id(7),
         merchant: merchant_id(1),
         account: account("shop.example"),
@@ -62,7 +62,7 @@ async fn a_completed_payment_counts_once_and_a_creation_above_the_limit_is_rejec
     let daily = over(Window::Daily, 2_001, 2_000);
     assert_eq!(refusal(801, 11).await, Some(Refusal::LimitExceeded(daily)));
     assert_eq!(store.payment(payment_id(11)).await.unwrap(), None, "the rejected batch writes nothing");
-    let change = |change| Batch::of(Write::Standing { merchant: merchant_id(1), change });
+    let change = |change| Batch::of(Write::Compliance { merchant: merchant_id(1), change });
     store.commit(change(ComplianceChange::Hold(daily))).await.unwrap();
     let again = store.commit(change(ComplianceChange::Hold(daily))).await;
     assert!(matches!(again, Err(CommitError::Conflict { .. })), "{again:?}");
@@ -83,8 +83,8 @@ async fn a_completed_payment_counts_once_and_a_creation_above_the_limit_is_rejec
     assert_eq!(refusal(900, 11).await, None);
     let entries = store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
     assert_eq!((entries.len(), &*entries[0].action, &*entries[0].changes[0].field), (1, "compliance_noted", "single"));
-    let standing = store.compliance_status(merchant_id(1)).await.unwrap();
-    assert_eq!((standing.hold, standing.notices.len(), standing.clearances.len()), (None, 1, 1));
+    let status = store.compliance_status(merchant_id(1)).await.unwrap();
+    assert_eq!((status.hold, status.notices.len(), status.clearances.len()), (None, 1, 1));
     let own = Some(Thresholds { single_cents: 5, ..Thresholds::default() });
     store.commit(change(ComplianceChange::Limit { from: None, to: own })).await.unwrap();
     assert_eq!(refusal(6, 12).await, Some(Refusal::LimitExceeded(over(Window::Single, 6, 5))));

@@ -99,10 +99,10 @@ async fn fill(data: &Path) {
         let attempt = attempt(&delivery, Some(at(2_000)));
         commit(Batch::of(Write::Attempt { delivery, attempt })).await;
     }
-    let mut stray = unmatched("shop.example", 9, 0);
-    stray.transfer.memo = engine::ledger::memo_of(payment_id(77));
-    stray.reason = UnmatchedReason::UnknownSession;
-    commit(Batch::of(Write::Unmatched(stray)).and(Write::Unmatched(unmatched("shop.example", 10, 0)))).await;
+    let mut record = unmatched("shop.example", 9, 0);
+    record.transfer.memo = engine::ledger::memo_of(payment_id(77));
+    record.reason = UnmatchedReason::UnknownSession;
+    commit(Batch::of(Write::Unmatched(record)).and(Write::Unmatched(unmatched("shop.example", 10, 0)))).await;
     let handling = Handling::Assigned { payment: payment_id(1), by: "key".to_owned(), at: START };
     let place = unmatched("shop.example", 10, 0).transfer.position;
     commit(Batch::of(Write::Handle { account: account("shop.example"), place, handling })).await;
@@ -110,14 +110,14 @@ async fn fill(data: &Path) {
     let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(1) };
     let day = Day { from: START, to: at(86_400), checked_at: at(90_000), ..Day::default() };
     let note = Write::Note { name: "a", value: vec![1, 2], expected: None };
-    let books = Write::Books { day: Box::new(day), expected: None };
-    commit(Batch::of(Write::Rate { rate, expected: None }).and(books).and(note)).await;
+    let reconciliation = Write::Reconciliation { day: Box::new(day), expected: None };
+    commit(Batch::of(Write::Rate { rate, expected: None }).and(reconciliation).and(note)).await;
     let (engine, now) = (EngineId::from_bits(7), at(90_000));
     let lease = Write::Lease { engine, is_new: true, now, duration: Duration::from_secs(30) };
     commit(Batch::of(lease).and(Write::Duty { duty: Duty::Rates, engine, is_taken: true, expected: 0 })).await;
     commit(Batch::of(key(1)).and(key(2))).await;
     let crossing = LimitBreach { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
-    commit(Batch::of(Write::Standing { merchant: merchant_id(1), change: ComplianceChange::Hold(crossing) })).await;
+    commit(Batch::of(Write::Compliance { merchant: merchant_id(1), change: ComplianceChange::Hold(crossing) })).await;
     let period = store.period(merchant_id(1), Month::of(START)).await.unwrap().unwrap();
     let at = at(40 * 86_400);
     let invoice = Invoice {
@@ -361,9 +361,10 @@ async fn random_page_content_is_reported_and_crashes_no_command() {
         let backup = target.path().join("backup");
         std::fs::write(&backup, &bytes).unwrap();
         std::fs::write(data.path().join(FILE_NAME), &bytes).unwrap();
-        let is_told = |outcome: Result<storage::Report, OpenError>| outcome.map_or(true, |report| !report.is_sound());
+        let is_detected =
+            |outcome: Result<storage::Report, OpenError>| outcome.map_or(true, |report| !report.is_sound());
         // Every command reports a damaged page that is in use; a free page is not read.
-        refused += usize::from(is_told(storage::verify_file(&backup)));
+        refused += usize::from(is_detected(storage::verify_file(&backup)));
         let restored = target.path().join("restored");
         std::fs::create_dir(&restored).unwrap();
         let _ = Idle::take(&restored).unwrap().restore(&backup, false);

@@ -257,12 +257,12 @@ impl Gate {
 
     /// Waits until a sync is blocked.
     pub(crate) async fn sync_is_blocked(&self) {
-        let waits = async {
+        let sync_started = async {
             while !self.has_blocked_sync() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a sync reaches the gate");
+        tokio::time::timeout(Duration::from_secs(10), sync_started).await.expect("a sync reaches the gate");
     }
 
     /// Returns whether a sync is blocked.

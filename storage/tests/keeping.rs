@@ -216,13 +216,13 @@ async fn a_cancelling_payment_is_due_at_its_cutoff_and_at_its_deadline_after_the
     let store = in_memory();
     let payment = payment(1, 5);
     store.commit(create(&payment)).await.unwrap();
-    let asked = cancelling(&payment);
-    let cutoff = asked.cancellation.unwrap().cutoff;
+    let cancelling_payment = cancelling(&payment);
+    let cutoff = cancelling_payment.cancellation.unwrap().cutoff;
     assert!(cutoff < payment.deadline());
-    store.commit(replace(&asked, payment.version)).await.unwrap();
+    store.commit(replace(&cancelling_payment, payment.version)).await.unwrap();
     assert_eq!(store.due(Timestamp::MAX, None, 10).await.unwrap(), [(cutoff, payment.id)]);
-    let mut dropped = Payment { version: asked.version + 1, ..asked.clone() };
+    let mut dropped = Payment { version: cancelling_payment.version + 1, ..cancelling_payment.clone() };
     dropped.cancellation.as_mut().unwrap().dropped_at = Some(at(30));
-    store.commit(replace(&dropped, asked.version)).await.unwrap();
+    store.commit(replace(&dropped, cancelling_payment.version)).await.unwrap();
     assert_eq!(store.due(Timestamp::MAX, None, 10).await.unwrap(), [(payment.deadline(), payment.id)]);
 }

@@ -234,13 +234,13 @@ impl Model {
                 stored.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Books { .. }
+            Write::Reconciliation { .. }
             | Write::Lease { .. }
             | Write::EndLease { .. }
             | Write::Duty { .. }
             | Write::OnDuty { .. }
-            | Write::Comply(_)
-            | Write::Standing { .. }
+            | Write::CheckCompliance(_)
+            | Write::Compliance { .. }
             | Write::BeginEpoch(_)
             | Write::Admit { .. } => {
                 unreachable!("not tried here; see `commits`")

@@ -16,17 +16,17 @@ use crate::samples::*;
 async fn a_claimed_transaction_is_never_assigned_and_an_assigned_one_is_never_claimed() {
     let store = in_memory();
     store.commit(Batch::of(Write::Payment { payment: Arc::new(payment(1, 1)), expected: None })).await.unwrap();
-    let stray = |block, number| {
-        let mut stray = unmatched("shop", block, 0);
-        stray.transfer.tx_id = tx_id(number);
-        stray
+    let record = |block, number| {
+        let mut record = unmatched("shop", block, 0);
+        record.transfer.tx_id = tx_id(number);
+        record
     };
     let assign = |block| {
         let handling = Handling::Assigned { payment: payment_id(1), by: "key".to_owned(), at: START };
-        Batch::of(Write::Handle { account: account("shop"), place: stray(block, 0).transfer.position, handling })
+        Batch::of(Write::Handle { account: account("shop"), place: record(block, 0).transfer.position, handling })
     };
     for (block, number) in [(1, 1), (2, 2), (3, 3)] {
-        store.commit(Batch::of(Write::Unmatched(stray(block, number)))).await.unwrap();
+        store.commit(Batch::of(Write::Unmatched(record(block, number)))).await.unwrap();
     }
     // The first commit wins; within one commit, the first write.
     let claim = |number: u8, nonce: &str| Write::Claim(facilitated(number, nonce));
@@ -71,9 +71,9 @@ async fn claims_without_a_merchant_are_pruned_with_their_keys_and_no_others() {
         decided(3, "seller", Some(merchant_id(1))),
     ];
     let named = ClaimRecord { identifier: Some("0123456789abcdef".to_owned()), ..decided(5, "named", None) };
-    let gone =
+    let deleted =
         [decided(4, "gone", None), named, ClaimRecord { outcome: ClaimOutcome::Expired, ..decided(6, "buried", None) }];
-    for claimed in kept.iter().chain(&gone) {
+    for claimed in kept.iter().chain(&deleted) {
         store.commit(Batch::of(Write::Claim(claimed.clone()))).await.unwrap();
     }
     // The scan skips as many claims as the limit and continues where it stopped.
@@ -86,31 +86,32 @@ async fn claims_without_a_merchant_are_pruned_with_their_keys_and_no_others() {
             break;
         }
     }
-    assert_eq!(found, gone);
+    assert_eq!(found, deleted);
     assert_eq!(store.forgettable_claims(START, None, 99).await.unwrap(), (Vec::new(), None), "none has expired");
     for claimed in &kept {
-        let both = vec![gone[0].tx_id, claimed.tx_id];
+        let both = vec![deleted[0].tx_id, claimed.tx_id];
         let refused = store.commit(Batch::of(Write::ForgetClaims(both))).await;
         assert!(matches!(refused, Err(CommitError::Conflict { .. })), "{refused:?}");
     }
-    let ids: Vec<TxId> = gone.iter().map(|claimed| claimed.tx_id).collect();
+    let ids: Vec<TxId> = deleted.iter().map(|claimed| claimed.tx_id).collect();
     // A deleted claim cannot be settled, not even in the same commit.
     let outcome =
-        Write::ClaimOutcome { tx_id: ids[0], expected: gone[0].outcome.clone(), outcome: ClaimOutcome::Expired };
+        Write::ClaimOutcome { tx_id: ids[0], expected: deleted[0].outcome.clone(), outcome: ClaimOutcome::Expired };
     let both = store.commit(Batch::of(Write::ForgetClaims(ids.clone())).and(outcome)).await;
     assert!(matches!(both, Err(CommitError::Conflict { .. })), "{both:?}");
     store.commit(Batch::of(Write::ForgetClaims(ids.clone()))).await.unwrap();
     let twice = store.commit(Batch::of(Write::ForgetClaims(ids))).await;
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
-    for claimed in &gone {
+    for claimed in &deleted {
         assert_eq!(store.claim(claimed.tx_id).await.unwrap(), None);
         assert_eq!(
             store.overlapping_claim(claimed.pay_to, Vec::new(), None, claimed.nonce.clone()).await.unwrap(),
             None
         );
     }
-    let by_identifier =
-        store.overlapping_claim(gone[1].pay_to, Vec::new(), Some("0123456789abcdef".to_owned()), String::new()).await;
+    let by_identifier = store
+        .overlapping_claim(deleted[1].pay_to, Vec::new(), Some("0123456789abcdef".to_owned()), String::new())
+        .await;
     assert_eq!(by_identifier.unwrap(), None);
     for claimed in &kept {
         assert_eq!(store.claim(claimed.tx_id).await.unwrap().as_ref(), Some(claimed));

@@ -257,7 +257,7 @@ fn every_alarm_is_raised_by_a_test() {
         "tests/hardfork.rs",
         "tests/hbd_peg.rs",
         "actors/tests/tree/alarms.rs",
-        "actors/tests/tree/books.rs",
+        "actors/tests/tree/reconciliation.rs",
         "api/src/metrics.rs",
     ];
     let text: String = files.iter().map(|file| fs::read_to_string(root.join(file)).expect("a test")).collect();

@@ -20,12 +20,12 @@ const FRESH_ABSENCE: Duration = Duration::from_secs(3);
 /// Maximum number of cached accounts; the oldest are evicted first.
 const CAPACITY: usize = 20_000;
 /// Concurrent requests to nodes.
-const MAX_ASKING: usize = 64;
+const MAX_CONCURRENT_LOOKUPS: usize = 64;
 
 /// The recently requested accounts.
 pub(crate) struct Accounts {
     known: Mutex<BTreeMap<AccountName, Known>>,
-    asking: Semaphore,
+    permits: Semaphore,
 }
 
 #[derive(Clone)]
@@ -36,7 +36,7 @@ struct Known {
 
 impl Default for Accounts {
     fn default() -> Self {
-        Self { known: Mutex::default(), asking: Semaphore::new(MAX_ASKING) }
+        Self { known: Mutex::default(), permits: Semaphore::new(MAX_CONCURRENT_LOOKUPS) }
     }
 }
 
@@ -63,12 +63,12 @@ impl Accounts {
         if missing.is_empty() {
             return Ok(found);
         }
-        let _place = self.asking.acquire().await.expect("the semaphore is never closed");
-        let answered = nodes.accounts(missing.clone()).await?;
-        let answered: BTreeMap<_, _> = answered.into_iter().map(|account| (account.name, account)).collect();
+        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
+        let described = nodes.accounts(missing.clone()).await?;
+        let described: BTreeMap<_, _> = described.into_iter().map(|account| (account.name, account)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for name in missing {
-            let account = answered.get(&name).cloned().map(Arc::new);
+            let account = described.get(&name).cloned().map(Arc::new);
             if let Some(account) = &account {
                 found.insert(name, Arc::clone(account));
             }

@@ -21,10 +21,10 @@ use reqwest::{
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use crate::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
+use crate::environment::{Account, Identity, Node, NodeError, NodeResponse, TxStatus};
 
 /// Maximum size of a response: a hundred full blocks are far below.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024 * 1024;
 /// Entries of an account's history per request; hived returns no more.
 const HISTORY_PAGE: u64 = 1_000;
 /// Maximum number of pages of a history.
@@ -38,7 +38,7 @@ pub struct HiveRpc {
     url: Url,
     name: String,
     /// The number of requests so far, which is the id of the next one.
-    asked: AtomicU64,
+    requests: AtomicU64,
 }
 
 impl fmt::Debug for HiveRpc {
@@ -63,11 +63,11 @@ impl HiveRpc {
                 format!("{host}{port}")
             },
         );
-        Ok(Self { client, url, name, asked: AtomicU64::new(0) })
+        Ok(Self { client, url, name, requests: AtomicU64::new(0) })
     }
 
     async fn call(&self, method: &str, params: impl Serialize) -> Result<Box<RawValue>, NodeError> {
-        let id = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let request = serde_json::to_vec(&Call { jsonrpc: "2.0", id, method, params }).map_err(unreadable)?;
         let unreachable = |error: reqwest::Error| {
             if error.is_connect() {
@@ -79,21 +79,21 @@ impl HiveRpc {
             }
         };
         let post = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
-        let mut answer = post.body(request).send().await.map_err(unreachable)?;
-        if let Some(refused) = refused_by(answer.status(), answer.headers()) {
+        let mut reply = post.body(request).send().await.map_err(unreachable)?;
+        if let Some(refused) = refused_by(reply.status(), reply.headers()) {
             return Err(refused);
         }
         let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+        while let Some(chunk) = reply.chunk().await.map_err(unreachable)? {
             body.extend_from_slice(&chunk);
-            if body.len() > MAX_ANSWER {
-                return Err(NodeError::Unreadable(format!("more than {MAX_ANSWER} bytes")));
+            if body.len() > MAX_RESPONSE {
+                return Err(NodeError::Unreadable(format!("more than {MAX_RESPONSE} bytes")));
             }
         }
-        let Envelope { id: answered, result, error } = read(&body)?;
+        let Envelope { id: response_id, result, error } = read(&body)?;
         // Public nodes are behind a cache. A response to another request would be taken for an accepted broadcast.
-        if answered != Some(id) && (answered.is_some() || error.is_none()) {
-            return Err(NodeError::Unreadable(format!("the response to request {answered:?} instead of {id}")));
+        if response_id != Some(id) && (response_id.is_some() || error.is_none()) {
+            return Err(NodeError::Unreadable(format!("the response to request {response_id:?} instead of {id}")));
         }
         match (result, error) {
             (_, Some(error)) => Err(NodeError::Rpc {
@@ -151,28 +151,28 @@ impl Node for HiveRpc {
         &self.name
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         Box::pin(async {
             let result = self.call("database_api.get_version", json!({})).await?;
             let version: Version = read(result.get().as_bytes())?;
             let chain_id = ChainId::parse(&version.chain_id)
                 .ok_or_else(|| NodeError::Unreadable("`chain_id` is not a chain id".to_owned()))?;
-            let says_development = |text: &str| text.contains(DEVELOPMENT_VERSION);
+            let mentions_development = |text: &str| text.contains(DEVELOPMENT_VERSION);
             let is_development = [&version.blockchain_version, &version.hive_revision, &version.node_type]
                 .into_iter()
-                .any(|text| says_development(text));
+                .any(|text| mentions_development(text));
             Ok(Identity { chain_id, version: version.blockchain_version, is_development })
         })
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         Box::pin(async {
             let result = self.call("database_api.get_dynamic_global_properties", json!({})).await?;
             block::parse_head(result.get()).map_err(unreadable)
         })
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         Box::pin(async move {
             let params = json!({"starting_block_num": from, "count": count});
             let result = self.call("block_api.get_block_range", params).await?;
@@ -180,7 +180,7 @@ impl Node for HiveRpc {
         })
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         Box::pin(async move {
             let params = json!({"block_num": block_num, "only_virtual": true, "include_reversible": false});
             let result = self.call("account_history_api.get_ops_in_block", params).await?;
@@ -188,15 +188,15 @@ impl Node for HiveRpc {
         })
     }
 
-    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         Box::pin(self.read_history(account, span))
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         Box::pin(self.read_accounts(names))
     }
 
-    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         Box::pin(async move {
             let params = json!({"transaction_id": tx_id.to_string(), "expiration": expiration.to_ledger()});
             let result = self.call("transaction_status_api.find_transaction", params).await?;
@@ -219,14 +219,14 @@ impl Node for HiveRpc {
         })
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         Box::pin(async move {
             let trx = RawValue::from_string(signed_json).map_err(unreadable)?;
             self.call("network_broadcast_api.broadcast_transaction", Broadcast { trx }).await.map(drop)
         })
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         Box::pin(async {
             // The market median: the chain raises the other one if there is too much HBD.
             let result = self.call("condenser_api.get_feed_history", json!([])).await?;
@@ -235,7 +235,7 @@ impl Node for HiveRpc {
         })
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         Box::pin(async {
             let feed = self.call("condenser_api.get_feed_history", json!([])).await?;
             let book = self.call("condenser_api.get_order_book", json!([1])).await?;
@@ -412,25 +412,25 @@ mod tests {
     use super::*;
 
     /// Responds to one request with these bytes; returns what a broadcast returns to its caller.
-    async fn broadcast_to(answer: &'static str) -> Result<(), NodeError> {
+    async fn broadcast_to(response: &'static str) -> Result<(), NodeError> {
         // The binary does the same at its start; another test may have done it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let node = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked).await.unwrap();
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
-            stream.write_all([head.as_bytes(), answer.as_bytes()].concat().as_slice()).await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", response.len());
+            stream.write_all([head.as_bytes(), response.as_bytes()].concat().as_slice()).await.unwrap();
         });
-        let told = HiveRpc::new(&url, Duration::from_secs(5)).unwrap().broadcast("{}".to_owned()).await;
+        let returned = HiveRpc::new(&url, Duration::from_secs(5)).unwrap().broadcast("{}".to_owned()).await;
         node.await.unwrap();
-        told
+        returned
     }
 
     #[test]
-    fn the_price_of_hbd_is_read_off_the_newest_feed_and_the_order_book() {
+    fn the_price_of_hbd_is_computed_from_the_latest_feed_and_the_order_book() {
         let feed = |last: &str| {
             format!(
                 r#"{{"id":0,"current_median_history":{{"base":"0.300 HBD","quote":"1.000 HIVE"}},
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_answer_to_the_question_itself_is_believed() {
+    async fn only_the_response_to_the_same_request_is_accepted() {
         assert_eq!(broadcast_to(r#"{"jsonrpc":"2.0","result":{},"id":1}"#).await, Ok(()));
         for other in [r#"{"jsonrpc":"2.0","result":{},"id":4711}"#, r#"{"jsonrpc":"2.0","result":{},"id":null}"#] {
             assert!(matches!(broadcast_to(other).await, Err(NodeError::Unreadable(_))), "{other}");

@@ -7,7 +7,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Duty, Write};
 use tokio::time::Instant;
 
-use crate::{chain::ledger::Ledger, context::Context, duties::held::Term, timer::Timer};
+use crate::{chain::ledger::Ledger, context::Context, duties::Term, timer::Timer};
 
 /// Interval until a failed read is retried.
 const RETRY: Duration = Duration::from_secs(5);
@@ -105,7 +105,7 @@ impl Rates {
         let stored = self.context.env.store.commit(term.guarding(Batch::of(Write::Rate { rate, expected }))).await;
         match stored {
             Ok(()) => self.ledger.set_rate(rate),
-            Err(CommitError::Conflict { .. }) => self.learn().await,
+            Err(CommitError::Conflict { .. }) => self.reload().await,
             Err(_) => {}
         }
         stored
@@ -113,12 +113,12 @@ impl Rates {
 
     /// Adopts the prices stored by another engine; returns when to check again.
     async fn follow(&self, state: &mut State) -> Duration {
-        self.learn().await;
+        self.reload().await;
         self.compare_with_peg(self.ledger.rate().and_then(|rate| rate.hbd), state);
         self.context.settings.background_interval().min(self.context.settings.rate_interval)
     }
 
-    async fn learn(&self) {
+    async fn reload(&self) {
         match self.context.sound(self.context.env.store.rate().await) {
             Ok(Some(Some(rate))) => self.ledger.set_rate(rate),
             Ok(_) => {}

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
-    audit::{Actor as Doer, Entry},
+    audit::{self, Entry},
     ids::MerchantId,
     merchant::{Credentials, Merchant, Registration, api_key_text},
     ownership::Rejection,
@@ -86,7 +86,7 @@ impl MerchantActor {
         registration: Registration,
         is_admin: bool,
         is_active: bool,
-        by: Doer,
+        by: audit::Actor,
     ) -> Result<Registered, MerchantError> {
         let env = &self.context.env;
         let now = self.context.now();
@@ -107,7 +107,7 @@ impl MerchantActor {
         Ok(Registered { merchant, api_key, secret })
     }
 
-    async fn change(&self, id: MerchantId, change: &Change, by: &Doer) -> Result<Merchant, MerchantError> {
+    async fn change(&self, id: MerchantId, change: &Change, by: &audit::Actor) -> Result<Merchant, MerchantError> {
         for _ in 0..MAX_CONFLICTS {
             let merchant = match self.context.env.store.merchant(id).await {
                 Ok(Some(merchant)) => merchant,
@@ -126,22 +126,22 @@ impl MerchantActor {
             if changed.version == merchant.version {
                 return Ok(changed);
             }
-            let entry = change.told().map(|(action, key)| {
+            let entry = change.audit_action().map(|(action, key)| {
                 let subject = key.map(|key| key.to_string());
                 Entry::of_merchant(by.clone(), action, Some(&merchant), &changed, subject, now)
             });
             self.watch(&changed.hive_account);
             let mut beside: Vec<Write> = entry.map(|entry| Write::Audit(Box::new(entry))).into_iter().collect();
-            let told = account_event(&self.context, &merchant, &changed, now);
-            let is_told = told.is_some();
-            beside.extend(told);
+            let event = account_event(&self.context, &merchant, &changed, now);
+            let has_event = event.is_some();
+            beside.extend(event);
             // The health of the old endpoint does not apply to the new one.
             if changed.webhook_url != merchant.webhook_url {
                 beside.push(Write::EnableEndpoint { merchant: id });
             }
             match self.commit(&changed, Some(merchant.version), beside).await {
                 Ok(()) => {
-                    if is_told {
+                    if has_event {
                         self.notifier.announced(id);
                     }
                     return Ok(changed);

@@ -19,7 +19,7 @@ const MAX_CONFLICTS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The stored status.
-    pub standing: ComplianceStatus,
+    pub status: ComplianceStatus,
     /// The default limits; `None` if none are configured.
     pub defaults: Option<Limits>,
     /// The volume completed within 24 hours, US cents.
@@ -40,7 +40,7 @@ impl Merchants {
     /// Payments of invoices do not count toward the volume.
     fn comply(&self, payment: &Payment) -> Option<Write> {
         let compliance = self.access.context.settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
-        Some(Write::Comply(PaymentCheck {
+        Some(Write::CheckCompliance(PaymentCheck {
             payment: payment.id,
             merchant: payment.merchant,
             account: payment.pay_to,
@@ -64,8 +64,8 @@ impl Merchants {
 
     async fn hold(&self, merchant: MerchantId, crossing: LimitBreach) -> Result<(), EngineError> {
         let window = crossing.window.as_str();
-        let flag = audit::FieldChange { field: "flag".to_owned(), before: None, after: Some(told(&crossing)) };
-        let batch = Batch::of(Write::Standing { merchant, change: ComplianceChange::Hold(crossing) })
+        let flag = audit::FieldChange { field: "flag".to_owned(), before: None, after: Some(describe(&crossing)) };
+        let batch = Batch::of(Write::Compliance { merchant, change: ComplianceChange::Hold(crossing) })
             .and(self.access.audit_event("merchant_flagged", merchant, None, vec![flag]));
         match self.access.context.env.store.commit(batch).await {
             Ok(()) => {
@@ -84,17 +84,17 @@ impl Merchants {
     /// [`EngineError::MerchantNotFound`]; store errors.
     pub async fn compliance(&self, id: MerchantId) -> Result<Report, EngineError> {
         self.access.merchant(id).await?;
-        let standing = self.standing(id).await?;
+        let status = self.status(id).await?;
         let now = self.access.now();
         Ok(Report {
-            daily_cents: standing.completed_cents(now, 24),
-            monthly_cents: standing.completed_cents(now, 30 * 24),
+            daily_cents: status.completed_cents(now, 24),
+            monthly_cents: status.completed_cents(now, 30 * 24),
             defaults: self.access.context.settings.compliance.as_ref().map(|compliance| compliance.limits),
-            standing,
+            status,
         })
     }
 
-    async fn standing(&self, id: MerchantId) -> Result<ComplianceStatus, EngineError> {
+    async fn status(&self, id: MerchantId) -> Result<ComplianceStatus, EngineError> {
         self.access.context.env.store.compliance_status(id).await.map_err(|e| self.access.read_failed(&e))
     }
 
@@ -111,17 +111,17 @@ impl Merchants {
         limits: Option<Thresholds>,
     ) -> Result<Report, EngineError> {
         self.access.merchant(id).await?;
-        let decide = |standing: &ComplianceStatus| {
+        let decide = |status: &ComplianceStatus| {
             let mut decided = Decided::default();
-            if let Some(hold) = &standing.hold {
+            if let Some(hold) = &status.hold {
                 let clearance = Clearance { by: by.clone(), reason: reason.clone(), at: self.access.now() };
-                decided.standing.push(ComplianceChange::Clear(clearance));
+                decided.changes.push(ComplianceChange::Clear(clearance));
                 let change = |field: &str, before, after| audit::FieldChange { field: field.to_owned(), before, after };
-                decided.told.push(change("flag", Some(told(hold)), None));
-                decided.told.push(change("reason", None, Some(reason.clone())));
+                decided.audit_changes.push(change("flag", Some(describe(hold)), None));
+                decided.audit_changes.push(change("reason", None, Some(reason.clone())));
             }
             if limits.is_some() {
-                decided.limit(standing.limits, limits);
+                decided.limit(status.limits, limits);
             }
             decided
         };
@@ -138,9 +138,9 @@ impl Merchants {
     /// As [`Merchants::clear_compliance`].
     pub async fn limit_compliance(&self, id: MerchantId, limits: Option<Thresholds>) -> Result<Report, EngineError> {
         self.access.merchant(id).await?;
-        let decide = |standing: &ComplianceStatus| {
+        let decide = |status: &ComplianceStatus| {
             let mut decided = Decided::default();
-            decided.limit(standing.limits, limits);
+            decided.limit(status.limits, limits);
             decided
         };
         self.decide(id, "compliance_limits_set", decide).await?;
@@ -156,12 +156,12 @@ impl Merchants {
         decide: impl Fn(&ComplianceStatus) -> Decided,
     ) -> Result<bool, EngineError> {
         for _ in 0..MAX_CONFLICTS {
-            let decided = decide(&self.standing(id).await?);
-            if decided.standing.is_empty() {
+            let decided = decide(&self.status(id).await?);
+            if decided.changes.is_empty() {
                 return Ok(false);
             }
-            let mut batch = Batch::of(self.access.audit_event(action, id, None, decided.told));
-            batch.writes.extend(decided.standing.into_iter().map(|change| Write::Standing { merchant: id, change }));
+            let mut batch = Batch::of(self.access.audit_event(action, id, None, decided.audit_changes));
+            batch.writes.extend(decided.changes.into_iter().map(|change| Write::Compliance { merchant: id, change }));
             match self.access.context.env.store.commit(batch).await {
                 Ok(()) => return Ok(true),
                 Err(CommitError::Conflict { .. }) => {}
@@ -175,8 +175,8 @@ impl Merchants {
 /// The change that an admin's request results in.
 #[derive(Default)]
 struct Decided {
-    standing: Vec<ComplianceChange>,
-    told: Vec<audit::FieldChange>,
+    changes: Vec<ComplianceChange>,
+    audit_changes: Vec<audit::FieldChange>,
 }
 
 impl Decided {
@@ -184,7 +184,7 @@ impl Decided {
         if from == to {
             return;
         }
-        self.standing.push(ComplianceChange::Limit { from, to });
+        self.changes.push(ComplianceChange::Limit { from, to });
         let of = |limits: Option<Thresholds>| {
             let cents = |part: fn(Thresholds) -> u64| limits.map(|limits| part(limits).to_string());
             [
@@ -196,13 +196,13 @@ impl Decided {
         let fields = ["singleCents", "dailyCents", "monthlyCents"];
         for ((field, before), after) in fields.into_iter().zip(of(from)).zip(of(to)) {
             if before != after {
-                self.told.push(audit::FieldChange { field: field.to_owned(), before, after });
+                self.audit_changes.push(audit::FieldChange { field: field.to_owned(), before, after });
             }
         }
     }
 }
 
 /// Formats an exceeded limit for the audit log.
-fn told(crossing: &LimitBreach) -> String {
+fn describe(crossing: &LimitBreach) -> String {
     format!("{}: {} of {} cents", crossing.window.as_str(), crossing.usd_cents, crossing.limit_cents)
 }

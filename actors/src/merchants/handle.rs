@@ -139,16 +139,16 @@ impl Merchants {
 
     pub(crate) async fn change(&self, id: MerchantId, change: Change) -> Result<Merchant, EngineError> {
         let _permit = self.access.permit()?;
-        let (reply, answer) = oneshot::channel();
-        self.tell(MerchantMsg::Change { id, change, by: self.access.actor(), reply: Some(reply) })?;
-        answer.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
+        let (reply, response) = oneshot::channel();
+        self.send(MerchantMsg::Change { id, change, by: self.access.actor(), reply: Some(reply) })?;
+        response.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
     }
 
     /// Sends a message to the actor of merchants.
     ///
     /// # Errors
     /// [`EngineError::StoreFailed`] while the engine shuts down.
-    pub(crate) fn tell(&self, message: MerchantMsg) -> Result<(), EngineError> {
+    pub(crate) fn send(&self, message: MerchantMsg) -> Result<(), EngineError> {
         self.actor.cast(message).map_err(|_| EngineError::StoreFailed)
     }
 }

@@ -122,7 +122,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// Returns the action of its audit event, and the key concerned; `None` without an audit event.
-    pub(crate) fn told(&self) -> Option<(&'static str, Option<KeyId>)> {
+    pub(crate) fn audit_action(&self) -> Option<(&'static str, Option<KeyId>)> {
         Some(match self {
             Self::Update(_) => ("merchant_updated", None),
             Self::SetActive(true) => ("merchant_activated", None),

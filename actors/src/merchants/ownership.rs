@@ -43,7 +43,7 @@ pub struct Issued {
 
 /// The result of submitting signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct SubmittedSignatures {
     /// The merchant after the submission.
     pub merchant: Merchant,
     /// Whether the challenge is completed; otherwise more signatures are required.
@@ -88,12 +88,12 @@ impl Merchants {
     ///
     /// # Errors
     /// [`EngineError::Ownership`]; [`EngineError::LedgerUnavailable`] while too few nodes respond; store errors.
-    pub async fn answer_challenge(
+    pub async fn submit_signatures(
         &self,
         id: MerchantId,
         nonce: Nonce,
         signatures: &[Signature],
-    ) -> Result<Answered, EngineError> {
+    ) -> Result<SubmittedSignatures, EngineError> {
         let merchant = self.access.merchant(id).await?;
         let challenge = merchant.challenge(nonce).map_err(EngineError::Ownership)?;
         let server = &self.access.context.settings.server;
@@ -112,12 +112,12 @@ impl Merchants {
                         Proof::new(VerificationMethod::Signature, Some(AuthorityDigest::of(active)), self.access.now());
                     let merchant = self.change(id, Change::Proven { nonce, proof }).await?;
                     tracing::info!(merchant.id = %id, account = %challenge.account, "merchant {id} proved ownership of @{} by signature", challenge.account);
-                    return Ok(Answered { merchant, is_complete: true, keys: 0 });
+                    return Ok(SubmittedSignatures { merchant, is_complete: true, keys: 0 });
                 }
                 SignatureCheck::Incomplete(keys) => {
                     let merchant = self.change(id, Change::SignedKeys { nonce, keys }).await?;
                     let keys = merchant.challenge(nonce).map_or(0, |challenge| challenge.keys.len());
-                    return Ok(Answered { merchant, is_complete: false, keys });
+                    return Ok(SubmittedSignatures { merchant, is_complete: false, keys });
                 }
                 SignatureCheck::Unknown(_) if known == authorities.len() => break,
                 SignatureCheck::Unknown(unknown) => wanted = unknown,
@@ -129,7 +129,7 @@ impl Merchants {
     /// Marks a merchant's account, or its pending one, as verified by the operator.
     ///
     /// # Errors
-    /// As [`Merchants::answer_challenge`].
+    /// As [`Merchants::submit_signatures`].
     pub async fn vouch_for(&self, id: MerchantId, account: Option<AccountName>) -> Result<Merchant, EngineError> {
         let merchant = self.access.merchant(id).await?;
         let account = account.unwrap_or(merchant.hive_account);
@@ -160,7 +160,7 @@ impl Merchants {
         match merchant.proof_for(account) {
             Some(_) => Ok(()),
             None if mutant!("unmatched-shown-without-proof") => Ok(()),
-            None => Err(EngineError::NotProven { account: *account, standing: VerificationStatus::Unverified }),
+            None => Err(EngineError::NotProven { account: *account, status: VerificationStatus::Unverified }),
         }
     }
 
@@ -182,7 +182,7 @@ impl Merchants {
         if is_known(&merchant) {
             return Ok(());
         }
-        Err(EngineError::NotProven { account: *account, standing: VerificationStatus::Stale })
+        Err(EngineError::NotProven { account: *account, status: VerificationStatus::Stale })
     }
 }
 
@@ -212,11 +212,11 @@ pub(crate) async fn record_proof_transfer(merchants: &Merchants, transfer: &Tran
     if active.is_some_and(|active| active != authority) {
         proof.stale_since = Some(context.now());
     }
-    let (reply, answer) = oneshot::channel();
+    let (reply, response) = oneshot::channel();
     let change = Change::Proven { nonce, proof };
     let message = MerchantMsg::Change { id, change, by: Default::default(), reply: Some(reply) };
-    merchants.tell(message).map_err(|_| MerchantError::Unknown)?;
-    match answer.await.map_err(|_| MerchantError::Unknown)? {
+    merchants.send(message).map_err(|_| MerchantError::Unknown)?;
+    match response.await.map_err(|_| MerchantError::Unknown)? {
         Ok(_) => {
             tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} proved ownership of @{account} by transfer");
             Ok(true)

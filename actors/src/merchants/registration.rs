@@ -39,8 +39,8 @@ impl Merchants {
         is_active: bool,
     ) -> Result<Registered, EngineError> {
         self.check_account(&registration.hive_account).await?;
-        let (reply, answer) = oneshot::channel();
-        self.tell(MerchantMsg::Register { registration, is_admin, is_active, by: self.access.actor(), reply })?;
-        answer.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
+        let (reply, response) = oneshot::channel();
+        self.send(MerchantMsg::Register { registration, is_admin, is_active, by: self.access.actor(), reply })?;
+        response.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
     }
 }

@@ -124,7 +124,7 @@ impl Operations {
     /// # Errors
     /// [`EngineError::Contended`] after repeated concurrent changes; store errors.
     pub async fn set_fee_tiers(&self, tiers: Tiers) -> Result<Schedule, EngineError> {
-        let doer = self.access.actor();
+        let actor = self.access.actor();
         for _ in 0..MAX_CONFLICTS {
             let (before, now) = (self.fee_tiers().await?, self.access.now());
             let schedule = Schedule { version: before.version + 1, tiers: tiers.clone(), updated_at: now };
@@ -136,9 +136,9 @@ impl Operations {
             let entry = Entry {
                 seq: 0,
                 at: now,
-                actor: doer.clone(),
+                actor: actor.clone(),
                 action: "fee_tiers_changed".to_owned(),
-                merchant: doer.merchant.unwrap_or(MerchantId::from_bits(0)),
+                merchant: actor.merchant.unwrap_or(MerchantId::from_bits(0)),
                 subject: None,
                 changes: vec![change],
             };
@@ -293,7 +293,7 @@ impl Biller<'_> {
                 tiers_version: schedule.version,
             },
         };
-        let entry = self.told(period, &invoice);
+        let entry = self.audit_entry(period, &invoice);
         let mut batch = Batch::default();
         if let Some(session) = &session {
             batch = batch.and(Write::Payment { payment: Arc::clone(session), expected: None });
@@ -314,7 +314,7 @@ impl Biller<'_> {
         Ok(found.is_none_or(|session| session.state.is_terminal() && session.state != State::Completed))
     }
 
-    fn told(&self, period: &Period, invoice: &Invoice) -> Entry {
+    fn audit_entry(&self, period: &Period, invoice: &Invoice) -> Entry {
         let change = |field: &str, before: Option<String>, after: Option<String>| audit::FieldChange {
             field: field.to_owned(),
             before,

@@ -17,7 +17,7 @@ use storage::{Batch, Duty, WaitingTransferKey, Write};
 use crate::{
     chain::ledger::Ledger,
     context::Context,
-    duties::held::Term,
+    duties::Term,
     error::EngineError,
     merchants::{
         handle::Merchants,
@@ -31,7 +31,7 @@ use crate::{
 /// Opened payments per second above which maintenance waits.
 const BUSY_PER_SECOND: u128 = 500;
 /// Maximum time that maintenance waits: search must read payments that are not indexed.
-const MAX_PATIENCE: Duration = Duration::from_secs(300);
+const MAX_DELAY: Duration = Duration::from_secs(300);
 /// Payments indexed in one commit.
 const BATCH: usize = 500;
 /// Minimum number of unindexed payments for a commit: reading fewer costs a search little.
@@ -181,7 +181,7 @@ impl Housekeeper {
                 for id in due {
                     let Some(active) = self.authorities_of(id).await else { continue };
                     let (change, by) = (Change::Settle(active), audit::Actor::default());
-                    let _ = self.merchants.tell(MerchantMsg::Change { id, change, by, reply: None });
+                    let _ = self.merchants.send(MerchantMsg::Change { id, change, by, reply: None });
                 }
             }
             Err(error) => self.context.read_failed(&error),
@@ -210,7 +210,7 @@ impl Housekeeper {
     async fn unwatch_accounts(&self, now: Timestamp) {
         match self.context.env.store.retired_accounts(now, ACCOUNTS).await {
             Ok(retired) if retired.is_empty() => {}
-            Ok(retired) => drop(self.merchants.tell(MerchantMsg::Unwatch(retired))),
+            Ok(retired) => drop(self.merchants.send(MerchantMsg::Unwatch(retired))),
             Err(error) => self.context.read_failed(&error),
         }
     }
@@ -275,7 +275,7 @@ impl Housekeeper {
         let interval = self.context.settings.background_interval();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
-        if is_busy && round.waited < MAX_PATIENCE {
+        if is_busy && round.waited < MAX_DELAY {
             round.waited += interval;
         } else {
             round.waited = Duration::ZERO;

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
-    audit::{Actor as Doer, Entry},
+    audit::{self, Entry},
     ids::MerchantId,
     ledger::{Transfer, match_refund_memo},
     mutant,
@@ -23,7 +23,7 @@ use storage::{Batch, Duty, MerchantQuery, ReadError, Write};
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
-    duties::held::Term,
+    duties::Term,
     timer::Timer,
 };
 
@@ -241,7 +241,7 @@ impl Reconciler {
         let mut chain = self.ledger.nodes.history(account, span).await?;
         // The transfer that proves an account is not a payment.
         chain.retain(|transfer| merchant_in_proof_memo(transfer).is_none());
-        let booked = self.booked(account, span).await?;
+        let ledger_entries = self.ledger_entries(account, span).await?;
         let mut refunds = Vec::new();
         for transfer in chain.iter().filter(|transfer| transfer.from == *account) {
             if self.is_refund(transfer).await? {
@@ -250,10 +250,14 @@ impl Reconciler {
         }
         let is_refund =
             |transfer: &Transfer| refunds.contains(&transfer.tx_id) && match_refund_memo(&transfer.memo).is_some();
-        Ok((chain.len() as u64, compare(account, &chain, &booked, is_refund)))
+        Ok((chain.len() as u64, compare(account, &chain, &ledger_entries, is_refund)))
     }
 
-    async fn booked(&self, account: &AccountName, span: (Timestamp, Timestamp)) -> Result<Vec<LedgerEntry>, ReadError> {
+    async fn ledger_entries(
+        &self,
+        account: &AccountName,
+        span: (Timestamp, Timestamp),
+    ) -> Result<Vec<LedgerEntry>, ReadError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let (page, next) = self.context.env.store.ledger_entries(*account, span, after, PAGE).await?;
@@ -285,7 +289,7 @@ impl Reconciler {
         for (account, difference) in differing {
             differences += (difference.missing.len() + difference.extra.len()) as u64;
             let merchants = self.merchants_of(&account).await?;
-            writes.extend(merchants.iter().map(|merchant| self.told(*merchant, &account)));
+            writes.extend(merchants.iter().map(|merchant| self.audit_event(*merchant, &account)));
             let finding = day.record_mismatch(account, merchants, difference);
             let list = |moved: &[engine::reconciliation::Movement]| {
                 let texts: Vec<_> = moved.iter().map(|moved| format!("{} ({})", moved.tx_id, moved.money)).collect();
@@ -315,7 +319,7 @@ impl Reconciler {
         }
         let (from, to) = (day.from, day.to);
         let expected = self.checked_at(from).await?;
-        writes.push(Write::Books { day: Box::new(day), expected });
+        writes.push(Write::Reconciliation { day: Box::new(day), expected });
         if is_done {
             writes.push(notes::reconciled_to(to, self.reconciled_to().await?));
         }
@@ -327,8 +331,8 @@ impl Reconciler {
             (state.from, state.not_before) = (None, self.context.now() + AFTER_FAILURE);
             return Ok(());
         }
-        self.context.metrics.checked_books(outcome);
-        self.context.metrics.book_differences.inc_by(differences);
+        self.context.metrics.record_reconciliation(outcome);
+        self.context.metrics.reconciliation_differences.inc_by(differences);
         state.again = None;
         if is_done {
             (state.from, state.tries, state.not_before) = (Some(to), 0, Timestamp::EPOCH);
@@ -347,11 +351,11 @@ impl Reconciler {
     }
 
     /// Returns the audit event of a difference, which has no actor.
-    fn told(&self, merchant: MerchantId, account: &AccountName) -> Write {
+    fn audit_event(&self, merchant: MerchantId, account: &AccountName) -> Write {
         Write::Audit(Box::new(Entry {
             seq: 0,
             at: self.context.now(),
-            actor: Doer::default(),
+            actor: audit::Actor::default(),
             action: "books_differ".to_owned(),
             merchant,
             subject: Some(account.to_string()),

@@ -84,8 +84,8 @@ fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, 
 
 async fn delete(context: &Context, payments: &Payments, payment: &Payment, command: Command, action: &str) {
     let id = payment.id;
-    let (mut order, answer) = Order::awaited(command);
-    order.told = Some(Box::new(Entry {
+    let (mut order, response) = Order::awaited(command);
+    order.audit_entry = Some(Box::new(Entry {
         seq: 0,
         at: context.now(),
         actor: Actor::default(),
@@ -97,7 +97,7 @@ async fn delete(context: &Context, payments: &Payments, payment: &Payment, comma
     if payments.registry().cast(RegistryMsg::Order(id, order)).is_err() {
         return;
     }
-    match answer.await {
+    match response.await {
         Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "retention of payment {id} ended: {action}"),
         // The next pass retries.
         Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing deleted from payment {id}: {error}"),

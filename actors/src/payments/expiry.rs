@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::{
     context::Context,
     payments::{
-        messages::{Answer, Order, RegistryMsg},
+        messages::{Order, OrderResult, RegistryMsg},
         waiting,
     },
 };
@@ -44,7 +44,7 @@ async fn expire_until(
     to: Timestamp,
     context: &Context,
     registry: &ActorRef<RegistryMsg>,
-    under_way: &mut FuturesUnordered<Answer>,
+    under_way: &mut FuturesUnordered<OrderResult>,
 ) -> Result<(), ReadError> {
     let mut after = None;
     loop {
@@ -57,10 +57,10 @@ async fn expire_until(
         let awaited = waiting::awaited(context, due.iter().map(|(_, id)| *id)).await?;
         // A transfer that waits for a payment is credited first; a later sweep expires the payment if it is not enough.
         for (_, id) in due.into_iter().filter(|(_, id)| !awaited.contains(id)) {
-            let (order, answer) = Order::awaited(Command::Expire { irreversible_time: to });
+            let (order, response) = Order::awaited(Command::Expire { irreversible_time: to });
             // If the registry has stopped, it drops the command, which ends the wait.
             let _ = registry.cast(RegistryMsg::Order(id, order));
-            under_way.push(answer);
+            under_way.push(response);
         }
     }
 }

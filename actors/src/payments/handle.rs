@@ -142,7 +142,7 @@ impl Payments {
         self.opened.fetch_add(1, Ordering::Relaxed);
         self.access.context.metrics.created.inc();
         env.probe.reach("gateway: created, not adopted");
-        self.tell(RegistryMsg::Adopt(Arc::clone(&payment)))?;
+        self.send(RegistryMsg::Adopt(Arc::clone(&payment)))?;
         Ok(Opened { payment, is_replay: false })
     }
 
@@ -198,20 +198,20 @@ impl Payments {
     /// As [`Payments::cancel_checkout`], and [`EngineError::PaymentNotFound`], also for another merchant's payment.
     pub async fn cancel(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         self.get(merchant, id).await?;
-        let told = self.access.entry("payment_cancel_requested", merchant, Some(id.to_string()), Vec::new());
-        self.request_cancellation(id, Canceller::Merchant, Some(told)).await
+        let audit_entry = self.access.entry("payment_cancel_requested", merchant, Some(id.to_string()), Vec::new());
+        self.request_cancellation(id, Canceller::Merchant, Some(audit_entry)).await
     }
 
     async fn request_cancellation(
         &self,
         id: PaymentId,
         by: Canceller,
-        told: Option<audit::Entry>,
+        audit_entry: Option<audit::Entry>,
     ) -> Result<Arc<Payment>, EngineError> {
         let command = Command::Cancel { by, block_interval: self.access.context.settings.block_interval };
-        match self.order(id, command, told).await {
+        match self.order(id, command, audit_entry).await {
             Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(payment),
-            answer => answer.map_err(Into::into),
+            response => response.map_err(Into::into),
         }
     }
 
@@ -223,7 +223,7 @@ impl Payments {
     pub async fn report_wallet(&self, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         match self.order(id, Command::ReportWallet, None).await {
             Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
-            answer => answer.map_err(Into::into),
+            response => response.map_err(Into::into),
         }
     }
 
@@ -234,7 +234,7 @@ impl Payments {
     pub async fn watch(&self, id: PaymentId) -> Result<Watch, EngineError> {
         let (snapshots, changes) = Watch::channel();
         let (added, is_added) = oneshot::channel();
-        self.tell(RegistryMsg::Watch { id, snapshots, added })?;
+        self.send(RegistryMsg::Watch { id, snapshots, added })?;
         is_added.await.map_err(|_| EngineError::StoreFailed)?;
         Ok(Watch::new(self.any(id).await?, changes))
     }
@@ -273,13 +273,13 @@ impl Payments {
         &self,
         id: PaymentId,
         command: Command,
-        told: Option<audit::Entry>,
+        audit_entry: Option<audit::Entry>,
     ) -> Result<Arc<Payment>, SessionError> {
         let _permit = self.access.permit().map_err(|_| SessionError::Overloaded)?;
-        let (mut order, answer) = Order::awaited(command);
-        order.told = told.map(Box::new);
+        let (mut order, response) = Order::awaited(command);
+        order.audit_entry = audit_entry.map(Box::new);
         self.registry.cast(RegistryMsg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
-        answer.await.unwrap_or(Err(SessionError::Unknown))
+        response.await.unwrap_or(Err(SessionError::Unknown))
     }
 
     /// Returns the number of payments opened through this engine.
@@ -294,12 +294,12 @@ impl Payments {
 
     /// Activates a payment that another engine may have changed, and follows its claim.
     pub(crate) fn refresh(&self, id: PaymentId) -> Result<(), EngineError> {
-        if self.access.context.env.store.is_shared() { self.tell(RegistryMsg::Refresh(id)) } else { Ok(()) }
+        if self.access.context.env.store.is_shared() { self.send(RegistryMsg::Refresh(id)) } else { Ok(()) }
     }
 
     /// Activates a new payment.
     pub(crate) fn adopt(&self, payment: Arc<Payment>) -> Result<(), EngineError> {
-        self.tell(RegistryMsg::Adopt(payment))
+        self.send(RegistryMsg::Adopt(payment))
     }
 
     /// Expires due payments: every block up to this time is scanned and irreversible.
@@ -312,12 +312,12 @@ impl Payments {
     /// # Errors
     /// [`EngineError::StoreFailed`] while the engine shuts down.
     pub(crate) async fn count_active(&self) -> Result<usize, EngineError> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(RegistryMsg::CountActive(reply))?;
-        answer.await.map_err(|_| EngineError::StoreFailed)
+        let (reply, response) = oneshot::channel();
+        self.send(RegistryMsg::CountActive(reply))?;
+        response.await.map_err(|_| EngineError::StoreFailed)
     }
 
-    fn tell(&self, message: RegistryMsg) -> Result<(), EngineError> {
+    fn send(&self, message: RegistryMsg) -> Result<(), EngineError> {
         self.registry.cast(message).map_err(|_| EngineError::StoreFailed)
     }
 }

@@ -62,13 +62,13 @@ pub enum SessionError {
 /// Receives the result of a command.
 pub(crate) type Reply = oneshot::Sender<Result<Arc<Payment>, SessionError>>;
 /// The result of a command; closed without one if the actor crashed.
-pub(crate) type Answer = oneshot::Receiver<Result<Arc<Payment>, SessionError>>;
+pub(crate) type OrderResult = oneshot::Receiver<Result<Arc<Payment>, SessionError>>;
 
 /// A command to a session.
 pub(crate) struct Order {
     pub(crate) command: Command,
     /// The audit event of the same commit; a command that changes nothing has none.
-    pub(crate) told: Option<Box<Entry>>,
+    pub(crate) audit_entry: Option<Box<Entry>>,
     /// Receives the result.
     pub(crate) reply: Option<Reply>,
     /// The span of the request, so that log lines contain its id.
@@ -78,13 +78,13 @@ pub(crate) struct Order {
 impl Order {
     /// Creates an order for `command` in the caller's span, without a receiver of the result.
     pub(crate) fn new(command: Command) -> Box<Self> {
-        Box::new(Self { command, told: None, reply: None, span: Span::current() })
+        Box::new(Self { command, audit_entry: None, reply: None, span: Span::current() })
     }
 
     /// The same, and the receiver of its result.
-    pub(crate) fn awaited(command: Command) -> (Box<Self>, Answer) {
-        let (reply, answer) = oneshot::channel();
-        (Box::new(Self { reply: Some(reply), ..*Self::new(command) }), answer)
+    pub(crate) fn awaited(command: Command) -> (Box<Self>, OrderResult) {
+        let (reply, response) = oneshot::channel();
+        (Box::new(Self { reply: Some(reply), ..*Self::new(command) }), response)
     }
 }
 

@@ -105,7 +105,7 @@ impl Actor for PaymentActor {
             (PaymentMsg::Load, session) => {
                 *session = self.load(state.id).await.map(|payment| self.session(&myself, payment));
                 match session {
-                    Ok(session) => self.tell(&session.payment),
+                    Ok(session) => self.publish(&session.payment),
                     Err(_) => {
                         let (id, stay) = (state.id, Stay::Finished);
                         let _ = self.registry.cast(RegistryMsg::Changed { id, snapshot: None, stay });
@@ -120,14 +120,14 @@ impl Actor for PaymentActor {
             }
             (PaymentMsg::Refresh, Err(_)) => {}
             (PaymentMsg::Order(order), session) => {
-                let Order { command, told, reply, span } = *order;
-                let answer = match session {
-                    Ok(session) => self.carry_out(&myself, &command, told, session).instrument(span).await,
+                let Order { command, audit_entry, reply, span } = *order;
+                let response = match session {
+                    Ok(session) => self.carry_out(&myself, &command, audit_entry, session).instrument(span).await,
                     Err(error) => Err(error.clone()),
                 };
                 if let Some(reply) = reply {
                     // The caller may have disconnected; the change remains.
-                    let _ = reply.send(answer);
+                    let _ = reply.send(response);
                 }
             }
             (PaymentMsg::TimeUp, Ok(session)) => self.time_up(&myself, session).await,
@@ -149,7 +149,7 @@ impl PaymentActor {
 
     async fn time_up(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) {
         // Irreversible blocks decide the expiry; until then the record has `expired` set.
-        self.tell(&session.payment);
+        self.publish(&session.payment);
         let mut irreversible_time = self.ledger.view.irreversible_time();
         let is_by_our_clock = mutant!("expiry-by-wall-clock");
         if is_by_our_clock {
@@ -169,7 +169,7 @@ impl PaymentActor {
         &self,
         myself: &ActorRef<PaymentMsg>,
         command: &Command,
-        told: Option<Box<Entry>>,
+        audit_entry: Option<Box<Entry>>,
         session: &mut Session,
     ) -> Result<Arc<Payment>, SessionError> {
         for _ in 0..MAX_CONFLICTS {
@@ -190,14 +190,14 @@ impl PaymentActor {
             if let Some(exception) = exception {
                 batch = batch.and(self.exception(&payment, &exception).await?);
             }
-            if let Some(told) = &told {
-                batch = batch.and(Write::Audit(told.clone()));
+            if let Some(audit_entry) = &audit_entry {
+                batch = batch.and(Write::Audit(audit_entry.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            let is_told_early = mutant!("cancel-acknowledged-before-commit")
+            let acknowledges_early = mutant!("cancel-acknowledged-before-commit")
                 && matches!(command, Command::Cancel { .. })
                 || mutant!("resolution-acknowledged-before-commit") && matches!(command, Command::Resolve(_));
-            if is_told_early {
+            if acknowledges_early {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
                 session.payment = Arc::clone(&payment);
@@ -252,7 +252,7 @@ impl PaymentActor {
             return Ok(false);
         }
         *session = self.session(myself, stored);
-        self.tell(&session.payment);
+        self.publish(&session.payment);
         Ok(true)
     }
 
@@ -359,7 +359,7 @@ impl PaymentActor {
         if payment.claim.is_none() {
             session.settlement = None;
         }
-        self.tell(&payment);
+        self.publish(&payment);
     }
 
     /// Returns the task that follows the claim. An adopted claim was made by another engine, or before a crash, and may
@@ -377,7 +377,7 @@ impl PaymentActor {
     }
 
     /// Reports a change to the registry; watchers receive the snapshot.
-    fn tell(&self, payment: &Arc<Payment>) {
+    fn publish(&self, payment: &Arc<Payment>) {
         let watched = self.subscriptions.load(Ordering::SeqCst) > 0;
         let stay = Stay::of(payment);
         let snapshot = watched.then(|| Arc::clone(payment));

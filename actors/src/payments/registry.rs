@@ -107,7 +107,7 @@ impl Actor for Registry {
             RegistryMsg::Adopt(payment) => {
                 let id = payment.id;
                 // A full registry would passivate another one: it stays passive until its next command.
-                if !state.active.contains_key(&id) && state.idle_order.len() < self.context.settings.max_awake {
+                if !state.active.contains_key(&id) && state.idle_order.len() < self.context.settings.max_active {
                     self.activate(&myself, state, id, Start::Snapshot(payment)).await?;
                 }
             }
@@ -225,7 +225,7 @@ impl Registry {
 
     /// Passivates the sessions with the oldest last command, until no more are active than the settings allow.
     fn passivate_idlest(&self, state: &mut State) {
-        while state.idle_order.len() > self.context.settings.max_awake && !mutant!("idle-sessions-stay") {
+        while state.idle_order.len() > self.context.settings.max_active && !mutant!("idle-sessions-stay") {
             let Some((_, idlest)) = state.idle_order.first_key_value() else { break };
             state.passivate(*idlest);
         }

@@ -72,7 +72,7 @@ impl Payments {
             let (facilitation, claimed_at) = incoming.sale?;
             let is_own = match facilitation.seller {
                 Some(seller) if seller == merchant.id || owners.contains(&seller) => seller == merchant.id,
-                _ => has_proven || mutant!("sales-shown-to-anybody"),
+                _ => has_proven || mutant!("sales-shown-without-proof"),
             };
             let Facilitation { resource, seller, finality, .. } = *facilitation;
             is_own.then_some(Sale { transfer: incoming.unmatched.transfer, resource, seller, claimed_at, finality })

@@ -108,7 +108,7 @@ pub(crate) async fn settle(
 /// Makes the session refuse the claim, which stops this task. Returns whether another engine may have broadcast the
 /// transaction, so that the refusal is not final.
 async fn refuse(registry: &ActorRef<RegistryMsg>, id: PaymentId, command: Command) -> bool {
-    let (order, answer) = Order::awaited(command);
+    let (order, response) = Order::awaited(command);
     let _ = registry.cast(RegistryMsg::Order(id, order));
-    matches!(answer.await, Ok(Err(SessionError::Contended)))
+    matches!(response.await, Ok(Err(SessionError::Contended)))
 }

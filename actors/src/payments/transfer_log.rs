@@ -1,5 +1,5 @@
 //! Log lines that explain why a payment did not complete: one for each final transfer that concerns a merchant, with
-//! payment, merchant, transaction, amount and reason. Memos are not logged, because anybody can write them.
+//! payment, merchant, transaction, amount and reason. Memos are not logged, because anyone can write them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -37,7 +37,7 @@ pub(crate) fn credited(credit: &Credit, payment: &Payment) {
 
 /// Logs a transfer to a merchant's account that pays no session.
 pub(crate) fn unmatched(unmatched: &Unmatched) {
-    uncredited(&unmatched.transfer, unmatched.reason.word(), "unmatched transfer");
+    uncredited(&unmatched.transfer, unmatched.reason.as_str(), "unmatched transfer");
 }
 
 /// Logs a transfer that was settled by x402 for a resource.
@@ -66,9 +66,9 @@ impl OtherAccountLog {
             _ => &self.to_known_sessions,
         };
         match lines.take(transfer.position.block_num) {
-            ..MAX_LINES => uncredited(transfer, reason.word(), "transfer to another account"),
+            ..MAX_LINES => uncredited(transfer, reason.as_str(), "transfer to another account"),
             MAX_LINES => tracing::warn!(
-                reason = reason.word(),
+                reason = reason.as_str(),
                 "too many transfers to other accounts name payments: not logged for one hour of blocks"
             ),
             _ => {}

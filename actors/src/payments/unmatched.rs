@@ -188,8 +188,8 @@ impl Payments {
         let account = transfer.to;
         let route = if mutant!("assigned-has-wallet-route") { Route::Wallet } else { Route::Manual };
         let attachment = Assignment { transfer, route, memo_normalized: false, by };
-        let told = self.access.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
-        match self.order(payment.id, Command::Assign(attachment), Some(told)).await.map_err(EngineError::from) {
+        let audit_entry = self.access.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
+        match self.order(payment.id, Command::Assign(attachment), Some(audit_entry)).await.map_err(EngineError::from) {
             Ok(payment) => {
                 tracing::info!(payment.id = %payment.id, %account, "transfer assigned to payment {}", payment.id);
                 Ok(payment)
@@ -226,8 +226,8 @@ impl Payments {
         }
         let handling = Handling::Ignored { by, at: self.access.now(), note };
         let write = Write::Handle { account: merchant.hive_account, place, handling: handling.clone() };
-        let told = self.access.audit_event("transfer_ignored", merchant.id, Some(name_of(place)), Vec::new());
-        let batch = Batch::of(write).and(told);
+        let audit_entry = self.access.audit_event("transfer_ignored", merchant.id, Some(name_of(place)), Vec::new());
+        let batch = Batch::of(write).and(audit_entry);
         self.access.commit(batch).await?;
         Ok(Unmatched { handling, ..unmatched })
     }
@@ -244,9 +244,9 @@ impl Payments {
         resolution: Resolution,
     ) -> Result<Arc<Payment>, EngineError> {
         self.get(merchant.id, id).await?;
-        let told = self.access.entry("payment_resolved", merchant.id, Some(id.to_string()), Vec::new());
-        let told = Some(told).filter(|_| !mutant!("decisions-not-audited"));
-        let payment = self.order(id, Command::Resolve(resolution), told).await?;
+        let audit_entry = self.access.entry("payment_resolved", merchant.id, Some(id.to_string()), Vec::new());
+        let audit_entry = Some(audit_entry).filter(|_| !mutant!("decisions-not-audited"));
+        let payment = self.order(id, Command::Resolve(resolution), audit_entry).await?;
         tracing::info!(payment.id = %id, "payment {id} resolved");
         Ok(payment)
     }
@@ -275,10 +275,10 @@ impl Payments {
         action: &str,
     ) -> Result<Arc<Payment>, EngineError> {
         self.get(merchant, id).await?;
-        let told = self.access.entry(action, merchant, Some(id.to_string()), Vec::new());
-        match self.order(id, command, Some(told)).await {
+        let audit_entry = self.access.entry(action, merchant, Some(id.to_string()), Vec::new());
+        match self.order(id, command, Some(audit_entry)).await {
             Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
-            answer => answer.map_err(Into::into),
+            response => response.map_err(Into::into),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Maximum age of a session for which a transfer still waits.
-const WAITS: Duration = Duration::from_secs(400 * 86_400);
+const MAX_SESSION_AGE: Duration = Duration::from_secs(400 * 86_400);
 /// The actor of an assignment by the transfer's own memo.
 const BY_MEMO: &str = "memo";
 
@@ -33,13 +33,13 @@ pub(crate) async fn awaited(
     if mutant!("expiry-before-credits") || store.waiting_for_sessions(None, 1).await?.is_empty() {
         return Ok(awaited);
     }
-    let not_before = context.now().minus(WAITS);
+    let not_before = context.now().minus(MAX_SESSION_AGE);
     let last_account = AccountName::parse("zzzzzzzzzzzzzzzz").expect("a name of sixteen letters");
-    let last_place = ChainPosition { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+    let last_position = ChainPosition { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
     for id in sessions.filter(|id| id.created_at() >= not_before) {
-        let just_before = (PaymentId::from_bits(id.bits().wrapping_sub(1)), last_account, last_place);
+        let just_before = (PaymentId::from_bits(id.bits().wrapping_sub(1)), last_account, last_position);
         let first = store.waiting_for_sessions(Some(just_before), 1).await?.pop();
-        if first.is_some_and(|(waits_for, ..)| waits_for == id) {
+        if first.is_some_and(|(session, ..)| session == id) {
             awaited.insert(id);
         }
     }
@@ -54,7 +54,7 @@ pub(crate) async fn attach_waiting(
     after: Option<WaitingTransferKey>,
 ) -> Option<WaitingTransferKey> {
     const AT_ONCE: usize = 100;
-    let not_before = context.now().minus(WAITS);
+    let not_before = context.now().minus(MAX_SESSION_AGE);
     let waiting = match context.env.store.waiting_for_sessions(after, AT_ONCE).await {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -77,11 +77,11 @@ pub(crate) async fn attach_waiting(
         let memo_normalized = !matches!(match_memo(&transfer.memo), MemoMatch::Exact(_));
         let by = BY_MEMO.to_owned();
         let attachment = Assignment { transfer, route: Route::Wallet, memo_normalized, by };
-        let (order, answer) = Order::awaited(Command::Assign(attachment));
+        let (order, response) = Order::awaited(Command::Assign(attachment));
         if registry.cast(RegistryMsg::Order(id, order)).is_err() {
             return None;
         }
-        match answer.await {
+        match response.await {
             Ok(Ok(_)) => tracing::info!(payment.id = %id, "payment {id} now exists: transfer credited"),
             Ok(Err(SessionError::Rejected { rejection, .. })) => {
                 let handling = match rejection {

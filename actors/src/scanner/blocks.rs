@@ -25,15 +25,15 @@ use crate::{
         notes,
     },
     context::Context,
-    duties::held::Term,
+    duties::Term,
     merchants::{handle::Merchants, ownership},
     payments::{
         handle::Payments,
-        messages::{Answer, Order, RegistryMsg, SessionError},
+        messages::{Order, OrderResult, RegistryMsg, SessionError},
         transfer_log::{self, OtherAccountLog},
     },
     scanner::{
-        classification::{Classification, ClassifiedTransfer},
+        classification::{Classification, ClassifiedTransfer, Classifier},
         failures::{Failures, PollError},
         unknown_operations,
     },
@@ -289,6 +289,10 @@ impl Scanner {
         Ok(blocks)
     }
 
+    fn classifier(&self) -> Classifier<'_> {
+        Classifier { context: &self.context, ledger: &self.ledger }
+    }
+
     async fn read_irreversible(&self, state: &mut ScanState, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
         let blocks = self.watched_blocks(from, count, Depth::Irreversible).await?;
@@ -305,7 +309,7 @@ impl Scanner {
         let Some(newest) = blocks.last() else { return Ok(()) };
         state.failures.chain_matches(&self.ledger.view);
         self.discard_decided(state, &blocks).await?;
-        let classified = self.classify_transfers(&blocks).await?;
+        let classified = self.classifier().transfers(&blocks).await?;
         for classified in classified.iter().filter(|classified| classified.classification == Classification::Proof) {
             ownership::record_proof_transfer(&self.merchants, classified.transfer).await?;
         }
@@ -422,7 +426,7 @@ impl Scanner {
                 return if state.recent.is_empty() { Ok(()) } else { self.roll_back(state).await };
             }
             last = block.id;
-            let classified = self.classify_transfers(std::slice::from_ref(&block)).await?;
+            let classified = self.classifier().transfers(std::slice::from_ref(&block)).await?;
             let sighting = |classified: &ClassifiedTransfer<'_>| match classified.classification {
                 Classification::Session(payment, _) => {
                     let (tx_id, op_in_tx) = (classified.transfer.tx_id, classified.transfer.position.op_in_tx);
@@ -446,9 +450,9 @@ impl Scanner {
 
     /// Removes the sightings of the last reversible block.
     async fn roll_back(&self, state: &mut ScanState) -> Result<(), PollError> {
-        let Some(gone) = state.recent.pop_back() else { return Ok(()) };
-        tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
-        let sighted = if mutant!("forks-not-rolled-back") { Vec::new() } else { gone.sighted };
+        let Some(removed) = state.recent.pop_back() else { return Ok(()) };
+        tracing::info!(block_num = removed.id.number(), "a fork removed block {}", removed.id.number());
+        let sighted = if mutant!("forks-not-rolled-back") { Vec::new() } else { removed.sighted };
         state.unconfirmed.extend(&sighted);
         for sighting in sighted {
             self.orphan(sighting).await?;
@@ -549,9 +553,9 @@ impl Scanner {
                 }
             }
         }
-        for (transfer, answer) in waiting {
+        for (transfer, response) in waiting {
             // A session that crashed drops the result: the block is read again.
-            let reason = match answer.await.unwrap_or(Err(SessionError::Unknown)) {
+            let reason = match response.await.unwrap_or(Err(SessionError::Unknown)) {
                 Ok(_) => continue,
                 Err(SessionError::Rejected { rejection, .. }) => match rejection {
                     Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
@@ -571,9 +575,9 @@ impl Scanner {
         Ok(unmatched)
     }
 
-    fn send_order(&self, id: PaymentId, command: Command) -> Result<Answer, SessionError> {
-        let (order, answer) = Order::awaited(command);
+    fn send_order(&self, id: PaymentId, command: Command) -> Result<OrderResult, SessionError> {
+        let (order, response) = Order::awaited(command);
         self.payments.registry().cast(RegistryMsg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
-        Ok(answer)
+        Ok(response)
     }
 }

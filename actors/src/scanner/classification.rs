@@ -12,7 +12,7 @@ use engine::{
 };
 use storage::{ReadError, UnmatchedReason};
 
-use crate::scanner::blocks::Scanner;
+use crate::{chain::ledger::Ledger, context::Context};
 
 /// A transfer with its classification.
 pub(crate) struct ClassifiedTransfer<'b> {
@@ -37,12 +37,15 @@ pub(crate) enum Classification {
     Nobody,
 }
 
-impl Scanner {
+/// Classifies transfers by the claims, the memos and the watched accounts.
+pub(crate) struct Classifier<'s> {
+    pub(crate) context: &'s Context,
+    pub(crate) ledger: &'s Ledger,
+}
+
+impl Classifier<'_> {
     /// Classifies every transfer of some blocks, in order.
-    pub(crate) async fn classify_transfers<'b>(
-        &self,
-        blocks: &'b [Block],
-    ) -> Result<Vec<ClassifiedTransfer<'b>>, ReadError> {
+    pub(crate) async fn transfers<'b>(&self, blocks: &'b [Block]) -> Result<Vec<ClassifiedTransfer<'b>>, ReadError> {
         let transfers = || blocks.iter().flat_map(|block| &block.transfers);
         // One read for all: only transfers to watched accounts can be claimed here.
         let to_watched = transfers().filter(|transfer| self.ledger.watched.contains(&transfer.to));

@@ -13,7 +13,7 @@ use storage::{Batch, Duty, ReadError, Unmatched, UnmatchedReason, Write};
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
-    duties::held::Term,
+    duties::Term,
     scanner::unknown_operations,
     timer::Timer,
 };
@@ -24,7 +24,7 @@ const AT_ONCE: u32 = 16;
 const STORE_EVERY: u32 = 100;
 /// Number of newer blocks, ten minutes, that the scanner may have read before nodes without a block no longer count as
 /// merely lagging.
-const PATIENCE: u32 = 200;
+const MAX_LAG: u32 = 200;
 /// Backoff for nodes without account history.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -43,7 +43,7 @@ pub(crate) struct Position {
     /// The last block read; `None` before the scanner has started.
     read: Option<u32>,
     stored: Option<u32>,
-    was_answered: bool,
+    was_available: bool,
     next: Option<Timer>,
 }
 
@@ -55,7 +55,7 @@ impl Actor for VirtualTransfers {
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
         let stored = self.stored().await?;
         let next = Some(Timer::send(&myself, self.context.settings.background_interval(), Msg::Look));
-        Ok(Position { read: stored, stored, was_answered: true, next })
+        Ok(Position { read: stored, stored, was_available: true, next })
     }
 
     async fn handle(
@@ -66,14 +66,14 @@ impl Actor for VirtualTransfers {
     ) -> Result<(), ActorProcessingErr> {
         let wait = match self.read_on(position).await {
             Ok(more) => {
-                position.was_answered = true;
+                position.was_available = true;
                 if more { Duration::ZERO } else { self.context.settings.background_interval() }
             }
             Err(error) => {
-                if position.was_answered {
+                if position.was_available {
                     tracing::warn!(%error, "cannot read recurrent transfers and savings: {error}");
                 }
-                position.was_answered = false;
+                position.was_available = false;
                 AFTER_FAILURE
             }
         };
@@ -108,7 +108,7 @@ impl VirtualTransfers {
             return Ok(false);
         }
         let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
-        let asked = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
+        let requested = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
         // Read after the blocks: an account may have been added while they were requested.
         if let Err(error) = self.ledger.watch_added().await {
             self.context.read_failed(&error);
@@ -117,8 +117,8 @@ impl VirtualTransfers {
         let mut last = read;
         let mut kept = Vec::new();
         let mut stopped_by = None;
-        for (number, answer) in wanted.clone().zip(asked) {
-            match answer {
+        for (number, response) in wanted.clone().zip(requested) {
+            match response {
                 Ok(Some(returned)) => {
                     last = number;
                     unknown_operations::note(&self.context, number, &returned.unknown);
@@ -128,7 +128,7 @@ impl VirtualTransfers {
                 }
                 // These nodes lag behind those of the scanner. It is logged if that persists.
                 Ok(None) => {
-                    stopped_by = (scanned - number > PATIENCE).then_some(NodesError::Unknown(number));
+                    stopped_by = (scanned - number > MAX_LAG).then_some(NodesError::Unknown(number));
                     break;
                 }
                 Err(error) => {

@@ -35,7 +35,7 @@ pub(crate) async fn sale_events(
     for owner in owners {
         let Some(merchant) = context.sound(context.env.store.merchant(owner).await)?.flatten() else { continue };
         let id = webhook::sale_event_id(claimed.tx_id, owner, claimed.at);
-        let told = SettledSale {
+        let sale = SettledSale {
             tx_id: claimed.tx_id.to_string(),
             merchant_id: owner.to_string(),
             payer: sale.payer.as_str(),
@@ -47,7 +47,7 @@ pub(crate) async fn sale_events(
             block_num,
             livemode: !context.settings.development,
         };
-        let body = webhook::settled(id, &told, at);
+        let body = webhook::settled(id, &sale, at);
         events.push((owner, announce(context, &merchant, EventType::X402Settled, id, at, body)));
     }
     Ok(events)
@@ -63,7 +63,7 @@ pub(crate) fn account_event(context: &Context, before: &Merchant, after: &Mercha
         _ => return None,
     };
     let id = context.env.entropy.event_id(at);
-    let told = AccountChange {
+    let change = AccountChange {
         merchant_id: after.id.to_string(),
         change,
         hive_account: after.hive_account.to_string(),
@@ -71,7 +71,7 @@ pub(crate) fn account_event(context: &Context, before: &Merchant, after: &Mercha
         effective_at: new.map(|pending| pending.effective_at.to_string()),
         livemode: !context.settings.development,
     };
-    let body = webhook::account_change(id, &told, at);
+    let body = webhook::account_change(id, &change, at);
     Some(announce(context, after, EventType::AccountChange, id, at, body))
 }
 

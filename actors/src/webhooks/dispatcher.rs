@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    duties::held::Work,
+    duties::Work,
     timer::{Task, Timer},
     webhooks::{
         attempt::{Attempted, attempt},
@@ -99,7 +99,7 @@ struct Queue {
     ready: BTreeMap<(Timestamp, DeliveryId), Due>,
     /// Whether no other delivery was due at the last read, and the queue is still complete: later ones request a read,
     /// or wait for the alarm.
-    knows_all: bool,
+    is_complete: bool,
     /// Deliveries in backoff, because they could not be recorded.
     backoff: BTreeMap<DeliveryId, Timestamp>,
     endpoint: EndpointHealth,
@@ -175,8 +175,8 @@ impl Queue {
                 continue;
             }
             let may_start_at = delivery.due_at + MAX_WAIT_FOR_EARLIER;
-            let waits = due.follows && delivery.attempts == delivery.schedule_from && now < may_start_at;
-            if waits && !mutant!("events-of-a-session-overlap") {
+            let next_wait = due.follows && delivery.attempts == delivery.schedule_from && now < may_start_at;
+            if next_wait && !mutant!("events-of-a-session-overlap") {
                 let left = may_start_at.since(now);
                 wait = Some(wait.map_or(left, |wait| wait.min(left)));
                 continue;
@@ -220,7 +220,7 @@ impl Actor for Dispatcher {
             }
             Msg::Done { merchant, delivery, attempted } => {
                 self.end(outbox, merchant, delivery, attempted);
-                if !outbox.queues.get(&merchant).is_some_and(|queue| queue.knows_all) {
+                if !outbox.queues.get(&merchant).is_some_and(|queue| queue.is_complete) {
                     // Others may have finished, too: one read is enough for all of them.
                     return Ok(outbox.wakeup.request()?);
                 }
@@ -249,7 +249,7 @@ impl Dispatcher {
         let has_followers = queue.ready.values().any(|due| due.delivery.payment == payment);
         if attempted != Attempted::Taken || queue.endpoint.is_breaker_open() || has_followers {
             queue.ready.clear();
-            queue.knows_all = false;
+            queue.is_complete = false;
         }
     }
 
@@ -275,7 +275,7 @@ impl Dispatcher {
                 queue.backoff.clear();
             }
             // Merchants that are not read now may have sent a request that is not repeated.
-            queue.knows_all = false;
+            queue.is_complete = false;
             queue.backoff.retain(|_, until| now < *until);
             !queue.in_flight.is_empty()
                 || !queue.ready.is_empty()
@@ -285,10 +285,10 @@ impl Dispatcher {
         let busy = outbox.queues.iter().filter(|(_, queue)| !queue.wants_more(now, instant));
         let busy: BTreeSet<MerchantId> = busy.map(|(merchant, _)| *merchant).collect();
         let ready = outbox.queues.values().filter(|queue| queue.next(now, instant).is_ok()).count();
-        if let Some(room) = QUEUES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
+        if let Some(capacity) = QUEUES_AT_ONCE.checked_sub(ready).filter(|capacity| *capacity > 0) {
             let known = outbox.queues.values().flat_map(|queue| queue.in_flight.keys().chain(queue.backoff.keys()));
             let passed = Passed { buckets, merchants: busy, deliveries: known.copied().collect() };
-            for work in store.due_work(now, room, DELIVERIES_AT_ONCE, passed).await? {
+            for work in store.due_work(now, capacity, DELIVERIES_AT_ONCE, passed).await? {
                 self.take_in(outbox, work).await?;
             }
         }
@@ -313,7 +313,7 @@ impl Dispatcher {
         let is_enabled = work.endpoint.is_enabled() && !is_planted;
         let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
         queue.endpoint = work.endpoint;
-        queue.knows_all = is_whole;
+        queue.is_complete = is_whole;
         queue.ready.clear();
         let mut held = Batch::default();
         for due in work.deliveries {
@@ -349,12 +349,12 @@ impl Dispatcher {
     /// until a waiting one may start.
     fn start_ready(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox, now: Timestamp) -> Option<Duration> {
         let instant = Instant::now();
-        let mut waits: Option<Duration> = None;
+        let mut next_wait: Option<Duration> = None;
         let mut turns = BTreeSet::new();
         for (merchant, queue) in &outbox.queues {
             match queue.next(now, instant) {
                 Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, *merchant))),
-                Err(wait) => waits = waits.into_iter().chain(wait).min(),
+                Err(wait) => next_wait = next_wait.into_iter().chain(wait).min(),
             }
         }
         let (mut begun, least) = (Vec::new(), self.context.settings.webhook_timeout);
@@ -365,7 +365,7 @@ impl Dispatcher {
             let Ok(key) = queue.next(now, instant) else { continue };
             // A webhook that would outlast the lease is not started: another engine may send it then.
             let Some(work) = self.context.duties.begin(Duty::webhooks_of(merchant), least) else {
-                waits = waits.into_iter().chain([MAX_WAIT_AMONG_OTHERS]).min();
+                next_wait = next_wait.into_iter().chain([MAX_WAIT_AMONG_OTHERS]).min();
                 continue;
             };
             let Some(due) = queue.ready.remove(&key) else { continue };
@@ -375,7 +375,7 @@ impl Dispatcher {
             begun.push((due.delivery, work));
             match queue.next(now, instant) {
                 Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, merchant))),
-                Err(wait) => waits = waits.into_iter().chain(wait).min(),
+                Err(wait) => next_wait = next_wait.into_iter().chain(wait).min(),
             }
         }
         if self.context.duties.is_alone() {
@@ -383,7 +383,7 @@ impl Dispatcher {
         } else if !begun.is_empty() {
             self.claim(myself.clone(), begun);
         }
-        waits
+        next_wait
     }
 
     /// Claims deliveries before they are sent: one commit, which the store rejects if another engine has taken one of their

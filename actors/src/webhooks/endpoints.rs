@@ -71,8 +71,8 @@ impl Webhooks {
     /// [`EngineError::NoEndpoint`]; store errors.
     pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
         self.with_endpoint(merchant).await?;
-        let told = self.access.audit_event("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
-        let mut batch = Batch::of(told);
+        let audit = self.access.audit_event("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
+        let mut batch = Batch::of(audit);
         // Clearing the health of an endpoint that fails would hide the failures and close its circuit breaker.
         if !self.endpoint(merchant).await?.endpoint.is_enabled() {
             batch = batch.and(Write::EnableEndpoint { merchant });
@@ -108,21 +108,21 @@ impl Webhooks {
         // Ids are ordered by time; this one precedes all of its millisecond.
         let mut after = DeliveryId::from_bits(u128::from(since.millis()) << 80);
         let mut replayed = Replayed { count: 0, has_more: false };
-        let mut told =
+        let mut audit =
             Some(self.access.audit_event("webhooks_replayed", merchant, Some(since.to_string()), Vec::new()));
         for _ in 0..REPLAY_COMMITS {
             let found =
                 store.replayable(merchant, after, REPLAYED_AT_ONCE).await.map_err(|e| self.access.read_failed(&e))?;
             let Some(last) = found.last() else {
-                if let Some(told) = told {
-                    self.access.commit(Batch::of(told)).await?;
+                if let Some(audit) = audit {
+                    self.access.commit(Batch::of(audit)).await?;
                 }
                 return Ok(replayed);
             };
             after = last.id;
             let count = found.len();
             let replays = found.into_iter().map(|delivery| Write::Replay { delivery, at: now });
-            self.access.commit(replays.chain(told.take()).collect()).await?;
+            self.access.commit(replays.chain(audit.take()).collect()).await?;
             replayed.count += count;
             self.notifier.outbox_changed();
         }
@@ -148,7 +148,7 @@ impl Webhooks {
         let body = webhook::test_event(id, merchant, payment, (kind, status), at);
         let event =
             EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
-        let told = self.access.audit_event("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
+        let audit = self.access.audit_event("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
         let made = Resource::Delivery(delivery);
         let fingerprint = test_fingerprint(kind, status);
         let remembered = key.map(|key| IdempotencyRecord {
@@ -158,7 +158,7 @@ impl Webhooks {
             resource: made,
             at,
         });
-        let sent = self.send(Batch::of(Write::Event(event)).and(told), merchant, delivery, remembered).await?;
+        let sent = self.send(Batch::of(Write::Event(event)).and(audit), merchant, delivery, remembered).await?;
         self.notifier.has_event(merchant);
         Ok(sent)
     }
@@ -181,7 +181,7 @@ impl Webhooks {
         if event.is_none() {
             return Err(EngineError::EventForgotten);
         }
-        let told = self.access.audit_event("webhook_redelivered", merchant, Some(id.to_string()), Vec::new());
+        let audit = self.access.audit_event("webhook_redelivered", merchant, Some(id.to_string()), Vec::new());
         let fingerprint = redelivery_fingerprint(id);
         let id = env.entropy.delivery_id(due_at);
         let delivery = Delivery { id, trigger: Trigger::Manual, attempts: 0, schedule_from: 0, due_at, ..earlier };
@@ -192,7 +192,7 @@ impl Webhooks {
             resource: Resource::Delivery(id),
             at: due_at,
         });
-        self.send(Batch::of(Write::Redeliver(delivery)).and(told), merchant, id, remembered).await
+        self.send(Batch::of(Write::Redeliver(delivery)).and(audit), merchant, id, remembered).await
     }
 
     /// Stores a requested delivery, or returns the earlier one of its idempotency key.

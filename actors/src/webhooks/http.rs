@@ -15,7 +15,7 @@ use crate::{
 /// Timeout of establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum bytes of a response that are read, and that are stored.
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024;
 const MAX_SNIPPET: usize = 1024;
 
 /// Posts webhooks with reqwest.
@@ -60,24 +60,24 @@ impl HttpWebhooks {
         for (name, value) in request.headers {
             outgoing = outgoing.header(name, value);
         }
-        let mut answer = match outgoing.send().await {
-            Ok(answer) => answer,
+        let mut response = match outgoing.send().await {
+            Ok(response) => response,
             Err(error) => return WebhookResponse { outcome: failure(error), snippet: String::new() },
         };
         // The resolver returned permitted addresses only; the peer must be one of them.
-        if answer.remote_addr().is_some_and(|address| !self.allowed.allows(address.ip())) {
+        if response.remote_addr().is_some_and(|address| !self.allowed.allows(address.ip())) {
             return WebhookResponse { outcome: Outcome::Blocked, snippet: String::new() };
         }
-        let status = answer.status();
-        let retry_after = answer.headers().get(reqwest::header::RETRY_AFTER);
+        let status = response.status();
+        let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
         let mut read = 0;
         let mut body = Vec::new();
         // The status decides: a response that is cut off or never ends does not change it.
-        while let Ok(Some(chunk)) = answer.chunk().await {
+        while let Ok(Some(chunk)) = response.chunk().await {
             read += chunk.len();
             body.extend(chunk.iter().take(MAX_SNIPPET - body.len().min(MAX_SNIPPET)));
-            if read >= MAX_ANSWER {
+            if read >= MAX_RESPONSE {
                 break;
             }
         }
@@ -172,8 +172,8 @@ mod tests {
         for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
             assert_eq!(outcome(&public, &format!("http://{host}:{port}/")).await, Outcome::Blocked, "{host}");
         }
-        let nobody_came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(nobody_came.is_err(), "somebody dialled");
+        let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(accepted.is_err(), "a connection was opened");
         assert!(!public.accepts("https://127.0.0.1/hook") && public.accepts("https://shop.example/hook"));
     }
 
@@ -248,8 +248,8 @@ mod tests {
 
     impl Resolve for Rebinding {
         fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
-            let asked = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            let address = if asked == 0 { "93.184.216.34:0" } else { "127.0.0.1:0" };
+            let requested = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let address = if requested == 0 { "93.184.216.34:0" } else { "127.0.0.1:0" };
             let found: Vec<std::net::SocketAddr> = vec![address.parse().unwrap()];
             Box::pin(async move { Ok(Box::new(found.into_iter()) as reqwest::dns::Addrs) })
         }
@@ -267,8 +267,8 @@ mod tests {
         let first = names.resolve("shop.example".parse().unwrap()).await.unwrap().next().unwrap();
         assert!(AllowedAddresses::default().allows(first.ip()), "it was public when it was looked at");
         assert_eq!(outcome(&public, &url).await, Outcome::Blocked);
-        let nobody_came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(nobody_came.is_err(), "somebody dialled");
+        let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(accepted.is_err(), "a connection was opened");
     }
 
     #[tokio::test]

@@ -252,7 +252,7 @@ impl X402 {
             return Err(Refused::new(Reason::PaymentExpired, "the requirements are no longer valid").into());
         }
         if self.access.context.settings.x402.only_registered
-            && !mutant!("strangers-are-served")
+            && !mutant!("unknown-sellers-are-served")
             && !self.ledger.watched.contains(&requirements.pay_to)
         {
             let message = "payTo is not an account of a registered merchant";

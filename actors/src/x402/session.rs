@@ -34,7 +34,7 @@ impl X402 {
             }
             prior => return Err(duplicate(&prior, &Target::Session(id))),
         }
-        // A wallet payment has no receipt: its transaction is public, and anybody could submit it.
+        // A wallet payment has no receipt: its transaction is public, and anyone could submit it.
         if let Some(tx_id) = wallet_transfer(&payment, payload) {
             return Err(self.wallet_payment(tx_id, payload).await.into());
         }

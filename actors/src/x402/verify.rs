@@ -5,7 +5,7 @@ use engine::account::AccountName;
 use crate::x402::handle::{Caller, Settled, Target, X402, X402Error, X402Request};
 
 /// Returns the label of a verdict in the metrics.
-fn verdict_word<T>(verdict: &Result<T, X402Error>) -> &'static str {
+fn verdict_label<T>(verdict: &Result<T, X402Error>) -> &'static str {
     match verdict {
         Ok(_) => "success",
         Err(X402Error::Refused(refused)) => refused.reason.as_str(),
@@ -20,7 +20,7 @@ impl X402 {
     /// [`X402Error::Refused`] of the first failed check.
     pub async fn verify(&self, request: &X402Request) -> Result<AccountName, X402Error> {
         let verdict = self.verified(request).await;
-        self.access.context.metrics.judged("verify", verdict_word(&verdict));
+        self.access.context.metrics.judged("verify", verdict_label(&verdict));
         verdict
     }
 
@@ -63,7 +63,7 @@ impl X402 {
                 self.settle_requirements(requirements, &request.payload, caller).await
             }
         };
-        self.access.context.metrics.judged("settle", verdict_word(&verdict));
+        self.access.context.metrics.judged("settle", verdict_label(&verdict));
         verdict
     }
 }

@@ -14,9 +14,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn of(world: &World) -> Self {
+    pub(super) fn of(test: &TestEngine) -> Self {
         let mut registry = Registry::with_prefix("hivetill");
-        world.engine().operations.register_metrics(&mut registry);
+        test.engine().operations.register_metrics(&mut registry);
         let mut watch = Self { registry, first: Page::default() };
         watch.first = watch.scrape();
         watch
@@ -39,8 +39,8 @@ async fn seconds(count: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_chain_that_stands_still_raises_its_alarm_and_then_that_of_the_scanner() {
-    let world = World::started(store()).await;
-    let watch = Watch::of(&world);
+    let test = TestEngine::started(store()).await;
+    let watch = Watch::of(&test);
     seconds(100).await;
     assert!(!watch.fires("HivetillChainStalled") && !watch.fires("HivetillScannerBehind"));
     seconds(40).await;
@@ -48,33 +48,33 @@ async fn a_chain_that_stands_still_raises_its_alarm_and_then_that_of_the_scanner
     assert!(!watch.fires("HivetillScannerBehind"), "three minutes are not over");
     seconds(60).await;
     assert!(watch.fires("HivetillScannerBehind"));
-    world.ledger.produce_at(BEGIN + 199, Vec::new());
-    world.ledger.settle();
+    test.ledger.produce_at(BEGIN + 199, Vec::new());
+    test.ledger.settle();
     seconds(5).await;
     assert!(!watch.fires("HivetillChainStalled") && !watch.fires("HivetillScannerBehind"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_jump_of_the_clock_raises_its_alarm() {
-    let world = World::started(store()).await;
+    let test = TestEngine::started(store()).await;
     seconds(60).await;
-    let watch = Watch::of(&world);
+    let watch = Watch::of(&test);
     seconds(60).await;
     assert!(!watch.fires("HivetillClockJumps"));
-    world.ahead_seconds.store(3_600, Ordering::SeqCst);
+    test.offset_seconds.store(3_600, Ordering::SeqCst);
     seconds(60).await;
     assert!(watch.fires("HivetillClockJumps"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_actor_that_crashes_raises_its_alarm() {
-    let world = World::started(store()).await;
-    let merchant = world.merchant().await;
-    let payment = world.open(&merchant).await;
-    let watch = Watch::of(&world);
+    let test = TestEngine::started(store()).await;
+    let merchant = test.merchant().await;
+    let payment = test.open(&merchant).await;
+    let watch = Watch::of(&test);
     assert!(!watch.fires("HivetillCrashes"));
-    world.trap.arm("payment: applied, not committed", 1);
-    world.pay(payment.id);
-    world.until_state(payment.id, State::Completed).await;
+    test.trap.arm("payment: applied, not committed", 1);
+    test.pay(payment.id);
+    test.until_state(payment.id, State::Completed).await;
     assert!(watch.fires("HivetillCrashes"));
 }

@@ -1,4 +1,4 @@
-//! Time and randomness of a world: both are the test's.
+//! Time and randomness under control of a test.
 
 use std::sync::{
     Arc, Mutex,
@@ -8,7 +8,7 @@ use std::sync::{
 use actors::environment::{Clock, Entropy};
 use engine::time::Timestamp;
 
-use super::world::BEGIN;
+use super::environment::BEGIN;
 
 /// The paused clock of the test's runtime, as wall time.
 pub(crate) struct PausedClock(pub(crate) tokio::time::Instant, pub(crate) Arc<AtomicU64>);

@@ -4,42 +4,42 @@ use engine::{ids::PaymentId, payment::Payment};
 use storage::{Batch, Duty, EngineId, Write};
 
 use super::*;
-use crate::world::Manner;
+use crate::environment::Manner;
 
 /// Changes a payment as another engine would: in the store, and without a word to this one.
-async fn change_elsewhere(world: &World, id: PaymentId, change: impl FnOnce(&mut Payment)) {
-    let mut payment = world.env.store.payment(id).await.unwrap().unwrap();
+async fn change_elsewhere(test: &TestEngine, id: PaymentId, change: impl FnOnce(&mut Payment)) {
+    let mut payment = test.env.store.payment(id).await.unwrap().unwrap();
     let expected = Some(payment.version);
     payment.version += 1;
     change(&mut payment);
     let write = Write::Payment { payment: Arc::new(payment), expected };
-    world.env.store.commit(Batch::of(write)).await.unwrap();
+    test.env.store.commit(Batch::of(write)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_snapshot_rejects_nothing() {
-    let world = World::started(store()).await;
-    let merchant = world.merchant().await;
-    let payment = world.open(&merchant).await;
-    world.engine().payments.cancel_checkout(payment.id).await.unwrap();
-    let refused = world.engine().payments.report_wallet(payment.id).await;
+    let test = TestEngine::started(store()).await;
+    let merchant = test.merchant().await;
+    let payment = test.open(&merchant).await;
+    test.engine().payments.cancel_checkout(payment.id).await.unwrap();
+    let refused = test.engine().payments.report_wallet(payment.id).await;
     assert!(matches!(refused, Err(EngineError::Rejected(Rejection::Cancelling { .. }))), "{refused:?}");
-    change_elsewhere(&world, payment.id, |payment| payment.cancellation = None).await;
-    let reported = world.engine().payments.report_wallet(payment.id).await.unwrap();
+    change_elsewhere(&test, payment.id, |payment| payment.cancellation = None).await;
+    let reported = test.engine().payments.report_wallet(payment.id).await.unwrap();
     assert!(reported.cancellation.is_none());
-    assert_eq!(reported.version, world.env.store.payment(payment.id).await.unwrap().unwrap().version);
+    assert_eq!(reported.version, test.env.store.payment(payment.id).await.unwrap().unwrap().version);
 }
 
 #[tokio::test(start_paused = true)]
 async fn watchers_see_what_another_engine_changed_once_this_one_meets_it() {
-    let world = World::started(store()).await;
-    let merchant = world.merchant().await;
-    let payment = world.open(&merchant).await;
-    let mut watch = world.engine().payments.watch(payment.id).await.unwrap();
+    let test = TestEngine::started(store()).await;
+    let merchant = test.merchant().await;
+    let payment = test.open(&merchant).await;
+    let mut watch = test.engine().payments.watch(payment.id).await.unwrap();
     assert_eq!(watch.next().await.unwrap().version, payment.version);
-    change_elsewhere(&world, payment.id, |payment| payment.redirect_url = None).await;
+    change_elsewhere(&test, payment.id, |payment| payment.redirect_url = None).await;
     // Its commit meets the other engine's, and is decided again over it.
-    world.engine().payments.cancel_checkout(payment.id).await.unwrap();
+    test.engine().payments.cancel_checkout(payment.id).await.unwrap();
     let seen = watch.next().await.unwrap();
     assert_eq!((seen.version, seen.cancellation), (payment.version + 1, None));
     let seen = watch.next().await.unwrap();
@@ -49,15 +49,15 @@ async fn watchers_see_what_another_engine_changed_once_this_one_meets_it() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_of_an_engine_that_died_is_settled_by_the_one_that_meets_it() {
     let store: Arc<dyn Store> = Connection::to(&store());
-    let one = World::started(Arc::clone(&store)).await;
+    let one = TestEngine::started(Arc::clone(&store)).await;
     let merchant = one.merchant().await;
     let payment = one.open(&merchant).await;
     // This engine has the payment without a claim.
     one.engine().payments.report_wallet(payment.id).await.unwrap();
     let transaction = x402::payment_of(&one, &payment, "agent");
     one.ledger.set_manner(Manner::SwallowsEverything);
-    let mut two = World::prepared(Arc::clone(&store));
-    two.env = actors::Environment { entropy: Arc::new(world_entropy(9)), ..one.env.clone() };
+    let mut two = TestEngine::prepared(Arc::clone(&store));
+    two.env = actors::Environment { entropy: Arc::new(counting_entropy(9)), ..one.env.clone() };
     two.start().await;
     let settling = x402::settling(&two, x402::request(payment.id, &transaction, "n-1"));
     two.until("it is claimed", async || store.payment(payment.id).await.unwrap().unwrap().claim.is_some()).await;
@@ -77,13 +77,13 @@ async fn a_claim_of_an_engine_that_died_is_settled_by_the_one_that_meets_it() {
 }
 
 /// Two engines over one database, each with a connection of its own; the first one began earlier and holds the duties.
-async fn two_engines() -> (Arc<dyn Store>, [Arc<Connection>; 2], [World; 2]) {
+async fn two_engines() -> (Arc<dyn Store>, [Arc<Connection>; 2], [TestEngine; 2]) {
     let database = store();
     let connections = [(); 2].map(|()| Connection::to(&database));
-    let one = World::started(Arc::clone(&connections[0]) as Arc<dyn Store>).await;
+    let one = TestEngine::started(Arc::clone(&connections[0]) as Arc<dyn Store>).await;
     let store = Arc::clone(&connections[1]) as Arc<dyn Store>;
-    let mut two = World::prepared(Arc::clone(&store));
-    two.env = actors::Environment { entropy: Arc::new(world_entropy(9)), store, ..one.env.clone() };
+    let mut two = TestEngine::prepared(Arc::clone(&store));
+    two.env = actors::Environment { entropy: Arc::new(counting_entropy(9)), store, ..one.env.clone() };
     (two.ledger, two.receiver) = (Arc::clone(&one.ledger), Arc::clone(&one.receiver));
     two.start().await;
     // The first one notices the second one when it renews its lease.
@@ -91,8 +91,8 @@ async fn two_engines() -> (Arc<dyn Store>, [Arc<Connection>; 2], [World; 2]) {
     (database, connections, [one, two])
 }
 
-fn count_received(world: &World) -> usize {
-    world.receiver.received.lock().unwrap().len()
+fn count_received(test: &TestEngine) -> usize {
+    test.receiver.received.lock().unwrap().len()
 }
 
 async fn holder_of(database: &Arc<dyn Store>, duty: Duty) -> Option<(EngineId, u64)> {

@@ -17,9 +17,9 @@ use engine::{
 use proptest::prelude::*;
 
 use crate::{
+    environment::{TestEngine, key_of, name},
     facilitated::requirements,
     store,
-    world::{World, key_of, name},
     x402::{id_of, op, signed},
 };
 
@@ -180,7 +180,7 @@ fn proves(claim: &Claim, show: Show) -> bool {
 }
 
 struct Run {
-    world: World,
+    test: TestEngine,
     sellers: Vec<MerchantId>,
     sessions: Vec<PaymentId>,
     transactions: Vec<Transaction>,
@@ -189,14 +189,14 @@ struct Run {
 
 impl Run {
     async fn start() -> Self {
-        let world = World::started(store()).await;
-        let merchant = world.merchant().await;
-        let sellers = vec![merchant.id, world.merchant().await.id];
+        let test = TestEngine::started(store()).await;
+        let merchant = test.merchant().await;
+        let sellers = vec![merchant.id, test.merchant().await.id];
         let mut sessions = Vec::new();
         for _ in 0..SESSIONS {
-            sessions.push(world.open(&merchant).await.id);
+            sessions.push(test.open(&merchant).await.id);
         }
-        let soon = world.engine().now() + Duration::from_secs(3_000);
+        let soon = test.engine().now() + Duration::from_secs(3_000);
         let pay = |to: &str, memo: &str| signed(vec![op("agent", to, 1_000, memo)], soon, "agent");
         let transactions = vec![
             pay(ELSEWHERE, "one"),
@@ -205,7 +205,7 @@ impl Run {
             pay(SHOP, &memo_of(sessions[1])),
             pay(SHOP, &format!("x402:{}", nonce(0))),
         ];
-        Self { world, sellers, sessions, transactions, model: Model::default() }
+        Self { test, sellers, sessions, transactions, model: Model::default() }
     }
 
     fn payload(&self, show: Show) -> PaymentPayload {
@@ -227,18 +227,18 @@ impl Run {
     /// Settles while blocks go on.
     async fn settle(&self, target: Target, show: Show, caller: Caller) -> Result<Settled, X402Error> {
         let request = X402Request { target, payload: self.payload(show) };
-        let engine = self.world.engine();
+        let engine = self.test.engine();
         let verdict = engine.x402.verify(&request).await;
         let is_claimed = self.model.claims.contains_key(&show.tx);
         assert!(!(is_claimed && verdict.is_ok()), "a claimed transaction is never valid again");
-        let mut answer = tokio::spawn(async move { engine.x402.settle_for(&request, &caller).await });
+        let mut settlement = tokio::spawn(async move { engine.x402.settle_for(&request, &caller).await });
         loop {
             tokio::select! {
                 biased;
-                answer = &mut answer => return answer.unwrap(),
+                settlement = &mut settlement => return settlement.unwrap(),
                 () = tokio::time::sleep(Duration::from_secs(1)) => {
-                    self.world.ledger.produce_mempool();
-                    self.world.ledger.settle();
+                    self.test.ledger.produce_mempool();
+                    self.test.ledger.settle();
                 }
             }
         }
@@ -248,23 +248,23 @@ impl Run {
         &self,
         show: Show,
         predicted: Predicted,
-        answer: &Result<Settled, X402Error>,
+        settlement: &Result<Settled, X402Error>,
     ) -> Result<(), TestCaseError> {
         let tx_id = id_of(&self.transactions[show.tx]);
-        match (predicted, answer) {
+        match (predicted, settlement) {
             (Predicted::Success { is_replay }, Ok(settled)) => {
                 prop_assert_eq!((settled.is_replay, settled.tx_id, settled.payer), (is_replay, tx_id, name("agent")));
-                prop_assert_eq!(self.world.ledger.count_on_chain(tx_id), 1);
+                prop_assert_eq!(self.test.ledger.count_on_chain(tx_id), 1);
             }
             (Predicted::KeyReused, Err(X402Error::Unavailable(EngineError::KeyReused))) => {}
             (Predicted::IdentifierReused, Err(X402Error::Unavailable(EngineError::IdentifierReused))) => {}
             (Predicted::Refused, Err(X402Error::Refused(Refused { reason, payer, tx_id: named, .. }))) => {
                 prop_assert!(*reason != Reason::SettlementPending);
                 let is_payer = matches!(show.signer, Signer::Payer | Signer::PayerAndOther);
-                prop_assert!(is_payer || (payer.is_none() && named.is_none()), "named to a stranger: {:?}", answer);
+                prop_assert!(is_payer || (payer.is_none() && named.is_none()), "named to a stranger: {:?}", settlement);
                 prop_assert!(named.is_none_or(|named| named == tx_id), "another's transaction");
             }
-            _ => return Err(TestCaseError::fail(format!("predicted {predicted:?}, got {answer:?}"))),
+            _ => return Err(TestCaseError::fail(format!("predicted {predicted:?}, got {settlement:?}"))),
         }
         Ok(())
     }
@@ -277,27 +277,27 @@ impl Run {
                     seller: seller.map(|seller| self.sellers[seller]),
                     key: key.map(|key| IdempotencyKey::parse(&format!("key-{key}")).unwrap()),
                 };
-                let answer = self.settle(Target::Requirements(requirements(named)), show, caller).await;
+                let settlement = self.settle(Target::Requirements(requirements(named)), show, caller).await;
                 let predicted = self.model.elsewhere(show, resource, seller.zip(key));
-                self.check(show, predicted, &answer)
+                self.check(show, predicted, &settlement)
             }
             Step::Session { show, session } => {
                 let target = Target::Session(self.sessions[session]);
-                let answer = self.settle(target, show, Caller::default()).await;
+                let settlement = self.settle(target, show, Caller::default()).await;
                 let predicted = self.model.session(show, session);
-                self.check(show, predicted, &answer)
+                self.check(show, predicted, &settlement)
             }
             Step::Wallet { tx } => {
                 if self.model.claims.contains_key(&tx) || !self.model.sent_by_wallet.insert(tx) {
                     return Ok(());
                 }
                 let json = self.transactions[tx].to_condenser_json();
-                self.world.env.nodes[0].broadcast(json).await.unwrap();
-                self.world.ledger.produce_mempool();
-                self.world.ledger.settle();
+                self.test.env.nodes[0].broadcast(json).await.unwrap();
+                self.test.ledger.produce_mempool();
+                self.test.ledger.settle();
                 if let Some(session) = tx.checked_sub(2).filter(|session| *session < SESSIONS) {
                     if self.model.completed.insert(session) {
-                        self.world.until_state(self.sessions[session], State::Completed).await;
+                        self.test.until_state(self.sessions[session], State::Completed).await;
                     } else {
                         tokio::time::sleep(Duration::from_secs(30)).await;
                     }

@@ -2,10 +2,8 @@
 
 use std::{
     fs,
-    net::SocketAddr,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use ::engine::webhook::Outcome;
@@ -26,7 +24,10 @@ use super::{
 use crate::{config::Config, metrics::disk_free_bytes};
 
 mod engine;
+mod findings;
 mod nodes;
+
+use findings::{Finding, Findings, Severity};
 
 /// Free disk space below which the check fails.
 const DISK_FAIL_BYTES: u64 = 256 << 20;
@@ -55,66 +56,6 @@ pub(super) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-}
-
-/// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Severity {
-    /// No problem.
-    Ok,
-    /// A problem that does not affect payments yet.
-    Warning,
-    /// A problem because of which payments fail now or soon.
-    Failing,
-}
-
-impl Severity {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failing => "failing",
-        }
-    }
-}
-
-/// The result of one check.
-#[derive(Debug)]
-struct Finding {
-    /// The subject of the check.
-    check: String,
-    severity: Severity,
-    message: String,
-    /// The suggested fix.
-    remedy: Option<String>,
-}
-
-/// The results of all checks.
-#[derive(Debug, Default)]
-struct Findings(Vec<Finding>);
-
-impl Findings {
-    fn ok(&mut self, check: &str, message: impl Into<String>) {
-        let check = check.to_owned();
-        self.0.push(Finding { check, severity: Severity::Ok, message: message.into(), remedy: None });
-    }
-
-    fn warn(&mut self, check: &str, message: impl Into<String>, remedy: &str) {
-        self.add(Severity::Warning, check, message, remedy);
-    }
-
-    fn fail(&mut self, check: &str, message: impl Into<String>, remedy: &str) {
-        self.add(Severity::Failing, check, message, remedy);
-    }
-
-    fn add(&mut self, severity: Severity, check: &str, message: impl Into<String>, remedy: &str) {
-        let (check, remedy) = (check.to_owned(), Some(remedy.to_owned()));
-        self.0.push(Finding { check, severity, message: message.into(), remedy });
-    }
-
-    fn worst(&self) -> Severity {
-        self.0.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Ok)
-    }
 }
 
 /// Runs all checks and prints the findings.
@@ -212,19 +153,6 @@ fn settings(config: &Config, findings: &mut Findings) {
         );
     }
     nodes::majority(config, findings);
-}
-
-/// Checks the registration mode in force.
-fn registration(mode: &str, config: &Config, findings: &mut Findings) {
-    let what = "registration";
-    match mode {
-        "open" if config.text("network") == "mainnet" => findings.warn(
-            what,
-            "registration is open: anyone can register as a merchant",
-            "set registration to approval or closed, unless this service is open to the public",
-        ),
-        mode => findings.ok(what, format!("registration is {mode}")),
-    }
 }
 
 /// Checks the file of the master key. Whether the stored secrets are encrypted is checked with the store.
@@ -353,19 +281,5 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
             format!("{url} does not respond ({})", outcome.as_str()),
             "check the receiver, and the firewall for outgoing connections",
         ),
-    }
-}
-
-/// Clock error above which the check is a warning: one block interval.
-const CLOCK_WARN: Duration = Duration::from_secs(3);
-
-/// Returns the host and port of a URL, because its path or query may contain a key that must not be printed.
-fn host(url: &str) -> String {
-    match url::Url::parse(url) {
-        Ok(url) => {
-            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-            format!("{}{port}", url.host_str().unwrap_or_default())
-        }
-        Err(_) => url.parse::<SocketAddr>().map_or_else(|_| "node".to_owned(), |address| address.to_string()),
     }
 }

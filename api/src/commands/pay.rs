@@ -2,38 +2,36 @@
 
 use std::{io::Write as _, path::PathBuf, time::Duration};
 
-use actors::{
-    environment::{Clock as _, Entropy},
-    system::{SystemClock, SystemEntropy},
-};
+use actors::{environment::Clock as _, system::SystemClock};
 use engine::{
     account::AccountName,
     hive::{Operation, Pack, Transaction},
     ledger::TxId,
-    money::{Currency, Money},
+    money::Money,
     x402::{PaymentPayload, Version},
 };
-use reqwest::{Client, Url, header::LOCATION, redirect::Policy};
+use reqwest::Url;
 use serde_json::{Value, json};
 
-mod failure;
+pub(super) mod account;
+pub(super) mod exchange;
+pub(super) mod failure;
 pub(super) mod key;
 pub(super) mod ledger;
 pub(super) mod quote;
 pub(super) mod request;
 pub(super) mod submission;
 
+use account::check_account;
+use exchange::{Response, client, conclude, merge, new_nonce, request_quote};
 pub(super) use failure::Failure;
 use key::KeySource;
-use ledger::{Ledger, Reached, check_account, is_here};
-use quote::{Quote, Unacceptable};
+use ledger::{Ledger, Reached, is_here};
+use quote::Unacceptable;
 use request::Request;
-use submission::{Outcome, Submission, Submitted};
+use submission::Submission;
 
 use super::wallet::{Purchase, Wallet};
-
-/// Timeout of one exchange with the server: a gateway keeps a request open for 20 s, others wait for a block.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The exit codes, for `--help`.
 const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, key or policy, 10 \
@@ -201,7 +199,7 @@ impl Single<'_> {
         let Self { args, request, account, max } = self;
         let key = if args.dry_run { None } else { Some(args.key_source().unwrap_or_default().read()?) };
         let client = client()?;
-        let quote = match ask(&client, request, &[max.currency]).await? {
+        let quote = match request_quote(&client, request, &[max.currency]).await? {
             Response::Quoted(quote) => quote,
             Response::Free(response) => {
                 report["status"] = "free".into();
@@ -269,16 +267,6 @@ pub(super) fn check_transport(url: &Url, allow_http: bool) -> Result<(), Failure
     if url.scheme() == "http" && !is_here(url) && !allow_http { Err(Failure::PlainHttp(url.clone())) } else { Ok(()) }
 }
 
-/// Creates a client that follows no redirect: it could submit the payment to another server.
-pub(super) fn client() -> Result<Client, Failure> {
-    Ok(Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?)
-}
-
-/// Returns a new random nonce.
-pub(super) fn new_nonce() -> String {
-    hex::encode((&SystemEntropy as &dyn Entropy).bytes::<16>())
-}
-
 /// Checks that a signed payment transfers at most `max` from `account`, and nothing else.
 fn check_again(transaction: &Transaction, account: AccountName, max: Money) -> Result<(), Failure> {
     let mut units = 0_u64;
@@ -291,93 +279,17 @@ fn check_again(transaction: &Transaction, account: AccountName, max: Money) -> R
         }
         let money = transfer.amount.money().ok_or_else(|| Failure::Payment("is in neither HIVE nor HBD".to_owned()))?;
         if money.currency != max.currency {
-            return Err(Unacceptable::OtherCurrency { asked: money, max }.into());
+            return Err(Unacceptable::OtherCurrency { price: money, max }.into());
         }
         units = units.saturating_add(money.units);
     }
-    let asked = Money::new(units, max.currency);
-    if units > max.units { Err(Unacceptable::AboveMaximum { asked, max }.into()) } else { Ok(()) }
+    let price = Money::new(units, max.currency);
+    if units > max.units { Err(Unacceptable::AboveMaximum { price, max }.into()) } else { Ok(()) }
 }
 
 fn describe_transaction(transaction: &Transaction, tx_id: TxId, report: &mut Value) {
     report["txId"] = tx_id.to_string().into();
     report["expiresAt"] = transaction.expiration.to_string().into();
-}
-
-/// Adds the result of a submission to a report.
-///
-/// # Errors
-/// [`Failure`] unless the payment was confirmed.
-pub(super) fn conclude(submitted: Submitted, tx_id: TxId, url: &Url, report: &mut Value) -> Result<(), Failure> {
-    report["attempts"] = submitted.attempts.into();
-    if let Some(status) = submitted.http_status {
-        report["httpStatus"] = status.into();
-    }
-    if let Some(receipt) = submitted.receipt {
-        report["receipt"] = receipt;
-    }
-    match submitted.outcome {
-        Outcome::Paid { response } => {
-            if let Some(report) = report.as_object_mut() {
-                report.remove("payment");
-            }
-            report["status"] = "paid".into();
-            report["response"] = response;
-            Ok(())
-        }
-        Outcome::Unpaid { reason, message } => Err(Failure::Unpaid { reason, message }),
-        Outcome::Unknown { reason } => Err(Failure::Unknown { tx_id, reason }),
-        Outcome::Settled => Err(Failure::Settled(tx_id)),
-        Outcome::NeverSent { why } => Err(Failure::Server { url: url.clone(), why }),
-    }
-}
-
-/// The response to a request without a payment.
-pub(super) enum Response {
-    /// A price.
-    Quoted(Box<Quote>),
-    /// The requested content: there is nothing to pay.
-    Free(Value),
-}
-
-/// Requests a URL without a payment. Of several offers returns the first in one of `currencies`, in their order.
-pub(super) async fn ask(client: &Client, request: &Request, currencies: &[Currency]) -> Result<Response, Failure> {
-    let url = &request.url;
-    let response = request.begin(client).send().await.map_err(|error| unreachable_or_malformed(url, error))?;
-    let status = response.status().as_u16();
-    let headers = response.headers().clone();
-    let body = submission::read(response).await.map_err(|error| unreachable_or_malformed(url, error))?;
-    match status {
-        402 => {
-            let quotes = currencies.iter().map(|currency| (*currency, Quote::read(&headers, &body, *currency)));
-            let quotes: Vec<_> = quotes.collect();
-            let is_wanted = |(currency, quote): &&(Currency, Result<Quote, Unacceptable>)| {
-                quote.as_ref().is_ok_and(|quote| quote.total.currency == *currency)
-            };
-            let found = quotes.iter().find(is_wanted).or(quotes.first());
-            let quote = found.map_or(Err(Unacceptable::NoOffer), |(_, quote)| quote.clone())?;
-            Ok(Response::Quoted(Box::new(quote)))
-        }
-        200..=299 => Ok(Response::Free(submission::shown(&body))),
-        300..=399 => {
-            let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
-            Err(Failure::Redirect(to.to_owned()))
-        }
-        409 if submission::is_under_way(&body) => Err(Failure::Busy {
-            reason: submission::word_of(&body).unwrap_or_default(),
-            tx_id: submission::shown(&body)["txId"].as_str().map(str::to_owned),
-        }),
-        _ => Err(Failure::NotOffered { status, reason: submission::word_of(&body) }),
-    }
-}
-
-/// An oversized response head is an unreadable offer; any other error is a network error.
-fn unreachable_or_malformed(url: &Url, error: reqwest::Error) -> Failure {
-    let why = submission::causes(&error.without_url());
-    if why.contains("message head is too large") {
-        return Unacceptable::Malformed("response head").into();
-    }
-    Failure::Server { url: url.clone(), why }
 }
 
 fn address(text: &str) -> Result<Url, String> {
@@ -386,13 +298,6 @@ fn address(text: &str) -> Result<Url, String> {
         Ok(url)
     } else {
         Err("must begin with https:// or http://".to_owned())
-    }
-}
-
-/// Adds the fields of one object to another.
-pub(super) fn merge(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        into.extend(from);
     }
 }
 

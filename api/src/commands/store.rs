@@ -9,7 +9,7 @@ use std::{
 use engine::payment::State;
 use proto::{Engine, Transport, v1};
 use serde_json::{Value, json};
-use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
+use storage::{Idle, Line, NewStore, OpenError, Report, Row, Totals};
 
 use super::{
     facade::remote,
@@ -270,7 +270,7 @@ async fn verify_running(transport: Transport) -> Result<Report, Failure> {
     let line = |line: &v1::PaymentTotals| {
         let sums = Line {
             payments: line.payments,
-            asked_units: units(&line.requested_units)?,
+            requested_units: units(&line.requested_units)?,
             paid_units: units(&line.paid_units)?,
             received_units: units(&line.received_units)?,
             refunded_units: units(&line.refunded_units)?,
@@ -285,7 +285,7 @@ async fn verify_running(transport: Transport) -> Result<Report, Failure> {
         tables: response.tables.iter().filter_map(|size| Some((table(&size.table)?, size.rows))).collect(),
         findings: response.findings.iter().map(|finding| finding.to_string()).collect(),
         finding_count: response.finding_count,
-        books: Books { lines, unmatched },
+        totals: Totals { lines, unmatched },
         scanned_block: response.scanned_block,
     })
 }
@@ -324,13 +324,13 @@ fn print_report(report: &Report, as_json: bool, success: &str) -> Result<(), Fai
         if report.is_sound() {
             text = format!("{success}: {rows} rows in {} tables, schema {}\n", report.tables.len(), report.schema);
         }
-        for ((currency, status), line) in &report.books.lines {
+        for ((currency, status), line) in &report.totals.lines {
             text.push_str(&format!(
                 "  {:>9} {:<4} {:<16} requested {:>20}  paid {:>20}\n",
                 line.payments,
                 currency.code(),
                 status.as_str(),
-                decimal(line.asked_units),
+                decimal(line.requested_units),
                 decimal(line.paid_units)
             ));
         }
@@ -351,14 +351,14 @@ fn decimal(units: u128) -> String {
 }
 
 fn report_json(report: &Report) -> Value {
-    let lines = report.books.lines.iter().map(|((currency, status), line)| {
+    let lines = report.totals.lines.iter().map(|((currency, status), line)| {
         json!({
             "currency": currency.code(), "status": status.as_str(), "payments": line.payments,
-            "requestedUnits": line.asked_units.to_string(), "paidUnits": line.paid_units.to_string(),
+            "requestedUnits": line.requested_units.to_string(), "paidUnits": line.paid_units.to_string(),
             "receivedUnits": line.received_units.to_string(), "refundedUnits": line.refunded_units.to_string(),
         })
     });
-    let unmatched = report.books.unmatched.iter().map(
+    let unmatched = report.totals.unmatched.iter().map(
         |(currency, (count, units))| json!({"currency": currency.code(), "transfers": count, "units": units.to_string()}),
     );
     let tables: serde_json::Map<_, _> =

@@ -364,7 +364,7 @@ impl Config {
             fee_mode,
             session_lifetime: self.seconds("session.lifetime_seconds"),
             session_grace: self.seconds("session.grace_seconds"),
-            max_awake: self.count("session.max_active"),
+            max_active: self.count("session.max_active"),
             block_interval: self.millis("ledger.block_interval_ms"),
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),

@@ -20,6 +20,6 @@ mod tests;
 
 pub(crate) use self::http::nearest::nearest;
 pub use self::http::{sessions::DashboardState, state::Facade};
-pub(crate) use record::{currency, currency_to_wire, status_word, timeline};
+pub(crate) use record::{currency, currency_to_wire, status_name, timeline};
 #[cfg(test)]
 pub(crate) use x402::request as x402_request;

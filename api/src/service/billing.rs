@@ -15,8 +15,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error, timestamp},
-    page_token::Filters,
-    payments::{invalid_token, numeric_token, page_after, page_size},
+    page::{Filters, invalid_token, numeric_token, page_after, page_size},
 };
 
 impl Service {

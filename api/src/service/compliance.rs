@@ -104,21 +104,21 @@ fn limit_breach(breach: LimitBreach) -> v1::LimitBreach {
 }
 
 fn compliance_status(id: MerchantId, report: Report) -> v1::ComplianceStatus {
-    let own = report.standing.limits;
-    let clearances = report.standing.clearances.into_iter().map(|clearance| v1::Clearance {
+    let own = report.status.limits;
+    let clearances = report.status.clearances.into_iter().map(|clearance| v1::Clearance {
         by: clearance.by,
         reason: clearance.reason,
         at: Some(convert::timestamp(clearance.at)),
     });
     v1::ComplianceStatus {
         merchant_id: id.to_string(),
-        hold: report.standing.hold.map(limit_breach),
+        hold: report.status.hold.map(limit_breach),
         limits: own.or(report.defaults.map(|limits| limits.hard)).map(thresholds),
         own_limits: own.is_some(),
         soft_limits: report.defaults.map(|limits| thresholds(limits.soft)),
         daily_cents: report.daily_cents,
         monthly_cents: report.monthly_cents,
-        notices: report.standing.notices.into_iter().map(limit_breach).collect(),
+        notices: report.status.notices.into_iter().map(limit_breach).collect(),
         clearances: clearances.collect(),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn error(error: EngineError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         EngineError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         EngineError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
-        EngineError::NotProven { account, standing: status } => not_proven(&account, status),
+        EngineError::NotProven { account, status } => not_proven(&account, status),
         EngineError::Ownership(rejection) => ownership(&rejection),
         EngineError::RegistrationClosed => Reason::RegistrationClosed.into(),
         EngineError::NoOperator => Reason::BillingNotConfigured.into(),

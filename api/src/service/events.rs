@@ -18,7 +18,7 @@ use super::{
     Service,
     convert::{self, error},
     enums,
-    payments::page_size,
+    page::page_size,
 };
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;

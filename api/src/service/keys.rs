@@ -22,9 +22,10 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    enums, page_stream,
-    page_token::Filters,
-    payments::{numeric_token, page_size, read_ids},
+    enums,
+    page::{Filters, numeric_token, page_size},
+    page_stream,
+    payments::read_ids,
 };
 
 /// Rows that an export reads per page.

@@ -111,16 +111,16 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         })?;
         tracing::info!(findings = report.finding_count, "store verified: {} findings", report.finding_count);
         let tables = report.tables.iter().map(|(table, rows)| v1::TableSize { table: (*table).into(), rows: *rows });
-        let payments = report.books.lines.iter().map(|((currency, status), line)| v1::PaymentTotals {
+        let payments = report.totals.lines.iter().map(|((currency, status), line)| v1::PaymentTotals {
             currency: super::convert::currency(*currency).into(),
             status: super::convert::state(*status).into(),
             payments: line.payments,
-            requested_units: line.asked_units.to_string(),
+            requested_units: line.requested_units.to_string(),
             paid_units: line.paid_units.to_string(),
             received_units: line.received_units.to_string(),
             refunded_units: line.refunded_units.to_string(),
         });
-        let unmatched = report.books.unmatched.iter().map(|(currency, (transfers, units))| v1::UnmatchedTotals {
+        let unmatched = report.totals.unmatched.iter().map(|(currency, (transfers, units))| v1::UnmatchedTotals {
             currency: super::convert::currency(*currency).into(),
             transfers: *transfers,
             units: units.to_string(),

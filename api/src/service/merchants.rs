@@ -18,8 +18,7 @@ use super::{
     Service,
     convert::{self, error, required},
     ip_of,
-    page_token::Filters,
-    payments::{invalid_token, page_after, page_size},
+    page::{Filters, invalid_token, page_after, page_size},
 };
 
 /// Maximum number of hours that a replaced webhook secret remains valid.

@@ -82,7 +82,7 @@ impl AccountProofService for Service {
             signatures.push(Signature::parse(text).ok_or_else(invalid)?);
         }
         let proof =
-            principal.engine.merchants.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
+            principal.engine.merchants.submit_signatures(merchant.id, nonce, &signatures).await.map_err(error)?;
         Ok(Response::new(v1::SubmitAccountProofResponse {
             merchant: Some(convert::merchant(&proof.merchant, self.engine.network())),
             complete: proof.is_complete,

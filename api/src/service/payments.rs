@@ -26,17 +26,13 @@ use tonic::{Request, Response, Status, metadata::MetadataValue};
 use super::{
     Service,
     convert::{self, error},
-    page_token::Filters,
+    page::{Filters, MAX_LIMIT, invalid_token, numeric_token, page_after, page_size},
 };
 
-/// Default number of items on a page.
-pub(super) const DEFAULT_LIMIT: u32 = 20;
 /// Default number of days of a volume.
 const DEFAULT_DAYS: u32 = 30;
 /// Maximum number of days of a volume.
 const MAX_DAYS: u32 = 366;
-/// Maximum number of items on a page.
-pub(super) const MAX_LIMIT: u32 = 100;
 
 /// Reads the idempotency key of a request; `None` if it has none.
 ///
@@ -373,38 +369,6 @@ impl CheckoutService for Service {
         let (payment, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
         Ok(self.snapshots(payment.id, merchant, None).await?)
     }
-}
-
-/// Reads the size of a page; 0 means the default.
-pub(super) fn page_size(size: u32) -> Result<u32, ApiError> {
-    match size {
-        0 => Ok(DEFAULT_LIMIT),
-        size if size <= MAX_LIMIT => Ok(size),
-        _ => Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}"))),
-    }
-}
-
-/// Returns the number of the page, from 1, that starts after `skip` items.
-pub(super) fn page_after(skip: u64, size: u32) -> Result<u64, ApiError> {
-    let size = u64::from(size);
-    match skip % size {
-        0 => Ok(skip / size + 1),
-        _ => Err(ApiError::field("skip", format!("must be a multiple of the page size, {size}"))),
-    }
-}
-
-/// Returns the error of an invalid page token.
-pub(super) fn invalid_token() -> ApiError {
-    ApiError::field("cursor", "must be a cursor of an earlier response")
-}
-
-/// Reads a page token that is a number; `None` if it is empty.
-pub(super) fn numeric_token(token: &str) -> Result<Option<u64>, ApiError> {
-    if token.is_empty() {
-        return Ok(None);
-    }
-    let number = token.parse::<u64>().ok().filter(|number| number.to_string() == token);
-    number.map(Some).ok_or_else(invalid_token)
 }
 
 /// Reads ids of payments; texts that are not ids are omitted.

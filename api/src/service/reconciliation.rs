@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::{numeric_token, page_size},
+    page::{numeric_token, page_size},
 };
 
 #[tonic::async_trait]

@@ -77,7 +77,7 @@ fn ledger_node(node: NodeState) -> v1::LedgerNode {
     v1::LedgerNode {
         name: node.name,
         failures: node.failures,
-        last_response_at: node.answered_at.map(timestamp),
+        last_response_at: node.responded_at.map(timestamp),
         backoff_until: node.backoff_until.map(timestamp),
         condition: super::enums::condition(node.condition).into(),
         head_block: node.head_num,

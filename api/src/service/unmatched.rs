@@ -22,8 +22,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    page_token::Filters,
-    payments::{invalid_token, page_size},
+    page::{Filters, invalid_token, page_size},
 };
 
 /// Maximum number of amounts owed in a response; only the largest are returned.
@@ -316,7 +315,7 @@ mod tests {
     #[test]
     fn reasons_have_the_names_of_the_store() {
         for known in UnmatchedReason::ALL {
-            assert_eq!(reason(known).as_str_name().to_lowercase(), format!("unmatched_reason_{}", known.word()));
+            assert_eq!(reason(known).as_str_name().to_lowercase(), format!("unmatched_reason_{}", known.as_str()));
         }
     }
 }

@@ -24,8 +24,8 @@ use super::{
     Service,
     convert::{self, error, timestamp},
     enums,
-    page_token::Filters,
-    payments::{idempotency_key, invalid_token, page_size},
+    page::{Filters, invalid_token, page_size},
+    payments::idempotency_key,
 };
 
 /// Deliveries that an export reads per page.

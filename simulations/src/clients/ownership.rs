@@ -103,7 +103,7 @@ pub(super) async fn sign_proof(sim: &Arc<Simulation>, engine: &Running, id: Merc
     if !is_strangers {
         sim.observe(|observer| observer.proofs.signs((id, account)));
     }
-    let answered = engine.merchants.answer_challenge(id, issued.challenge.nonce, &[signature]).await;
+    let answered = engine.merchants.submit_signatures(id, issued.challenge.nonce, &[signature]).await;
     let (is_taken, is_refused) = match &answered {
         Ok(answered) => (answered.is_complete, false),
         Err(EngineError::Ownership(rejection)) => (false, matches!(rejection, Rejection::Signature { index: 0 })),
@@ -254,7 +254,7 @@ async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantI
             sim.mark("a merchant ignores a transfer");
             Again::No
         }
-        Err(EngineError::NotProven { standing, .. }) => {
+        Err(EngineError::NotProven { status: standing, .. }) => {
             if standing == VerificationStatus::Stale {
                 sim.mark("a stale proof gives no right");
             }

@@ -313,8 +313,8 @@ pub(super) fn check_report(sim: &Simulation, engine: &Running, id: MerchantId, r
     sim.observe(|observer| {
         let status = observer.model.compliance.get(&id).cloned().unwrap_or_default();
         let cents = |hours| completed_cents(&status, now, hours);
-        let is_right = report.standing.hold == status.hold
-            && report.standing.limits == status.limits
+        let is_right = report.status.hold == status.hold
+            && report.status.limits == status.limits
             && (report.daily_cents, report.monthly_cents) == (cents(24), cents(720))
             && report.defaults == limits;
         if is_right || observer.was_damaged {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use actors::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
+use actors::environment::{Account, Identity, Node, NodeError, NodeResponse, TxStatus};
 use engine::{
     account::AccountName,
     hive::{ChainId, Transaction},
@@ -142,7 +142,7 @@ impl SimNode {
     }
 
     /// Records the response to a request that takes no time.
-    fn answers<T>(&self, request: Request, response: Result<T, NodeError>) -> Answer<'_, T>
+    fn answers<T>(&self, request: Request, response: Result<T, NodeError>) -> NodeResponse<'_, T>
     where
         T: Send + 'static,
     {
@@ -207,7 +207,7 @@ impl Node for SimNode {
         &self.name
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         let now_ms = self.seam.sim.now_ms();
         Box::pin(async move {
             let called = self.call(IDENTITY, false, move |hive| {
@@ -223,7 +223,7 @@ impl Node for SimNode {
         })
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         let index = self.index;
         Box::pin(async move {
             let called = self.call(HEAD, false, move |hive| {
@@ -238,7 +238,7 @@ impl Node for SimNode {
         })
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         let index = self.index;
         Box::pin(self.call(BLOCKS, false, move |hive| {
             let view = hive.nodes[index].view.view(&hive.chain);
@@ -248,7 +248,7 @@ impl Node for SimNode {
         }))
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
@@ -268,7 +268,7 @@ impl Node for SimNode {
         self.answers(Request::Other, response)
     }
 
-    fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
@@ -291,7 +291,7 @@ impl Node for SimNode {
         self.answers(Request::Other, response)
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         let index = self.index;
         Box::pin(self.call("get_accounts", false, move |hive| {
             let view = hive.nodes[index].view.view(&hive.chain);
@@ -310,7 +310,7 @@ impl Node for SimNode {
         }))
     }
 
-    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         let (index, now_ms) = (self.index, self.seam.sim.now_ms());
         Box::pin(self.call(TRANSACTION, false, move |hive| {
             let state = &hive.nodes[index];
@@ -335,7 +335,7 @@ impl Node for SimNode {
         }))
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         Box::pin(async move {
             let transaction = Transaction::parse(signed_json.as_bytes());
             let transaction = transaction.map_err(|error| NodeError::Unreadable(error.to_string()))?;
@@ -380,7 +380,7 @@ impl Node for SimNode {
         })
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         let (index, now_ms) = (self.index, self.seam.sim.now_ms());
         Box::pin(self.call("get_feed_history", false, move |hive| {
             let node = &hive.nodes[index];
@@ -388,7 +388,7 @@ impl Node for SimNode {
         }))
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked("get_market_history");
         if let Some(error) = self.refuses("get_market_history") {

@@ -128,8 +128,8 @@ impl Observer {
                 }
             }
             Write::Unwatch(account) => drop(self.model.retired.remove(account)),
-            Write::Comply(check) => self.model_compliance_check(check),
-            Write::Standing { merchant, change } => self.model.stands(*merchant, change),
+            Write::CheckCompliance(check) => self.model_compliance_check(check),
+            Write::Compliance { merchant, change } => self.model.stands(*merchant, change),
             Write::Invoice(invoicing) => self.model_invoice(invoicing),
             Write::FeeTiers { schedule, .. } => self.model.tiers = Some(schedule.clone()),
             Write::Note { name, value, .. } => drop(self.model.notes.insert(name, value.clone())),
@@ -140,7 +140,7 @@ impl Observer {
             | Write::Cursor { .. }
             | Write::Admit { .. }
             | Write::EnableEndpoint { .. }
-            | Write::Books { .. }
+            | Write::Reconciliation { .. }
             | Write::Lease { .. }
             | Write::EndLease { .. }
             | Write::Duty { .. }

@@ -43,7 +43,7 @@ impl Observer {
                 _ => false,
             }),
             CommitError::OnHold(refusal) => batch.writes.iter().any(|write| match write {
-                Write::Comply(check) => self.compliance_refusal(check) == Some(*refusal),
+                Write::CheckCompliance(check) => self.compliance_refusal(check) == Some(*refusal),
                 _ => false,
             }),
             CommitError::QuotaReached(_) => batch.writes.iter().any(|write| match write {
@@ -160,7 +160,7 @@ impl Observer {
                 })
             }
             Write::FeeTiers { expected, .. } => self.model.tiers.as_ref().map_or(0, |tiers| tiers.version) != *expected,
-            Write::Standing { merchant, change } => {
+            Write::Compliance { merchant, change } => {
                 let status = self.model.compliance.get(merchant).cloned().unwrap_or_default();
                 match change {
                     ComplianceChange::Hold(_) => status.hold.is_some(),
@@ -256,7 +256,7 @@ fn name_of(write: &Write) -> &'static str {
         Write::Handle { .. } => "an unmatched transfer",
         Write::Invoice(_) => "an invoice",
         Write::FeeTiers { .. } => "the fee tiers",
-        Write::Standing { .. } => "a compliance status",
+        Write::Compliance { .. } => "a compliance status",
         _ => "another row",
     }
 }

@@ -166,7 +166,7 @@ impl Observer {
                     |write: &Write| matches!(write, Write::Merchant { merchant: own, .. } if own.id == *merchant);
                 if batch.writes.iter().any(is_own) { None } else { has(&["webhook_enabled"], Some(*merchant), None) }
             }
-            Write::Standing { merchant, change } => {
+            Write::Compliance { merchant, change } => {
                 let actions = match change {
                     ComplianceChange::Hold(_) => &["merchant_flagged"][..],
                     ComplianceChange::Clear(_) => &["compliance_cleared"],

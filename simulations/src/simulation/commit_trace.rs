@@ -18,7 +18,7 @@ impl Simulation {
                     });
                 }
                 Write::Attempt { attempt, delivery } => self.trace_attempt(attempt, self.session(delivery.payment)),
-                Write::Books { day, .. } => self.trace_reconciliation(day),
+                Write::Reconciliation { day, .. } => self.trace_reconciliation(day),
                 Write::Unmatched(unmatched) => self.trace_unmatched(unmatched),
                 _ => {}
             }
@@ -58,7 +58,7 @@ impl Simulation {
         let transfer = &unmatched.transfer;
         let session = self.session_of_tx(transfer.tx_id);
         self.event(Lane::Scanner, "unmatched", session, transfer.money.units, || {
-            let (tx_id, money, reason) = (transfer.tx_id, transfer.money, unmatched.reason.word());
+            let (tx_id, money, reason) = (transfer.tx_id, transfer.money, unmatched.reason.as_str());
             format!("{tx_id} over {money} matches no session: {reason}")
         });
     }

@@ -55,12 +55,12 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             | Write::Unwatch(_)
             | Write::ForgetClaims(_)
             | Write::Prune { .. }
-            | Write::Comply(_)
+            | Write::CheckCompliance(_)
             | Write::Admit { .. }
-            | Write::Standing { .. } => continue,
+            | Write::Compliance { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value, .. } => store.note(name).await?.as_ref() == Some(value),
-            Write::Books { day, .. } => store.reconciled_days(None, usize::MAX).await?.contains(day),
+            Write::Reconciliation { day, .. } => store.reconciled_days(None, usize::MAX).await?.contains(day),
             Write::Audit(entry) => {
                 let newest = store.audit(AuditQuery { before: None, limit: NEWEST_ENTRIES, merchant: None }).await?;
                 newest.iter().any(|stored| Entry { seq: entry.seq, ..stored.clone() } == **entry)

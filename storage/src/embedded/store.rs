@@ -45,7 +45,7 @@ use crate::{
 /// A [`Store`] in one redb file with a write-ahead log.
 #[derive(Debug)]
 pub struct EmbeddedStore {
-    newest: Arc<CurrentSnapshot>,
+    current: Arc<CurrentSnapshot>,
     committer: Committer,
     pub(crate) vault: Vault,
     damages: DamagedRows,
@@ -132,17 +132,17 @@ impl EmbeddedStore {
         let damages = DamagedRows::none_of(&tables::NAMES);
         let snapshot = Snapshot::of(Epoch::begin(&database, &damages)?);
         let search_cursor = search::cursor(&snapshot)?;
-        let newest = Arc::new(CurrentSnapshot::of(snapshot));
-        let parts = Parts { database, log, newest: Arc::clone(&newest), search_cursor, damages: damages.clone() };
+        let current = Arc::new(CurrentSnapshot::of(snapshot));
+        let parts = Parts { database, log, current: Arc::clone(&current), search_cursor, damages: damages.clone() };
         let committer = Committer::start(parts, mode)?;
-        Ok(Self { newest, committer, vault, damages, _lock: lock })
+        Ok(Self { current, committer, vault, damages, _lock: lock })
     }
 
     /// Commits the waiting batches, then closes the file. Later commits are rejected with [`CommitError::Overloaded`],
     /// later reads with [`ReadError::Failed`].
     pub async fn close(&self) {
         self.committer.close().await;
-        self.newest.close();
+        self.current.close();
     }
 
     /// Returns the metrics of commits.
@@ -164,7 +164,7 @@ impl EmbeddedStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn rows(&self) -> Result<Rows, ReadError> {
-        backup::stream(self.newest.get()?)
+        backup::stream(self.current.get()?)
     }
 
     /// Passes every row of the current snapshot to `visit` on the caller's thread, for programs without threads.
@@ -172,7 +172,7 @@ impl EmbeddedStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn each_row_inline(&self, mut visit: impl FnMut(Row)) -> Result<(), ReadError> {
-        Ok(backup::each(&self.newest.get()?, &mut visit)?)
+        Ok(backup::each(&self.current.get()?, &mut visit)?)
     }
 
     /// Verifies the current snapshot on a thread of its own, concurrently with commits.
@@ -180,7 +180,7 @@ impl EmbeddedStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub async fn verify(&self) -> Result<Report, ReadError> {
-        verify::on_a_thread(self.newest.get()?).await
+        verify::on_a_thread(self.current.get()?).await
     }
 
     /// Verifies the current snapshot on the caller's thread, for programs without threads.
@@ -188,7 +188,7 @@ impl EmbeddedStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn verify_inline(&self) -> Result<Report, ReadError> {
-        Ok(verify::snapshot(&self.newest.get()?)?)
+        Ok(verify::snapshot(&self.current.get()?)?)
     }
 
     /// Returns how many merchants have sealed and unsealed webhook secrets.
@@ -242,7 +242,7 @@ impl EmbeddedStore {
     }
 
     fn query_snapshot<T>(&self, query: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
-        query(&self.newest.get()?).inspect_err(|fault| self.damages.note_fault(fault))
+        query(&self.current.get()?).inspect_err(|fault| self.damages.note_fault(fault))
     }
 }
 

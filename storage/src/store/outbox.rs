@@ -11,8 +11,8 @@ use engine::{
 
 use crate::{
     batch::EventRecord,
+    duty::Buckets,
     store::{
-        duties::Buckets,
         error::Read,
         page::Page,
         topic::topic,

@@ -9,7 +9,7 @@ use engine::{
 
 /// The totals of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Books {
+pub struct Totals {
     /// By currency and state.
     pub lines: BTreeMap<(Currency, State), Line>,
     /// Unmatched transfers by currency: count and total in smallest units.
@@ -22,7 +22,7 @@ pub struct Line {
     /// Number of payments.
     pub payments: u64,
     /// Requested amount.
-    pub asked_units: u128,
+    pub requested_units: u128,
     /// Irreversible transfers that count toward the requested amount.
     pub paid_units: u128,
     /// Irreversible transfers to the account, whether they count or not.
@@ -31,12 +31,12 @@ pub struct Line {
     pub refunded_units: u128,
 }
 
-impl Books {
+impl Totals {
     /// Adds a payment; returns the inconsistency in it, if any.
     pub(crate) fn enter(&mut self, payment: &Payment) -> Option<&'static str> {
         let line = self.lines.entry((payment.amount.currency, payment.state)).or_default();
         line.payments += 1;
-        line.asked_units += u128::from(payment.amount.units);
+        line.requested_units += u128::from(payment.amount.units);
         line.paid_units += u128::from(payment.paid_units());
         line.received_units += u128::from(payment.received_units());
         line.refunded_units += u128::from(payment.refunded_units());
@@ -71,7 +71,7 @@ pub struct Report {
     /// The number of findings.
     pub finding_count: u64,
     /// Totals of the payments.
-    pub books: Books,
+    pub totals: Totals,
     /// The number of the last block whose transfers are all credited.
     pub scanned_block: Option<u32>,
 }

@@ -5,18 +5,18 @@
 /// arrow.
 macro_rules! topic {
     ($(#[$doc:meta])* $name:ident {
-        $($(#[$read_doc:meta])* $read:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)+
+        $($(#[$read_doc:meta])* $read:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)+
     }) => {
         $(#[$doc])*
         pub trait $name: Send + Sync {
-            $($(#[$read_doc])* fn $read(&self, $($argument: $type),*) -> Read<'_, $answer>;)+
+            $($(#[$read_doc])* fn $read(&self, $($argument: $type),*) -> Read<'_, $result>;)+
         }
 
         impl<W: Wrapped> $name for W
         where
             W::Inner: $name,
         {
-            $(fn $read(&self, $($argument: $type),*) -> Read<'_, $answer> {
+            $(fn $read(&self, $($argument: $type),*) -> Read<'_, $result> {
                 let call = Call { name: stringify!($read), arguments: &[$(&$argument),*] };
                 match self.before(&call) {
                     Ok(()) => self.around(stringify!($read), move || self.inner().$read($($argument.clone()),*)),

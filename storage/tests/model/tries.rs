@@ -266,11 +266,11 @@ fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
 pub(super) fn batch_of(tries: &[Try], model: &Model) -> Batch {
     let mut batch = Batch::default();
     // Later writes of a batch see the effects of the earlier ones.
-    let mut ahead = model.clone();
+    let mut expected = model.clone();
     for attempt in tries {
-        let Some(write) = attempt.write(&ahead) else { continue };
+        let Some(write) = attempt.write(&expected) else { continue };
         // After a rejection the rest of the batch has no effect, but must not panic.
-        let _ = ahead.apply(&write);
+        let _ = expected.apply(&write);
         let payment = match &write {
             Write::Payment { payment, .. } => Some((payment.id, payment.merchant)),
             _ => None,
@@ -284,7 +284,7 @@ pub(super) fn batch_of(tries: &[Try], model: &Model) -> Batch {
             let memo = format!("{seq} {finality:?}");
             let credit = Box::new(Credit { seq, tx_id: tx_id(tx), finality, memo, ..fee_credit() });
             let write = Write::Transfer { payment, merchant, credit };
-            let _ = ahead.apply(&write);
+            let _ = expected.apply(&write);
             batch.writes.push(write);
         }
     }

@@ -22,8 +22,8 @@ pub(crate) enum Depth {
 
 /// Decides on `count` blocks: the whole range as soon as enough nodes agree on it, or its agreed beginning once every
 /// queried node has responded or the timeout has passed.
-pub(super) fn decide(answers: &[(usize, Vec<Block>)], count: usize, status: RoundStatus) -> Option<Vec<Block>> {
-    let given: Vec<&[Block]> = answers.iter().map(|(_, blocks)| blocks.as_slice()).collect();
+pub(super) fn decide(responses: &[(usize, Vec<Block>)], count: usize, status: RoundStatus) -> Option<Vec<Block>> {
+    let given: Vec<&[Block]> = responses.iter().map(|(_, blocks)| blocks.as_slice()).collect();
     let agreed = majority::blocks(&given, count, status.needed);
     let is_all = agreed.len() == count;
     let is_some = !agreed.is_empty() && (status.is_complete || status.is_timed_out);
@@ -38,12 +38,12 @@ impl Nodes {
         let request_to = move |node: Arc<dyn Node>| -> futures_util::future::BoxFuture<'static, _> {
             Box::pin(async move { node.blocks(from, count).await })
         };
-        let decide = |answers: &[_], status| decide(answers, count as usize, status);
+        let decide = |responses: &[_], status| decide(responses, count as usize, status);
         let result = self.shared.query(plan, request_to, Result::ok, decide).await;
         if depth == Depth::Irreversible
             && let Some(agreed) = &result.decision
         {
-            for (place, blocks) in &result.answers {
+            for (place, blocks) in &result.responses {
                 if let Some((block, _)) = agreed.iter().zip(blocks).find(|(ours, theirs)| ours != theirs) {
                     self.shared.record_contradiction([*place], &format!("block {}", block.number()));
                 }

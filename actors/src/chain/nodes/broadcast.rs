@@ -30,7 +30,7 @@ impl Nodes {
             let signed = signed.to_string();
             Box::pin(async move { node.broadcast(signed).await })
         };
-        let read = |answer| Some(Reply::of(answer)).filter(|reply| *reply != Reply::NotSent);
+        let read = |response| Some(Reply::of(response)).filter(|reply| *reply != Reply::NotSent);
         let result = self.shared.query(self.to_all("broadcast"), request_to, read, decide).await;
         result.decision.unwrap_or(BroadcastOutcome::NotSent)
     }

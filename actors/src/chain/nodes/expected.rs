@@ -49,12 +49,12 @@ impl Expected {
 /// Channel for heads reported by nodes; responses that arrive after a round stay queued until the next.
 pub(super) struct Heads {
     pub(super) sender: mpsc::UnboundedSender<(usize, Result<Head, NodeError>)>,
-    pub(super) answers: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,
+    pub(super) responses: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,
 }
 
 impl Default for Heads {
     fn default() -> Self {
-        let (sender, answers) = mpsc::unbounded_channel();
-        Self { sender, answers }
+        let (sender, responses) = mpsc::unbounded_channel();
+        Self { sender, responses }
     }
 }

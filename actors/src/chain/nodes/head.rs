@@ -28,17 +28,17 @@ impl Nodes {
         let nodes = self.shared.slots.len();
         let mut heads = self.heads.lock().await;
         // Responses to earlier rounds are already recorded, and must not count for this round.
-        while heads.answers.try_recv().is_ok() {}
+        while heads.responses.try_recv().is_ok() {}
         let mut round = Round::new(nodes, nodes, self.shared.needed);
         let mut last = None;
         for (place, slot) in self.shared.slots.iter().enumerate() {
             if slot.is_backing_off() || (mutant!("head-from-quorum-only") && place >= self.shared.needed) {
-                round.answered(place, None);
+                round.record_response(place, None);
             } else if slot.begin_head_request() {
                 let (shared, sender) = (Arc::clone(&self.shared), heads.sender.clone());
                 tokio::spawn(async move {
-                    let answer = catch_panic(shared.query_head(place)).await;
-                    let _ = sender.send((place, answer));
+                    let response = catch_panic(shared.query_head(place)).await;
+                    let _ = sender.send((place, response));
                 });
             }
         }
@@ -48,11 +48,11 @@ impl Nodes {
         };
         let decided = drive(
             &mut round,
-            &mut heads.answers,
+            &mut heads.responses,
             |_| STRAGGLER_TIMEOUT,
             |_| {},
             decide,
-            |place, answer| answer.inspect_err(|error| last = Some(self.shared.describe(place, error))).ok(),
+            |place, response| response.inspect_err(|error| last = Some(self.shared.describe(place, error))).ok(),
         );
         let decided = decided.await;
         self.shared.publish_condition();
@@ -65,13 +65,13 @@ impl Nodes {
 
 impl Shared {
     async fn query_head(&self, place: usize) -> Result<Head, NodeError> {
-        let answer =
+        let response =
             self.query_node(place, "head", &|node: Arc<dyn Node>| Box::pin(async move { node.head().await })).await;
-        self.slots[place].end_head_request(&answer);
+        self.slots[place].end_head_request(&response);
         if let Some(head) = self.known_head() {
             self.expected.record_reached(head.block_id.number());
         }
-        answer
+        response
     }
 
     /// Returns the head block of a majority of the last known heads.

@@ -83,7 +83,7 @@ pub struct NodeState {
     /// Consecutive failed requests.
     pub failures: u32,
     /// Time of its last response; `None` if it has not responded since the process started.
-    pub answered_at: Option<Timestamp>,
+    pub responded_at: Option<Timestamp>,
     /// End of its backoff after a rate limit.
     pub backoff_until: Option<Timestamp>,
     /// Number of the newest block it reported.
@@ -101,11 +101,11 @@ pub(crate) struct Slot {
 struct Health {
     failures: u32,
     is_checked: bool,
-    answered_at: Option<Timestamp>,
+    responded_at: Option<Timestamp>,
     backoff_until: Option<Instant>,
     head: Option<Head>,
     /// When the pending request for the head started.
-    head_asked_at: Option<Instant>,
+    head_requested_at: Option<Instant>,
     is_slow: bool,
     /// Moving average of the latency of head requests; `None` before the first.
     latency: Option<Duration>,
@@ -117,7 +117,7 @@ struct Health {
 
 impl Health {
     fn condition(&self, now: Instant, expected: &Expected) -> Condition {
-        let is_waiting = self.head_asked_at.is_some_and(|at| now.duration_since(at) > SLOW);
+        let is_waiting = self.head_requested_at.is_some_and(|at| now.duration_since(at) > SLOW);
         if self.backoff_until.is_some_and(|until| now < until) {
             Condition::RateLimited
         } else if self.failures > 0 {
@@ -130,7 +130,7 @@ impl Health {
             Condition::Stale
         } else if (self.is_slow || is_waiting) && !mutant!("slowness-never-known") {
             Condition::Slow
-        } else if self.answered_at.is_none() {
+        } else if self.responded_at.is_none() {
             Condition::Unknown
         } else {
             Condition::Ok
@@ -175,21 +175,21 @@ impl Slot {
     /// Returns the latency from the last responses and the pending request, rounded down to [`LATENCY_STEP`].
     pub(crate) fn latency(&self) -> Duration {
         self.health(|health| {
-            let under_way = health.head_asked_at.map_or(Duration::ZERO, |at| at.elapsed());
+            let under_way = health.head_requested_at.map_or(Duration::ZERO, |at| at.elapsed());
             let latency = under_way.max(health.latency.unwrap_or_default());
             LATENCY_STEP * u32::try_from(latency.as_millis() / LATENCY_STEP.as_millis()).unwrap_or(u32::MAX)
         })
     }
 
     /// Records a response or failure.
-    pub(crate) fn answered<T>(
+    pub(crate) fn record_response<T>(
         &self,
         request: &'static str,
-        answer: &Result<T, NodeError>,
+        response: &Result<T, NodeError>,
         begun: Instant,
         now: Timestamp,
     ) {
-        match answer {
+        match response {
             Err(error) if error.lacks_api() && OPTIONAL_APIS.contains(&request) => self.lacks_request(request, error),
             Err(NodeError::RateLimited { retry_after }) => {
                 self.metrics.failed();
@@ -201,9 +201,9 @@ impl Slot {
             Err(error) if error.is_the_nodes_fault() => self.failed(error),
             // A refusal by the rules of the ledger is a valid response.
             _ => {
-                self.metrics.answered(begun.elapsed());
+                self.metrics.record_response(begun.elapsed());
                 self.health(|health| {
-                    (health.failures, health.answered_at) = (0, Some(now));
+                    (health.failures, health.responded_at) = (0, Some(now));
                     health.lacks.remove(request);
                 });
             }
@@ -249,25 +249,25 @@ impl Slot {
     /// Marks the start of a head request; returns `false` while an earlier one is pending.
     pub(crate) fn begin_head_request(&self) -> bool {
         self.health(|health| {
-            let is_idle = health.head_asked_at.is_none_or(|at| at.elapsed() > HEAD_REQUEST_TIMEOUT);
+            let is_idle = health.head_requested_at.is_none_or(|at| at.elapsed() > HEAD_REQUEST_TIMEOUT);
             if is_idle {
-                health.head_asked_at = Some(Instant::now());
+                health.head_requested_at = Some(Instant::now());
             }
             is_idle
         })
     }
 
     /// Records the response to a head request.
-    pub(crate) fn end_head_request(&self, answer: &Result<Head, NodeError>) {
+    pub(crate) fn end_head_request(&self, response: &Result<Head, NodeError>) {
         self.health(|health| {
-            let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());
-            if let Ok(head) = answer {
+            let took = health.head_requested_at.take().map_or(Duration::ZERO, |at| at.elapsed());
+            if let Ok(head) = response {
                 health.head = Some(*head);
                 health.latency = Some(health.latency.map_or(took, |before| (before + took) / 2));
                 health.is_slow = took > if health.is_slow { SLOW / 2 } else { SLOW };
             }
         });
-        if let Ok(head) = answer {
+        if let Ok(head) = response {
             self.metrics.set_head(head.block_id.number());
         }
     }
@@ -309,7 +309,7 @@ impl Slot {
             name: self.node.name().to_owned(),
             condition: health.condition(instant, expected),
             failures: health.failures,
-            answered_at: health.answered_at,
+            responded_at: health.responded_at,
             backoff_until: health.backoff_until.filter(|until| instant < *until).map(|until| now + (until - instant)),
             head_num: health.head.map(|head| head.block_id.number()),
         })

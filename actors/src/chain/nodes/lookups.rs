@@ -32,18 +32,18 @@ fn identity(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
 /// Decides on accounts: as soon as a majority agrees on everything, or on the authorities alone after the timeout.
 pub(super) fn decide_accounts(
     names: &[AccountName],
-    answers: &[(usize, Vec<Account>)],
+    responses: &[(usize, Vec<Account>)],
     status: RoundStatus,
 ) -> Option<Vec<Account>> {
-    let given: Vec<&[Account]> = answers.iter().map(|(_, accounts)| accounts.as_slice()).collect();
+    let given: Vec<&[Account]> = responses.iter().map(|(_, accounts)| accounts.as_slice()).collect();
     let accounts = majority::accounts(names, &given, status.needed)?;
     (accounts.is_settled || status.may_end()).then_some(accounts.found)
 }
 
 /// Decides on the status of a transaction: its inclusion, or that it can never be included, as soon as a majority
 /// agrees; anything else once slower nodes are no longer awaited.
-pub(super) fn decide_transaction(answers: &[(usize, TxStatus)], round_status: RoundStatus) -> Option<TxStatus> {
-    let given: Vec<TxStatus> = answers.iter().map(|(_, status)| *status).collect();
+pub(super) fn decide_transaction(responses: &[(usize, TxStatus)], round_status: RoundStatus) -> Option<TxStatus> {
+    let given: Vec<TxStatus> = responses.iter().map(|(_, status)| *status).collect();
     let status = majority::transaction(&given, round_status.needed)?;
     let is_definite = matches!(
         status,
@@ -66,13 +66,13 @@ impl Nodes {
             Box::pin(async move { node.accounts(wanted).await })
         };
         let plan = self.to_all("accounts");
-        let decide = |answers: &[_], status| decide_accounts(&names, answers, status);
+        let decide = |responses: &[_], status| decide_accounts(&names, responses, status);
         let result = self.shared.query(plan, request_to, Result::ok, decide).await;
         if let Some(decided) = &result.decision {
             let active = |accounts: &[Account], name: &AccountName| {
                 accounts.iter().find(|account| account.name == *name).map(|account| account.active.clone())
             };
-            for (place, given) in &result.answers {
+            for (place, given) in &result.responses {
                 if let Some(name) = names.iter().find(|name| active(given, name) != active(decided, name)) {
                     self.shared.record_contradiction([*place], &format!("the keys of {name}"));
                 }
@@ -95,14 +95,14 @@ impl Nodes {
     pub(crate) async fn price(&self) -> Result<Option<HivePrice>, NodesError> {
         let request_to = |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
         let plan = self.to_all("price");
-        let decide = |answers: &[(usize, Option<HivePrice>)], status: RoundStatus| {
-            let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+        let decide = |responses: &[(usize, Option<HivePrice>)], status: RoundStatus| {
+            let given: Vec<_> = responses.iter().map(|(_, price)| *price).collect();
             majority::price(&given, status.needed)
         };
         let result = self.shared.query(plan, request_to, Result::ok, decide).await;
         if let Some(decided) = result.decision {
             let differs = |price: &Option<HivePrice>| majority::price(&[*price, decided], 2).is_none();
-            let places = result.answers.iter().filter(|(_, price)| differs(price)).map(|(place, _)| *place);
+            let places = result.responses.iter().filter(|(_, price)| differs(price)).map(|(place, _)| *place);
             self.shared.record_contradiction(places, "the price of HIVE");
         }
         result.decided(|| "the price of HIVE".to_owned(), plan.needed)
@@ -114,8 +114,8 @@ impl Nodes {
         let request_to =
             |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.hbd_price().await }) };
         let plan = self.to_all("hbd_price");
-        let decide = |answers: &[(usize, Option<HbdPrice>)], status: RoundStatus| {
-            let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+        let decide = |responses: &[(usize, Option<HbdPrice>)], status: RoundStatus| {
+            let given: Vec<_> = responses.iter().map(|(_, price)| *price).collect();
             majority::hbd_price(&given, status.needed)
         };
         let result = self.shared.query(plan, request_to, Result::ok, decide).await;
@@ -138,29 +138,30 @@ impl Nodes {
             Box::pin(async move { node.virtual_operations(block_num).await })
         };
         let plan = self.of_history(STRAGGLER_TIMEOUT);
-        let decide = |answers: &[(usize, Option<VirtualOperations>)], status: RoundStatus| {
-            let given: Vec<&VirtualOperations> = answers.iter().filter_map(|(_, told)| told.as_ref()).collect();
-            let paid: Vec<&[Transfer]> = given.iter().map(|told| told.transfers.as_slice()).collect();
+        let decide = |responses: &[(usize, Option<VirtualOperations>)], status: RoundStatus| {
+            let given: Vec<&VirtualOperations> =
+                responses.iter().filter_map(|(_, returned)| returned.as_ref()).collect();
+            let paid: Vec<&[Transfer]> = given.iter().map(|returned| returned.transfers.as_slice()).collect();
             let agreed = majority::agreed(&paid, status.needed)?;
-            given.iter().find(|told| told.transfers == *agreed).map(|told| (*told).clone())
+            given.iter().find(|returned| returned.transfers == *agreed).map(|returned| (*returned).clone())
         };
-        let read = |answer: Result<Option<VirtualOperations>, NodeError>| match answer {
+        let read = |response: Result<Option<VirtualOperations>, NodeError>| match response {
             Ok(None) if engine::mutant!("unknown-block-is-empty") => Some(Some(VirtualOperations::default())),
             Err(error) if error.lacks_api() && engine::mutant!("missing-history-is-empty") => {
                 Some(Some(VirtualOperations::default()))
             }
-            answer => answer.ok(),
+            response => response.ok(),
         };
         let result = self.shared.query(plan, request_to, read, decide).await;
         if let Some(decided) = &result.decision {
             let differs = |given: &Option<VirtualOperations>| {
                 given.as_ref().is_some_and(|given| given.transfers != decided.transfers)
             };
-            let places = result.answers.iter().filter(|(_, given)| differs(given)).map(|(place, _)| *place);
+            let places = result.responses.iter().filter(|(_, given)| differs(given)).map(|(place, _)| *place);
             self.shared.record_contradiction(places, &format!("the virtual operations of block {block_num}"));
         }
-        let is_behind = result.answers.iter().any(|(_, given)| given.is_none());
-        let have_it = result.answers.iter().filter(|(_, given)| given.is_some()).count();
+        let is_behind = result.responses.iter().any(|(_, given)| given.is_none());
+        let have_it = result.responses.iter().filter(|(_, given)| given.is_some()).count();
         if result.decision.is_none() && is_behind && have_it < plan.needed {
             return Ok(None);
         }
@@ -187,15 +188,15 @@ impl Nodes {
             })
         };
         let plan = self.of_history(HISTORY_TIMEOUT);
-        let decide = |answers: &[(usize, Vec<Transfer>)], status: RoundStatus| {
+        let decide = |responses: &[(usize, Vec<Transfer>)], status: RoundStatus| {
             let same = |a: &[Transfer], b: &[Transfer]| a.iter().map(identity).eq(b.iter().map(identity));
-            let like = |given: &[Transfer]| answers.iter().filter(|(_, other)| same(other, given)).count();
-            let agreed = answers.iter().find(|(_, given)| like(given) >= status.needed);
+            let like = |given: &[Transfer]| responses.iter().filter(|(_, other)| same(other, given)).count();
+            let agreed = responses.iter().find(|(_, given)| like(given) >= status.needed);
             agreed.map(|(_, given)| given.clone())
         };
-        let read = |answer: Result<Option<Vec<Transfer>>, NodeError>| match answer {
+        let read = |response: Result<Option<Vec<Transfer>>, NodeError>| match response {
             Err(error) if error.lacks_api() && engine::mutant!("missing-history-is-empty") => Some(Vec::new()),
-            answer => answer.ok().flatten(),
+            response => response.ok().flatten(),
         };
         let result = self.shared.query(plan, request_to, read, decide).await;
         result.decided(|| format!("the history of {account}"), plan.needed)

@@ -36,8 +36,8 @@ pub(crate) fn needed_of_history(configured: usize, lacking: usize, at_least: usi
 }
 
 /// Returns the value that at least `needed` of the responses contain.
-pub(crate) fn agreed<T: PartialEq>(answers: &[T], needed: usize) -> Option<&T> {
-    answers.iter().find(|value| answers.iter().filter(|other| other == value).count() >= needed)
+pub(crate) fn agreed<T: PartialEq>(responses: &[T], needed: usize) -> Option<&T> {
+    responses.iter().find(|value| responses.iter().filter(|other| other == value).count() >= needed)
 }
 
 /// Returns the highest value that at least `needed` of the responses have reached.
@@ -64,10 +64,10 @@ pub(crate) fn head(heads: &[Head], needed: usize) -> Option<Head> {
 }
 
 /// Returns the longest prefix of a range of blocks on which at least `needed` responses agree.
-pub(crate) fn blocks(answers: &[&[Block]], count: usize, needed: usize) -> Vec<Block> {
+pub(crate) fn blocks(responses: &[&[Block]], count: usize, needed: usize) -> Vec<Block> {
     let mut agreed_on = Vec::new();
     for at in 0..count {
-        let given: Vec<&Block> = answers.iter().filter_map(|blocks| blocks.get(at)).collect();
+        let given: Vec<&Block> = responses.iter().filter_map(|blocks| blocks.get(at)).collect();
         match agreed(&given, needed) {
             Some(block) => agreed_on.push((*block).clone()),
             None => break,
@@ -88,11 +88,11 @@ pub(crate) struct Accounts {
 /// Returns the accounts that exist, once at least `needed` responses agree on the existence and the active authority of
 /// each. Balances change with every block: each is the highest that `needed` responses reach, or the highest one while
 /// no more than `needed` nodes have responded, because only the chain finally rejects a payment.
-pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: usize) -> Option<Accounts> {
+pub(crate) fn accounts(names: &[AccountName], responses: &[&[Account]], needed: usize) -> Option<Accounts> {
     let (mut found, mut is_settled) = (Vec::new(), true);
     for name in names {
         let given: Vec<Option<&Account>> =
-            answers.iter().map(|accounts| accounts.iter().find(|account| account.name == *name)).collect();
+            responses.iter().map(|accounts| accounts.iter().find(|account| account.name == *name)).collect();
         let authorities: Vec<_> = given.iter().map(|account| account.map(|account| &account.active)).collect();
         let Some(active) = agreed(&authorities, needed)? else { continue };
         let alike: Vec<&Account> =
@@ -114,9 +114,9 @@ pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: us
 
 /// Returns the status of a transaction. Inclusion in a block and final expiration need `needed` nodes; presence in the
 /// mempool needs one.
-pub(crate) fn transaction(answers: &[TxStatus], needed: usize) -> Option<TxStatus> {
+pub(crate) fn transaction(responses: &[TxStatus], needed: usize) -> Option<TxStatus> {
     let mut places: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for status in answers {
+    for status in responses {
         match status {
             TxStatus::InIrreversibleBlock(num) => {
                 let (in_block, irreversible) = places.entry(*num).or_default();
@@ -132,17 +132,17 @@ pub(crate) fn transaction(answers: &[TxStatus], needed: usize) -> Option<TxStatu
     if let Some((num, _)) = places.iter().find(|(_, (in_block, _))| *in_block >= needed) {
         return Some(TxStatus::InReversibleBlock(*num));
     }
-    let count = |wanted: fn(&TxStatus) -> bool| answers.iter().filter(|status| wanted(status)).count();
+    let count = |wanted: fn(&TxStatus) -> bool| responses.iter().filter(|status| wanted(status)).count();
     if count(|status| matches!(status, TxStatus::ExpiredIrreversible)) >= needed {
         return Some(TxStatus::ExpiredIrreversible);
     }
-    if !places.is_empty() || answers.contains(&TxStatus::InMempool) {
+    if !places.is_empty() || responses.contains(&TxStatus::InMempool) {
         return Some(TxStatus::InMempool);
     }
-    if answers.contains(&TxStatus::TooOld) {
+    if responses.contains(&TxStatus::TooOld) {
         return Some(TxStatus::TooOld);
     }
-    (answers.len() >= needed).then_some(TxStatus::Unknown)
+    (responses.len() >= needed).then_some(TxStatus::Unknown)
 }
 
 /// A node's reply to a broadcast.
@@ -160,8 +160,8 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// Classifies a node's response to a broadcast. A duplicate counts as accepted.
-    pub(crate) fn of(answer: Result<(), NodeError>) -> Self {
-        match answer {
+    pub(crate) fn of(response: Result<(), NodeError>) -> Self {
+        match response {
             Ok(()) => Self::Accepted,
             Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => {
                 Self::Accepted
@@ -227,23 +227,23 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
 }
 
 /// Returns the median of at least `needed` prices that lie within two percent of each other.
-pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Option<HivePrice>> {
-    if answers.iter().filter(|price| price.is_none()).count() >= needed {
+pub(crate) fn price(responses: &[Option<HivePrice>], needed: usize) -> Option<Option<HivePrice>> {
+    if responses.iter().filter(|price| price.is_none()).count() >= needed {
         return Some(None);
     }
     let cross = |a: &HivePrice, b: &HivePrice| u128::from(a.base_hbd_units) * u128::from(b.quote_hive_units);
-    close(answers.iter().flatten().copied().collect(), needed, cross).map(Some)
+    close(responses.iter().flatten().copied().collect(), needed, cross).map(Some)
 }
 
 /// Returns the median of at least `needed` prices of HBD that lie within two percent of each other; `None` if as many
 /// nodes have no price.
-pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
-    let without = answers.iter().filter(|price| price.is_none()).count();
+pub(crate) fn hbd_price(responses: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
+    let without = responses.iter().filter(|price| price.is_none()).count();
     if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-price-decides")) {
         return Some(None);
     }
     let micro_usd = |price: &HbdPrice, _: &HbdPrice| u128::from(price.micro_usd());
-    close(answers.iter().flatten().copied().collect(), needed, micro_usd).map(Some)
+    close(responses.iter().flatten().copied().collect(), needed, micro_usd).map(Some)
 }
 
 /// Returns the median of the lowest `needed` prices within two percent of each other. `size` scales one to compare it

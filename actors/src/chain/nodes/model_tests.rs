@@ -1,7 +1,7 @@
-//! The decisions of a round against every order in which one to five nodes can answer, be late, fail or lie.
+//! The decisions of a round for every order in which one to five nodes can respond, time out, fail or lie.
 //!
-//! Each test lets every node behave in every way and walks through every interleaving of their answers with the end of
-//! the patience. Lies of the same kind are alike, as if the liars had agreed on them.
+//! Each test combines every behavior of the nodes with every interleaving of their responses and the timeouts of the
+//! round. Lying nodes return the same wrong response, as if they had agreed on it.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -21,18 +21,18 @@ use super::{
 };
 use crate::environment::{Account, NodeError, TxStatus};
 
-/// How a node behaves when it is asked.
+/// How a node behaves when it is queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behavior {
-    /// It answers with what is so.
+    /// It returns the current state.
     Honest,
-    /// It answers with what was so a while ago.
+    /// It returns an earlier state.
     Stale,
     /// It fails: an error, a refused connection, a limited rate.
     Fails,
-    /// It does not answer before everybody has stopped waiting.
+    /// It does not respond before its request times out.
     Hangs,
-    /// It answers with what is not so.
+    /// It returns a false state.
     Lies,
 }
 
@@ -49,14 +49,14 @@ fn behaviors(nodes: usize) -> Vec<Vec<Behavior>> {
     all
 }
 
-/// Judges the answers so far.
+/// Decides from the responses so far.
 type Decide<T, R> = Box<dyn Fn(&[(usize, T)], RoundStatus) -> Option<R>>;
 
-/// What is put to the nodes, and how it is judged.
+/// A query, and how its result is decided.
 struct Query<T, R> {
-    /// How many of the nodes are asked at once.
+    /// How many of the nodes are queried at once.
     first: fn(nodes: usize, needed: usize) -> usize,
-    answer: Box<dyn Fn(Behavior) -> Option<T>>,
+    response: Box<dyn Fn(Behavior) -> Option<T>>,
     decide: Decide<T, R>,
 }
 
@@ -64,11 +64,11 @@ struct Query<T, R> {
 struct End<'w, R> {
     needed: usize,
     behaviors: &'w [Behavior],
-    /// The nodes that answered or failed before the end, in order, with how often the patience had ended before.
-    heard: &'w [usize],
-    /// How often the patience ended.
+    /// The nodes that responded or failed before the end, in order.
+    arrived: &'w [usize],
+    /// The number of timeouts of the round.
     timeouts: usize,
-    /// What was decided; none if the round ended undecided.
+    /// The decision; none if the round ended without one.
     decision: Option<&'w R>,
 }
 
@@ -77,13 +77,13 @@ impl<R> End<'_, R> {
         self.behaviors.iter().filter(|each| **each == behavior).count()
     }
 
-    /// Says whether the nodes' lies are fewer than a majority, so that nothing untrue may be decided.
+    /// Returns whether fewer nodes lie than a majority needs, so that no false state can be decided.
     fn has_honest_majority(&self) -> bool {
         self.count(Behavior::Lies) < self.needed
     }
 
-    fn count_heard(&self, wanted: Behavior) -> usize {
-        self.heard.iter().filter(|place| self.behaviors[**place] == wanted).count()
+    fn count_arrived(&self, wanted: Behavior) -> usize {
+        self.arrived.iter().filter(|place| self.behaviors[**place] == wanted).count()
     }
 }
 
@@ -94,7 +94,7 @@ fn walk<T: Clone, R: Debug>(query: &Query<T, R>, check: impl Fn(&End<'_, R>)) ->
         let needed = majority::needed(nodes, 0);
         for behaviors in behaviors(nodes) {
             let round = Round::new(nodes, (query.first)(nodes, needed), needed);
-            let mut path = Path { query, check: &check, behaviors: &behaviors, needed, heard: Vec::new(), count: 0 };
+            let mut path = Path { query, check: &check, behaviors: &behaviors, needed, arrived: Vec::new(), count: 0 };
             path.explore(round, 0);
             count += path.count;
         }
@@ -107,7 +107,7 @@ struct Path<'w, T, R, C> {
     check: &'w C,
     behaviors: &'w [Behavior],
     needed: usize,
-    heard: Vec<usize>,
+    arrived: Vec<usize>,
     count: u64,
 }
 
@@ -119,8 +119,13 @@ impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
                 step => break step,
             }
         };
-        let end =
-            |decision| End { needed: self.needed, behaviors: self.behaviors, heard: &self.heard, timeouts, decision };
+        let end = |decision| End {
+            needed: self.needed,
+            behaviors: self.behaviors,
+            arrived: &self.arrived,
+            timeouts,
+            decision,
+        };
         match step {
             Step::Done(decision) => {
                 self.count += 1;
@@ -132,16 +137,16 @@ impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
             }
             Step::QueryOthers | Step::Wait => {}
         }
-        let open: Vec<usize> = (0..round.asked()).filter(|place| !self.heard.contains(place)).collect();
+        let open: Vec<usize> = (0..round.queried()).filter(|place| !self.arrived.contains(place)).collect();
         assert!(!open.is_empty(), "{:?} waits for nobody", self.behaviors);
         let is_quiet = open.iter().all(|place| self.behaviors[*place] == Behavior::Hangs) && !round.needs_timeout();
-        // Who hangs is heard of last, when its request times out: the patience is shorter than that.
+        // A request to a node that hangs ends last, when it times out: the timeout of the round is shorter.
         for place in open.into_iter().filter(|place| is_quiet || self.behaviors[*place] != Behavior::Hangs) {
             let mut next = round.clone();
-            next.answered(place, (self.query.answer)(self.behaviors[place]));
-            self.heard.push(place);
+            next.record_response(place, (self.query.response)(self.behaviors[place]));
+            self.arrived.push(place);
             self.explore(next, timeouts);
-            self.heard.pop();
+            self.arrived.pop();
         }
         if round.needs_timeout() {
             round.timed_out();
@@ -158,14 +163,15 @@ fn assert_decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
         return;
     }
     assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.behaviors);
-    // Nobody who hangs is waited for: at most once for the others to be asked, and once for slower answers.
-    let hung = end.count_heard(Behavior::Hangs);
-    assert!(hung == 0, "{:?} waited for a node that hangs, heard {:?}", end.behaviors, end.heard);
+    // No node that hangs delays the round: at most one timeout queries the others, and one awaits slower responses.
+    let hung = end.count_arrived(Behavior::Hangs);
+    assert!(hung == 0, "{:?} waited for a node that hangs, arrived {:?}", end.behaviors, end.arrived);
     assert!(end.timeouts <= 2, "{:?}", end.behaviors);
-    let came_first = end.heard.len() <= end.needed && end.heard.iter().all(|at| end.behaviors[*at] == Behavior::Honest);
+    let came_first =
+        end.arrived.len() <= end.needed && end.arrived.iter().all(|at| end.behaviors[*at] == Behavior::Honest);
     let all_at_once = first == end.behaviors.len();
-    if came_first && all_at_once && end.heard.len() == end.needed {
-        assert_eq!(end.timeouts, 0, "{:?} waited for somebody slower than the first majority", end.behaviors);
+    if came_first && all_at_once && end.arrived.len() == end.needed {
+        assert_eq!(end.timeouts, 0, "{:?} waited for a node slower than the first majority", end.behaviors);
     }
 }
 
@@ -188,10 +194,10 @@ fn a_head(number: u32, irreversible_num: u32) -> Head {
 }
 
 #[test]
-fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
+fn a_head_is_one_that_a_majority_has_reached_without_waiting_for_slower_nodes() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(a_head(1_000, 980)),
             Behavior::Stale => Some(a_head(600, 580)),
             Behavior::Lies => Some(a_head(9_000, 9_000)),
@@ -210,10 +216,10 @@ fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
             assert!(head.irreversible_num <= 980 && head.block_id.number() <= 1_000, "{:?}: {head:?}", end.behaviors);
             assert!(head.time <= a_head(1_000, 0).time, "{:?}: {head:?}", end.behaviors);
         }
-        let fresh = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Lies);
-        // A liar that claims to be ahead is no help to a stale node: without enough fresh heads the patience has to end.
-        assert!(fresh >= end.needed || end.timeouts > 0 || end.heard.len() == end.behaviors.len());
-        if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
+        let fresh = end.count_arrived(Behavior::Honest) + end.count_arrived(Behavior::Lies);
+        // A lying node with a later head does not confirm a stale one: without enough current heads the round times out.
+        assert!(fresh >= end.needed || end.timeouts > 0 || end.arrived.len() == end.behaviors.len());
+        if end.count_arrived(Behavior::Honest) >= end.needed && end.has_honest_majority() {
             assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.behaviors);
         }
     });
@@ -233,26 +239,26 @@ fn blocks_are_what_as_many_as_must_agree_give_alike() {
     let range = move |count: u32, salt: u8| -> Vec<Block> { (1..=count).map(|number| block(number, salt)).collect() };
     let query = Query {
         first: to_a_majority,
-        answer: Box::new(move |behavior| match behavior {
+        response: Box::new(move |behavior| match behavior {
             Behavior::Honest => Some(range(2, 1)),
             Behavior::Stale => Some(range(1, 1)),
             Behavior::Lies => Some(range(2, 2)),
             Behavior::Fails | Behavior::Hangs => None,
         }),
-        decide: Box::new(|answers: &[(usize, Vec<Block>)], status| blocks::decide(answers, 2, status)),
+        decide: Box::new(|responses: &[(usize, Vec<Block>)], status| blocks::decide(responses, 2, status)),
     };
     let count = walk(&query, |end| {
         let honest = end.count(Behavior::Honest);
         if honest >= end.needed {
             assert!(end.decision.is_some(), "{:?}", end.behaviors);
-            assert_eq!(end.count_heard(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
+            assert_eq!(end.count_arrived(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
         }
         let Some(blocks) = end.decision else { return };
         assert!(!blocks.is_empty(), "no progress is no decision");
         if end.has_honest_majority() {
             assert!(blocks.iter().all(|block| block.id.0[19] == 1), "{:?}: {blocks:?}", end.behaviors);
         }
-        let knowing = end.count_heard(Behavior::Honest) + end.count_heard(Behavior::Stale);
+        let knowing = end.count_arrived(Behavior::Honest) + end.count_arrived(Behavior::Stale);
         assert!(!end.has_honest_majority() || knowing >= end.needed, "{:?}", end.behaviors);
     });
     assert!(count > 100_000, "{count} interleavings");
@@ -274,14 +280,14 @@ fn an_authority_is_what_a_majority_gives_whatever_the_balances() {
     let truth = theirs.clone();
     let query = Query {
         first: to_all,
-        answer: Box::new(move |behavior| match behavior {
+        response: Box::new(move |behavior| match behavior {
             Behavior::Honest => Some(vec![account(&theirs, 500)]),
             Behavior::Stale => Some(vec![account(&theirs, 400)]),
             Behavior::Lies => Some(vec![account(&other, 0)]),
             Behavior::Fails | Behavior::Hangs => None,
         }),
-        decide: Box::new(move |answers: &[(usize, Vec<Account>)], status| {
-            lookups::decide_accounts(&[alice], answers, status)
+        decide: Box::new(move |responses: &[(usize, Vec<Account>)], status| {
+            lookups::decide_accounts(&[alice], responses, status)
         }),
     };
     walk(&query, |end| {
@@ -299,7 +305,7 @@ fn an_authority_is_what_a_majority_gives_whatever_the_balances() {
 fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(TxStatus::InReversibleBlock(7)),
             Behavior::Stale => Some(TxStatus::Unknown),
             Behavior::Lies => Some(TxStatus::InIrreversibleBlock(9)),
@@ -313,12 +319,12 @@ fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive(
         if end.has_honest_majority() {
             assert!(!matches!(status, TxStatus::InIrreversibleBlock(_)), "{:?}", end.behaviors);
         }
-        if end.count_heard(Behavior::Honest) >= end.needed && end.has_honest_majority() {
+        if end.count_arrived(Behavior::Honest) >= end.needed && end.has_honest_majority() {
             assert_eq!(*status, TxStatus::InReversibleBlock(7), "{:?}", end.behaviors);
         }
         if *status == TxStatus::Unknown {
             assert!(
-                end.count_heard(Behavior::Stale) >= end.needed,
+                end.count_arrived(Behavior::Stale) >= end.needed,
                 "{:?}: one rumour is more than unknown",
                 end.behaviors
             );
@@ -328,10 +334,10 @@ fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive(
 }
 
 #[test]
-fn a_transaction_is_dead_only_if_a_majority_says_so() {
+fn a_transaction_has_expired_only_if_a_majority_reports_it() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(TxStatus::InMempool),
             Behavior::Stale => Some(TxStatus::Unknown),
             Behavior::Lies => Some(TxStatus::ExpiredIrreversible),
@@ -362,7 +368,7 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
         let takes = honest == Reply::Accepted;
         let query = Query {
             first: to_all,
-            answer: Box::new(move |behavior| match behavior {
+            response: Box::new(move |behavior| match behavior {
                 Behavior::Honest => Some(honest.clone()),
                 Behavior::Stale => Some(stale.clone()),
                 Behavior::Lies => Some(Reply::Accepted),
@@ -371,8 +377,8 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
             decide: Box::new(broadcast::decide),
         };
         walk(&query, |end| {
-            let (honest, stale) = (end.count_heard(Behavior::Honest), end.count_heard(Behavior::Stale));
-            let lies = end.count_heard(Behavior::Lies);
+            let (honest, stale) = (end.count_arrived(Behavior::Honest), end.count_arrived(Behavior::Stale));
+            let lies = end.count_arrived(Behavior::Lies);
             let (taken, refused) = if takes { (honest + lies, stale) } else { (lies, honest) };
             match end.decision {
                 Some(BroadcastOutcome::Accepted) => assert!(taken >= end.needed, "{:?}", end.behaviors),
@@ -387,7 +393,7 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
                 None => panic!("{:?}: undecided", end.behaviors),
             }
             if end.count(Behavior::Honest) >= end.needed {
-                assert_eq!(end.count_heard(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
+                assert_eq!(end.count_arrived(Behavior::Hangs), 0, "{:?} waited for a node that hangs", end.behaviors);
             }
         });
     }
@@ -397,15 +403,15 @@ fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
 fn a_price_is_within_two_percent_of_an_honest_one() {
     let query = Query {
         first: to_all,
-        answer: Box::new(|behavior| match behavior {
+        response: Box::new(|behavior| match behavior {
             Behavior::Honest => Some(HivePrice::new(258, 1_000)),
             // Read an hour ago: the median moves slowly.
             Behavior::Stale => Some(HivePrice::new(255, 1_000)),
             Behavior::Lies => Some(HivePrice::new(25_800, 1_000)),
             Behavior::Fails | Behavior::Hangs => None,
         }),
-        decide: Box::new(|answers: &[(usize, Option<HivePrice>)], status: RoundStatus| {
-            let prices: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+        decide: Box::new(|responses: &[(usize, Option<HivePrice>)], status: RoundStatus| {
+            let prices: Vec<_> = responses.iter().map(|(_, price)| *price).collect();
             majority::price(&prices, status.needed)
         }),
     };
@@ -430,10 +436,10 @@ fn a_majority_of_the_configured_nodes_decides_and_the_setting_only_raises_it() {
     assert_eq!([of_history(3, 0), of_history(5, 3), of_history(5, 1), of_history(5, 0)], [2, 2, 3, 3]);
 }
 
-/// Asks three nodes, of which the last never answers, something that takes a majority and the end of the patience; returns how
-/// long it took.
+/// Queries three nodes, of which the last never responds, for a result that needs a majority and a timeout; returns the
+/// latency.
 async fn measure_wait(timeout: [Duration; 3]) -> Duration {
-    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut responses) = tokio::sync::mpsc::unbounded_channel();
     let begun = tokio::time::Instant::now();
     let query = |at: usize| {
         if at < 2 {
@@ -442,7 +448,9 @@ async fn measure_wait(timeout: [Duration; 3]) -> Duration {
     };
     let decide = |_: &[(usize, ())], status: RoundStatus| status.may_end().then_some(());
     let mut round = Round::new(3, 3, 2);
-    pool::drive(&mut round, &mut answers, |at| timeout[at], query, decide, |_, answer| answer.ok()).await.unwrap();
+    pool::drive(&mut round, &mut responses, |at| timeout[at], query, decide, |_, response| response.ok())
+        .await
+        .unwrap();
     begun.elapsed()
 }
 

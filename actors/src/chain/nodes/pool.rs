@@ -47,12 +47,12 @@ pub(crate) enum NodesError {
     #[error("too few nodes know the virtual operations of block {0}")]
     Unknown(u32),
     /// Enough nodes responded, but they disagree.
-    #[error("{answered} nodes responded, and no {needed} of them agree on {about}")]
+    #[error("{responded} nodes responded, and no {needed} of them agree on {about}")]
     Disagree {
         /// The subject of the query.
         about: String,
         /// Number of nodes that responded.
-        answered: usize,
+        responded: usize,
         /// How many must agree.
         needed: usize,
     },
@@ -80,7 +80,7 @@ pub(super) struct QueryResult<T, R> {
     /// The decision, if the responses permit one.
     pub(super) decision: Option<R>,
     /// Responses, each with the index of its node in the configuration.
-    pub(super) answers: Vec<(usize, T)>,
+    pub(super) responses: Vec<(usize, T)>,
     /// The last failure of a node.
     pub(super) last: String,
 }
@@ -90,8 +90,8 @@ impl<T, R> QueryResult<T, R> {
     pub(super) fn decided(self, about: impl FnOnce() -> String, needed: usize) -> Result<R, NodesError> {
         match self.decision {
             Some(decision) => Ok(decision),
-            None if self.answers.len() >= needed => {
-                Err(NodesError::Disagree { about: about(), answered: self.answers.len(), needed })
+            None if self.responses.len() >= needed => {
+                Err(NodesError::Disagree { about: about(), responded: self.responses.len(), needed })
             }
             None => Err(NodesError::Unavailable(self.last)),
         }
@@ -143,7 +143,7 @@ impl Nodes {
                 Err(wrong @ NodeError::WrongChain(_)) => return Err(wrong),
                 // A node that limits the rate is in backoff from the start.
                 Err(error) => {
-                    slot.answered::<()>("get_version", &Err(error), Instant::now(), self.shared.clock.now());
+                    slot.record_response::<()>("get_version", &Err(error), Instant::now(), self.shared.clock.now());
                 }
                 Ok(()) => {}
             }
@@ -201,13 +201,13 @@ impl Shared {
     ) -> Result<T, NodeError> {
         let slot = &self.slots[place];
         if let Err(error) = self.check(slot).await {
-            slot.answered::<T>(request, &Err(error.clone()), Instant::now(), self.clock.now());
+            slot.record_response::<T>(request, &Err(error.clone()), Instant::now(), self.clock.now());
             return Err(error);
         }
         let begun = Instant::now();
-        let answer = request_to(Arc::clone(&slot.node)).await;
-        slot.answered(request, &answer, begun, self.clock.now());
-        answer
+        let response = request_to(Arc::clone(&slot.node)).await;
+        slot.record_response(request, &response, begun, self.clock.now());
+        response
     }
 
     /// Queries the nodes as planned, healthiest first, until `decide` returns a decision or no node is left. Requests that
@@ -221,28 +221,28 @@ impl Shared {
     ) -> QueryResult<U, R> {
         let order = self.in_order(plan.request);
         let responsive = self.responsive(&order);
-        let (sender, mut answers) = mpsc::unbounded_channel();
+        let (sender, mut responses) = mpsc::unbounded_channel();
         let request_to = Arc::new(request_to);
         let query = |at: usize| {
             let (shared, request_to, sender) = (Arc::clone(self), Arc::clone(&request_to), sender.clone());
             let place = order[at];
             tokio::spawn(async move {
-                let answer = catch_panic(shared.query_node(place, plan.request, &*request_to)).await;
-                let _ = sender.send((at, answer));
+                let response = catch_panic(shared.query_node(place, plan.request, &*request_to)).await;
+                let _ = sender.send((at, response));
             });
         };
         let mut round = Round::new(order.len(), plan.first, plan.needed);
         let mut last = "no node can be queried".to_owned();
         let timeout = |at: usize| if responsive[at] { plan.timeout } else { Duration::ZERO };
-        let decided = drive(&mut round, &mut answers, timeout, query, decide, |at, answer| {
-            if let Err(error) = &answer {
+        let decided = drive(&mut round, &mut responses, timeout, query, decide, |at, response| {
+            if let Err(error) = &response {
                 last = self.describe(order[at], error);
             }
-            read(answer)
+            read(response)
         });
         let decision = decided.await;
-        let answers = round.into_answers().into_iter().map(|(at, answer)| (order[at], answer)).collect();
-        QueryResult { decision, answers, last }
+        let responses = round.into_responses().into_iter().map(|(at, response)| (order[at], response)).collect();
+        QueryResult { decision, responses, last }
     }
 
     /// Returns the nodes that can be queried, healthiest first; ties keep the order of the configuration.
@@ -298,20 +298,20 @@ pub(super) async fn catch_panic<T>(request: impl Future<Output = Result<T, NodeE
 /// Runs a round until it is decided; returns `None` if it cannot be. `timeout` is the time to wait for each node.
 pub(super) async fn drive<T, U, R>(
     round: &mut Round<U>,
-    answers: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,
+    responses: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,
     timeout: impl Fn(usize) -> Duration,
     query: impl Fn(usize),
     decide: impl Fn(&[(usize, U)], RoundStatus) -> Option<R>,
     mut read: impl FnMut(usize, Result<T, NodeError>) -> Option<U>,
 ) -> Option<R> {
-    let (mut asked, mut waiting_since) = (0, None);
+    let (mut queried, mut waiting_since) = (0, None);
     let mut open = Vec::new();
     loop {
         let step = round.step(&decide);
-        while asked < round.asked() {
-            query(asked);
-            open.push(asked);
-            asked += 1;
+        while queried < round.queried() {
+            query(queried);
+            open.push(queried);
+            queried += 1;
         }
         match step {
             Step::Done(decision) => return Some(decision),
@@ -325,10 +325,10 @@ pub(super) async fn drive<T, U, R>(
         });
         tokio::select! {
             biased;
-            answer = answers.recv() => match answer {
-                Some((place, answer)) => {
+            response = responses.recv() => match response {
+                Some((place, response)) => {
                     open.retain(|at| *at != place);
-                    round.answered(place, read(place, answer));
+                    round.record_response(place, read(place, response));
                 }
                 None => return None,
             },

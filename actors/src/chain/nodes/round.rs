@@ -9,9 +9,9 @@ pub(crate) struct Round<T> {
     /// Number of nodes that can be queried; the driver knows which they are.
     nodes: usize,
     /// Number of nodes queried so far, in the driver's order.
-    asked: usize,
+    queried: usize,
     /// Responses with the index of their node, in order of arrival.
-    answers: Vec<(usize, T)>,
+    responses: Vec<(usize, T)>,
     /// Number of queried nodes that failed.
     absent: usize,
     /// Whether the timeout for slower nodes has passed.
@@ -54,57 +54,57 @@ impl RoundStatus {
 impl<T> Round<T> {
     /// Returns a round of `nodes` nodes, of which `needed` decide and the first `first` are queried at once.
     pub(crate) fn new(nodes: usize, first: usize, needed: usize) -> Self {
-        Self { needed, nodes, asked: first.min(nodes), answers: Vec::new(), absent: 0, is_timed_out: false }
+        Self { needed, nodes, queried: first.min(nodes), responses: Vec::new(), absent: 0, is_timed_out: false }
     }
 
     /// Returns the number of nodes to have queried by now.
-    pub(crate) const fn asked(&self) -> usize {
-        self.asked
+    pub(crate) const fn queried(&self) -> usize {
+        self.queried
     }
 
     /// Returns the responses in order of arrival, each with the index of its node.
-    pub(crate) fn into_answers(self) -> Vec<(usize, T)> {
-        self.answers
+    pub(crate) fn into_responses(self) -> Vec<(usize, T)> {
+        self.responses
     }
 
     /// Returns whether the driver must start a timer: other nodes can be queried, or a majority has responded and
     /// slower nodes need not be awaited.
     pub(crate) const fn needs_timeout(&self) -> bool {
-        !self.is_timed_out && (self.asked < self.nodes || self.answers.len() >= self.needed)
+        !self.is_timed_out && (self.queried < self.nodes || self.responses.len() >= self.needed)
     }
 
     /// Records the response of a node; `None` if it failed.
-    pub(crate) fn answered(&mut self, place: usize, answer: Option<T>) {
-        match answer {
-            Some(answer) => self.answers.push((place, answer)),
+    pub(crate) fn record_response(&mut self, place: usize, response: Option<T>) {
+        match response {
+            Some(response) => self.responses.push((place, response)),
             None => self.absent += 1,
         }
     }
 
     /// Handles the timeout: queries the remaining nodes, or stops waiting for slow ones.
     pub(crate) fn timed_out(&mut self) {
-        if self.asked < self.nodes {
-            self.asked = self.nodes;
+        if self.queried < self.nodes {
+            self.queried = self.nodes;
         } else {
-            self.is_timed_out = self.answers.len() >= self.needed;
+            self.is_timed_out = self.responses.len() >= self.needed;
         }
     }
 
     /// Returns the next step. `decide` returns the decision, if the responses permit one.
     pub(crate) fn step<R>(&mut self, decide: impl Fn(&[(usize, T)], RoundStatus) -> Option<R>) -> Step<R> {
-        let is_complete = self.answers.len() + self.absent >= self.asked;
-        let has_all = self.asked >= self.nodes;
+        let is_complete = self.responses.len() + self.absent >= self.queried;
+        let has_all = self.queried >= self.nodes;
         let status = RoundStatus {
             needed: self.needed,
             is_over: is_complete && has_all,
             is_timed_out: self.is_timed_out,
             is_complete,
         };
-        if let Some(decision) = decide(&self.answers, status) {
+        if let Some(decision) = decide(&self.responses, status) {
             return Step::Done(decision);
         }
         if !has_all && (is_complete || self.absent > 0) {
-            self.asked = self.nodes;
+            self.queried = self.nodes;
             return Step::QueryOthers;
         }
         if status.is_over { Step::Undecided } else { Step::Wait }

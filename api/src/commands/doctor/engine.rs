@@ -9,7 +9,7 @@ use std::{
 use proto::{Engine, Transport, v1};
 use storage::{Duty, Idle, OpenError};
 
-use super::{Findings, registration};
+use super::findings::Findings;
 use crate::{
     commands::{master_key, socket},
     config::Config,
@@ -211,6 +211,19 @@ fn check_secrets(encrypted: u64, plaintext: u64, findings: &mut Findings) {
         );
     } else {
         findings.ok("secrets", format!("the webhook secrets of {encrypted} merchants are encrypted"));
+    }
+}
+
+/// Checks the registration mode in force.
+fn registration(mode: &str, config: &Config, findings: &mut Findings) {
+    let what = "registration";
+    match mode {
+        "open" if config.text("network") == "mainnet" => findings.warn(
+            what,
+            "registration is open: anyone can register as a merchant",
+            "set registration to approval or closed, unless this service is open to the public",
+        ),
+        mode => findings.ok(what, format!("registration is {mode}")),
     }
 }
 

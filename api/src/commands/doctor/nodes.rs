@@ -1,6 +1,6 @@
 //! Checks of the ledger nodes and the system clock: chain id, hard fork, lag, agreement of the nodes.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actors::{
     environment::{Clock as _, Node},
@@ -10,13 +10,15 @@ use actors::{
 use engine::{hive::ChainId, ledger::Block, time::Timestamp};
 use serde_json::{Value, json};
 
-use super::{CLOCK_WARN, Findings, host};
+use super::findings::Findings;
 use crate::{commands::clock, config::Config};
 
 /// Age of a head block above which the check is a warning.
 const LAG_WARN: Duration = Duration::from_secs(30);
 /// Age of a head block above which the check fails.
 const LAG_FAIL: Duration = Duration::from_secs(300);
+/// Clock error above which the check is a warning: one block interval.
+const CLOCK_WARN: Duration = Duration::from_secs(3);
 /// Number of blocks that are compared between nodes.
 const COMPARED_BLOCKS: u32 = 20;
 /// Hard forks that this program supports: the serialization of signed transactions changed with the first.
@@ -268,4 +270,15 @@ async fn server_date(url: &str, timeout: Duration) -> Option<ServerDate> {
 
 fn client(timeout: Duration) -> Option<reqwest::Client> {
     reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(timeout).build().ok()
+}
+
+/// Returns the host and port of a URL, because its path or query may contain a key that must not be printed.
+fn host(url: &str) -> String {
+    match url::Url::parse(url) {
+        Ok(url) => {
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{}{port}", url.host_str().unwrap_or_default())
+        }
+        Err(_) => url.parse::<SocketAddr>().map_or_else(|_| "node".to_owned(), |address| address.to_string()),
+    }
 }

@@ -3,6 +3,7 @@
 //! The facilitator is an engine in this process, or a running one. The gate's record (`gate.redb`) survives crashes: a payer
 //! whose request was not served has a credit for it.
 
+mod body;
 mod facilitator;
 mod ledger;
 mod offer;

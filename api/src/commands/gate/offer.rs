@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{
-    proxy::{Body, full},
+    body::{Body, full},
     routes::{Price, Route, Routes},
 };
 

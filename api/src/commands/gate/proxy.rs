@@ -4,7 +4,6 @@
 
 use std::{
     collections::BTreeSet,
-    convert::Infallible,
     net::IpAddr,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
@@ -19,11 +18,12 @@ use engine::{
     x402::{HeaderError, MAX_HEADER_BYTES, PaymentPayload, Reason},
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use reqwest::Url;
 
 use super::{
+    body::Body,
     facilitator::Facilitator,
     ledger::{Failed, Ledger, Payment},
     offer::{self, Denial, Settled},
@@ -31,10 +31,7 @@ use super::{
     state::{State, Step},
     upstream::{Upstream, target},
 };
-use crate::commands::pay;
-
-/// A body of a response; an error closes the connection, so that the client detects the incomplete response.
-pub(super) type Body = BoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+use crate::commands::pay::exchange;
 
 const DISCOVERY: &str = "/.well-known/x402";
 const HEALTH: &str = "/healthz";
@@ -211,7 +208,7 @@ impl Visit<'_> {
                 self.serve_settled(head, body, settled).await
             }
             None if self.price.settles_first => {
-                let settled = self.settle(pay::new_nonce()).await?;
+                let settled = self.settle(exchange::new_nonce()).await?;
                 self.serve_settled(head, body, settled).await
             }
             None => self.serve_then_settle(head, body).await,
@@ -235,7 +232,7 @@ impl Visit<'_> {
             // Failures are not charged.
             return Ok(response.map(|body| body.map_err(Into::into).boxed()));
         }
-        let settled = self.settle(pay::new_nonce()).await?;
+        let settled = self.settle(exchange::new_nonce()).await?;
         Ok(self.deliver(response, &settled))
     }
 
@@ -383,9 +380,4 @@ impl Drop for Delivery {
         let step = if self.inner.is_end_stream() { Step::Serve } else { Step::Fail };
         self.end(step, Some("the client disconnected").filter(|_| step == Step::Fail));
     }
-}
-
-/// Returns a complete body.
-pub(super) fn full(text: impl Into<Bytes>) -> Body {
-    Full::new(text.into()).map_err(|never: Infallible| match never {}).boxed()
 }

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Args, Workload,
+    args::{Args, Workload},
     wire::{Connection, LoadRequest},
 };
 use crate::commands::{failure::Failure, signing::Anchor};

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Args, workers::Measurement};
+use super::{args::Args, workers::Measurement};
 
 /// The results of a run.
 #[derive(Debug)]

@@ -19,11 +19,12 @@ use tokio::{
 };
 
 use super::{
-    Args, Failure, Workload,
+    args::{Args, Workload},
     prepare::{Prepared, create_request},
     process::Usage,
     wire::{Connection, LoadRequest, LoadResponse, RequestError},
 };
+use crate::commands::failure::Failure;
 
 /// Timeout of a request.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);

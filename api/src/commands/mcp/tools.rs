@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_tool_has_a_schema_that_is_strict_and_annotations_that_say_what_it_does() {
+    fn each_tool_has_a_strict_schema_and_accurate_annotations() {
         let tools: Vec<Tool> = of_wallet().into_iter().chain(of_merchant()).collect();
         assert_eq!(tools.len(), 7);
         for tool in &tools {

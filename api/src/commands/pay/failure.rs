@@ -8,9 +8,9 @@ use engine::{
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{key::NoKey, ledger::NotOurs, quote::Unacceptable, request::BadRequest};
+use super::{account::AccountError, key::NoKey, quote::Unacceptable, request::BadRequest};
 use crate::{
-    commands::{signing::Unsignable, wallet},
+    commands::{signing::Unsignable, wallet::error::Error as WalletError},
     config::ConfigError,
 };
 
@@ -37,7 +37,7 @@ pub enum Failure {
     Setup(#[from] reqwest::Error),
     /// The wallet cannot be used.
     #[error(transparent)]
-    Wallet(#[from] wallet::Error),
+    Wallet(#[from] WalletError),
     /// The wallet's policy does not permit the payment.
     #[error("refused: {0}")]
     Policy(#[from] rules::Refusal),
@@ -64,7 +64,7 @@ pub enum Failure {
     Unsignable(#[from] Unsignable),
     /// The account cannot pay the offer.
     #[error("refused: {0}")]
-    Account(#[from] NotOurs),
+    Account(#[from] AccountError),
     /// The server is unreachable.
     #[error("{url} is unreachable: {why}")]
     Server {
@@ -163,7 +163,7 @@ impl Failure {
             Self::Setup(_) | Self::Output(_) => "failed".into(),
             Self::Wallet(error) => error.as_str().into(),
             Self::Policy(refusal) | Self::Approval { refusal, .. } => refusal.as_str().into(),
-            Self::Unacceptable(why) => why.word().into(),
+            Self::Unacceptable(why) => why.as_str().into(),
             Self::Redirect(_) => "redirect".into(),
             Self::Unsignable(_) => "not_a_transfer".into(),
             Self::Account(why) => why.as_str().into(),

@@ -7,16 +7,10 @@ use actors::{
     hive_rpc::HiveRpc,
     nodes_needed,
 };
-use engine::{
-    account::AccountName,
-    hive::{Authority, ChainId, PrivateKey, PublicKey, Role, check},
-    ledger::TxId,
-    money::Money,
-    time::Timestamp,
-};
+use engine::{account::AccountName, hive::ChainId, ledger::TxId, time::Timestamp};
 use reqwest::Url;
 
-use super::Failure;
+use super::{account::AccountError, failure::Failure};
 use crate::{
     commands::signing::Anchor,
     config::{Config, Layers, environment_variables},
@@ -52,50 +46,6 @@ pub(in crate::commands) enum Presence {
     Unknown,
 }
 
-/// Why an account and a key cannot pay.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotOurs {
-    /// The node serves another chain than that of the offer.
-    #[error("the node serves the chain {found}, not {wanted}")]
-    Chain {
-        /// The chain of the node.
-        found: ChainId,
-        /// The chain of the offer.
-        wanted: ChainId,
-    },
-    /// The account does not exist.
-    #[error("the ledger has no account {0}")]
-    NoAccount(AccountName),
-    /// The key is not sufficient.
-    #[error("{key} alone does not satisfy the active authority of {account}")]
-    NotItsKey {
-        /// The public key.
-        key: PublicKey,
-        /// The payer.
-        account: AccountName,
-    },
-    /// The balance is too low.
-    #[error("{account} has {has}")]
-    Funds {
-        /// The payer.
-        account: AccountName,
-        /// The balance.
-        has: Money,
-    },
-}
-
-impl NotOurs {
-    /// Returns the reason for scripts.
-    pub(in crate::commands) const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Chain { .. } => "other_chain",
-            Self::NoAccount(_) => "no_account",
-            Self::NotItsKey { .. } => "not_its_key",
-            Self::Funds { .. } => "insufficient_funds",
-        }
-    }
-}
-
 impl Ledger {
     /// Returns the given nodes; without any those of the setting `ledger.nodes`, and for a URL on this host the ledger
     /// of `hivetill dev`.
@@ -122,10 +72,10 @@ impl Ledger {
                 }
             };
             if anchor.chain != self.chain {
-                return Err(NotOurs::Chain { found: anchor.chain, wanted: self.chain }.into());
+                return Err(AccountError::Chain { found: anchor.chain, wanted: self.chain }.into());
             }
             let account = accounts.into_iter().find(|account| account.name == payer);
-            return Ok(Reached { account: account.ok_or(NotOurs::NoAccount(payer))?, node, anchor });
+            return Ok(Reached { account: account.ok_or(AccountError::NoAccount(payer))?, node, anchor });
         }
         Err(last.into())
     }
@@ -144,23 +94,6 @@ impl Ledger {
         let is_absent = absent >= nodes_needed(self.nodes.len(), 0);
         Ok(if is_absent { Presence::Absent } else { Presence::Unknown })
     }
-}
-
-/// Checks that the balance is sufficient and that the key alone satisfies the account's active authority.
-pub(in crate::commands) fn check_account(account: &Account, key: &PrivateKey, total: Money) -> Result<(), NotOurs> {
-    let name = account.name;
-    let has = account.balances.into_iter().find(|balance| balance.currency == total.currency);
-    let has = has.unwrap_or(Money::new(0, total.currency));
-    let required = [(Role::Active, name)].into();
-    let known: std::collections::BTreeMap<AccountName, Authority> = [(name, account.active.clone())].into();
-    let public = key.public();
-    // If other accounts must sign, too, the ledger decides; only one key is known here.
-    if let Err(denied) = check(&required, &known, &[public].into())
-        && denied.unknown.is_empty()
-    {
-        return Err(NotOurs::NotItsKey { key: public, account: name });
-    }
-    if has.units < total.units { Err(NotOurs::Funds { account: name, has }) } else { Ok(()) }
 }
 
 /// Returns whether a URL is on this host.
@@ -185,19 +118,5 @@ mod tests {
         for url in ["http://localhost.example/", "http://10.0.0.1/", "http://[::2]/"] {
             assert!(!is_here(&Url::parse(url).unwrap()), "{url}");
         }
-    }
-
-    #[test]
-    fn a_key_of_another_account_is_refused_before_it_signs() {
-        let key = |name: &str| PrivateKey::from_login(name, "active", "test").unwrap();
-        let name = AccountName::parse("alice").unwrap();
-        let parse = |text: &str| Money::parse_ledger(text).unwrap();
-        let balances = [parse("0.000 HIVE"), parse("5.000 HBD")];
-        let account = Account { name, active: Authority::of_key(key("alice").public()), balances };
-        assert_eq!(check_account(&account, &key("alice"), parse("5.000 HBD")), Ok(()));
-        let short = NotOurs::Funds { account: name, has: parse("5.000 HBD") };
-        assert_eq!(check_account(&account, &key("alice"), parse("5.001 HBD")), Err(short));
-        let wrong = check_account(&account, &key("bob"), parse("5.000 HBD"));
-        assert_eq!(wrong, Err(NotOurs::NotItsKey { key: key("bob").public(), account: name }));
     }
 }

@@ -63,18 +63,18 @@ pub enum Unacceptable {
     #[error("the headers contain two different offers")]
     Contradiction,
     /// The price exceeds the maximum.
-    #[error("the price is {asked}, more than {max}")]
+    #[error("the price is {price}, more than {max}")]
     AboveMaximum {
         /// The price.
-        asked: Money,
+        price: Money,
         /// The maximum.
         max: Money,
     },
     /// The price is in a currency without a maximum.
-    #[error("the price is {asked}, not in {}", max.currency)]
+    #[error("the price is {price}, not in {}", max.currency)]
     OtherCurrency {
         /// The price.
-        asked: Money,
+        price: Money,
         /// The maximum.
         max: Money,
     },
@@ -90,7 +90,7 @@ pub enum Unacceptable {
 }
 
 impl Unacceptable {
-    pub(in crate::commands) const fn word(&self) -> &'static str {
+    pub(in crate::commands) const fn as_str(&self) -> &'static str {
         match self {
             Self::NoOffer => "no_offer",
             Self::NoHiveOffer { .. } => "no_hive_offer",
@@ -253,12 +253,12 @@ impl Quote {
         max: Money,
         now: Timestamp,
     ) -> Result<(), Unacceptable> {
-        let asked = self.total;
-        if asked.currency != max.currency {
-            return Err(Unacceptable::OtherCurrency { asked, max });
+        let price = self.total;
+        if price.currency != max.currency {
+            return Err(Unacceptable::OtherCurrency { price, max });
         }
-        if asked.units > max.units {
-            return Err(Unacceptable::AboveMaximum { asked, max });
+        if price.units > max.units {
+            return Err(Unacceptable::AboveMaximum { price, max });
         }
         if self.pay_to == *account || self.fee.as_ref().is_some_and(|fee| fee.account == *account) {
             return Err(Unacceptable::SelfPayment(*account));

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_posted_as_json_unless_said_otherwise() {
+    fn a_body_is_posted_as_json_by_default() {
         let posted = get("https://a.example/").with_body(b"{}".to_vec(), false);
         assert_eq!(
             (posted.method.as_str(), posted.headers[CONTENT_TYPE].to_str().unwrap()),

@@ -91,7 +91,7 @@ struct Round {
 }
 
 /// An attempt without a response.
-struct Lost {
+struct NoResponse {
     was_sent: bool,
     why: String,
 }
@@ -159,10 +159,10 @@ impl Submission<'_> {
         }
     }
 
-    async fn attempt(&self) -> Result<Round, Lost> {
+    async fn attempt(&self) -> Result<Round, NoResponse> {
         let lost = |error: reqwest::Error| {
             let was_sent = !error.is_connect();
-            Lost { was_sent, why: causes(&error.without_url()) }
+            NoResponse { was_sent, why: causes(&error.without_url()) }
         };
         let response = self.request.begin(self.client).header(self.header, &self.value).send().await.map_err(lost)?;
         let (http_status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_our_own_transaction_is_a_receipt() {
+    fn only_the_response_to_our_own_transaction_is_a_receipt() {
         let (ours, other) = (OURS.to_string(), TxId([2; 20]).to_string());
         let paid = |receipt: Value, body: Value| matches!(verdict_of(200, &receipt, &body), Verdict::Paid { .. });
         assert!(paid(json!({"success": true, "transaction": ours}), json!({"txId": ours})));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_whether_it_is_about_our_transaction() {
+    fn a_refusal_shows_whether_it_is_about_our_transaction() {
         let duplicate = |tx: &str| {
             verdict_of(
                 402,

@@ -9,7 +9,7 @@ use actors::{environment::Clock as _, system::SystemClock};
 use engine::{account::AccountName, money::Money, wallet::State};
 use serde_json::{Value, json};
 
-use super::{Error, Wallet, entry::Entry, policy_file};
+use super::{directory::Wallet, entry::Entry, error::Error, policy_file};
 use crate::commands::{failure::Failure, files, output};
 
 #[derive(Debug, clap::Args)]

@@ -14,7 +14,7 @@ use engine::{
 };
 use toml::Table;
 
-use super::Error;
+use super::error::Error;
 use crate::commands::{
     pay::key::KeySource,
     section::{Reading, Section},

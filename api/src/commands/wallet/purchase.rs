@@ -14,16 +14,17 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Wallet,
+    directory::Wallet,
     entry::{Entry, Outcome, Payment, Subject},
     failpoint,
     store::{Proposal, Reservation},
 };
 use crate::commands::pay::{
-    self, Failure, Response, ask, conclude,
+    account::check_account,
+    exchange::{self, Response, conclude, merge, request_quote},
+    failure::Failure,
     key::KeySource,
-    ledger::{Ledger, Presence, Reached, check_account},
-    merge,
+    ledger::{Ledger, Presence, Reached},
     quote::{Quote, Unacceptable, header_value, transaction_json},
     request::Request,
     submission::{self, Submission, Submitted},
@@ -74,7 +75,7 @@ impl Purchase<'_> {
         self.wallet.policy().check_host(self.request.host())?;
         // Without a key nothing is reserved.
         let key = if self.is_dry_run { None } else { Some(self.key()?) };
-        let client = pay::client()?;
+        let client = exchange::client()?;
         let ledger = self.wallet.ledger(self.nodes, Some(&self.request.url))?;
         if let Some(entry) = self.wallet.store.find(self.request.key()).await?
             && entry.state.counts()
@@ -106,7 +107,7 @@ impl Purchase<'_> {
         key: Option<&PrivateKey>,
         report: &mut Value,
     ) -> Result<Attempt, Failure> {
-        let quote = match ask(client, self.request, &self.currencies()?).await? {
+        let quote = match request_quote(client, self.request, &self.currencies()?).await? {
             Response::Quoted(quote) => quote,
             Response::Free(response) => {
                 report["status"] = "free".into();
@@ -126,7 +127,7 @@ impl Purchase<'_> {
         let Reached { anchor, account: payer, .. } = ledger.reach(account).await?;
         check_account(&payer, key, quote.total)?;
         quote.check_time(anchor.head_time)?;
-        let nonce = pay::new_nonce();
+        let nonce = exchange::new_nonce();
         let transaction = anchor.unsigned(quote.transfers(&account, &nonce), self.expires_in)?;
         let (header, payload) = quote.payload(&transaction, &nonce);
         if header_value(&payload)?.len() + SIGNATURE_BYTES > MAX_HEADER_BYTES {

@@ -21,8 +21,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Error,
     entry::{Decision, Entry, Outcome, Payment, Subject},
+    error::Error,
     failpoint,
 };
 

@@ -160,7 +160,7 @@ impl Query {
     fn statuses(&mut self) -> Vec<i32> {
         let mut statuses = Vec::new();
         for word in self.list("status") {
-            match record::status_of_word(&word) {
+            match record::status_of_name(&word) {
                 Some(status) => statuses.push(status.into()),
                 None => self.wrong(
                     "status",

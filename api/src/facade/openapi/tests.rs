@@ -115,7 +115,7 @@ fn every_response_and_every_body_has_a_specific_schema() {
 }
 
 #[test]
-fn what_is_answered_has_no_member_that_is_not_described() {
+fn responses_have_no_undocumented_member() {
     let document = describe("https://pay.example");
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let open = |schema: &Value| schema["type"] == "object" && schema["additionalProperties"] != false;

@@ -4,16 +4,16 @@ use proto::v1::{self, PaymentStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{schema::StatusWord, words::status_word};
+use super::{schema::StatusWord, words::status_name};
 
 /// Returns the request to cancel that is undecided or in force.
-pub(crate) fn standing(payment: &v1::Payment) -> Option<&v1::Cancellation> {
+pub(crate) fn active_request(payment: &v1::Payment) -> Option<&v1::Cancellation> {
     payment.cancellation.as_ref().filter(|request| request.dropped_at.is_none())
 }
 
 /// Returns the request to cancel that no block has decided yet.
 pub(crate) fn undecided(payment: &v1::Payment) -> Option<&v1::Cancellation> {
-    standing(payment).filter(|_| payment.status == PaymentStatus::Pending as i32)
+    active_request(payment).filter(|_| payment.status == PaymentStatus::Pending as i32)
 }
 
 /// The status of a payment whose cancellation was requested, limited to what a visitor of its page may see.
@@ -29,8 +29,8 @@ impl<'a> Requested<'a> {
     pub(crate) fn of(payment: &'a v1::Payment) -> Self {
         Self {
             id: &payment.id,
-            status: StatusWord(status_word(payment.status)),
-            cancel_requested: standing(payment).is_some(),
+            status: StatusWord(status_name(payment.status)),
+            cancel_requested: active_request(payment).is_some(),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     schema::Text,
     value::instant,
-    words::{network_word, proof_method_name, verification_word},
+    words::{network_name, proof_method_name, verification_name},
 };
 
 /// The record of a merchant.
@@ -69,12 +69,12 @@ impl<'a> Merchant<'a> {
             active: merchant.active,
             privileges: if merchant.admin { &["admin"] } else { &[] },
             account_verified: merchant.account_verification() == v1::AccountVerification::Verified,
-            account_verification: verification_word(merchant.account_verification()),
+            account_verification: verification_name(merchant.account_verification()),
             account_verified_at: merchant.account_verified_at.map(|at| Text(instant(at))),
             account_verified_by: proof_method_name(merchant.account_verified_by()),
             pending_account: merchant.pending_account.as_ref().map(PendingAccount::of),
             livemode: merchant.livemode,
-            network: network_word(merchant.network()),
+            network: network_name(merchant.network()),
             flagged: merchant.flagged,
         }
     }

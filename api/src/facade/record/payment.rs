@@ -21,7 +21,7 @@ use super::{
     },
     value::{Sum, instant, price},
     words::{
-        cancelled_by_word, disposition_word, exception_word, finality_word, resolution_word, route_word, status_word,
+        cancelled_by_name, disposition_name, exception_name, finality_name, resolution_name, route_name, status_name,
     },
 };
 
@@ -84,7 +84,7 @@ impl<'a> Created<'a> {
         Ok(Self {
             id: &payment.id,
             slug: &payment.slug,
-            status: StatusWord(status_word(payment.status)),
+            status: StatusWord(status_name(payment.status)),
             checkout_url: checkout_url(base_url, &payment.id),
             slug_url: slug_url(base_url, &payment.slug),
             fee: Text(payment.fee_units),
@@ -235,11 +235,11 @@ impl<'a> Payment<'a> {
     pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Result<Self, ApiError> {
         let amount = Amount::of(payment)?;
         let tx_id = payment.tx_id.as_deref();
-        let request = cancellation::standing(payment);
+        let request = cancellation::active_request(payment);
         Ok(Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
-            status: StatusWord(status_word(payment.status)),
+            status: StatusWord(status_name(payment.status)),
             checkout_url: checkout_url(base_url, &payment.id),
             slug: &payment.slug,
             slug_url: slug_url(base_url, &payment.slug),
@@ -269,7 +269,7 @@ impl<'a> Payment<'a> {
             amount_overpaid: Text(payment.amount_overpaid_units),
             amount_late: Text(payment.amount_late_units),
             amount_refunded: Text(payment.amount_refunded_units),
-            exceptions: payment.exceptions.iter().map(|wire| ExceptionWord(exception_word(*wire))).collect(),
+            exceptions: payment.exceptions.iter().map(|wire| ExceptionWord(exception_name(*wire))).collect(),
             transfers: payment.transfers.iter().map(Transfer::of).collect::<Result<_, _>>()?,
             transfer_count: payment.transfer_count,
             refunds: payment.refunds.iter().map(Refund::of).collect::<Result<_, _>>()?,
@@ -277,11 +277,11 @@ impl<'a> Payment<'a> {
             needs_attention: payment.needs_attention,
             tx_id,
             tx_hint: payment.tx_hint.as_deref(),
-            previous_status: (payment.previous_status != 0).then(|| StatusWord(status_word(payment.previous_status))),
+            previous_status: (payment.previous_status != 0).then(|| StatusWord(status_name(payment.previous_status))),
             status_reason: payment.status_reason().rest_name().map(StatusReasonWord),
             cancel_requested: request.is_some(),
             cancel_requested_at: request.map(|request| Text(instant(request.requested_at))),
-            cancelled_by: request.map(|request| CancelledByWord(cancelled_by_word(request.by))),
+            cancelled_by: request.map(|request| CancelledByWord(cancelled_by_name(request.by))),
             cutoff: request.map(|request| Text(instant(request.cutoff))),
             wallet_opened_at: payment.wallet_opened_at.map(|at| Text(instant(at))),
             sequence: payment.sequence,
@@ -368,9 +368,9 @@ impl<'a> Transfer<'a> {
             to: &transfer.to_account,
             amount: Sum::of(transfer.amount.as_ref())?,
             memo: &transfer.memo,
-            finality: FinalityWord(finality_word(transfer.finality)),
-            disposition: DispositionWord(disposition_word(transfer.disposition)),
-            route: RouteWord(route_word(transfer.route)),
+            finality: FinalityWord(finality_name(transfer.finality)),
+            disposition: DispositionWord(disposition_name(transfer.disposition)),
+            route: RouteWord(route_name(transfer.route)),
             memo_normalized: transfer.memo_normalized,
         })
     }
@@ -406,7 +406,7 @@ struct Resolution<'a> {
 impl<'a> Resolution<'a> {
     fn of(resolution: &'a v1::Resolution) -> Self {
         Self {
-            kind: ResolutionWord(resolution_word(resolution.kind)),
+            kind: ResolutionWord(resolution_name(resolution.kind)),
             by: &resolution.by,
             at: Text(instant(resolution.at)),
             note: &resolution.note,

@@ -9,7 +9,7 @@ use super::{
     payment::Payment,
     schema::{Text, Time},
     value::{instant, money},
-    words::{disposition_word, exception_word, finality_word, resolution_word, status_word},
+    words::{disposition_name, exception_name, finality_name, resolution_name, status_name},
 };
 
 /// One entry.
@@ -62,9 +62,9 @@ pub(crate) fn of(payment: &v1::Payment) -> Result<Vec<Step>, ApiError> {
         add(refund.at, format!("refund {}", refund.tx_id));
     }
     if let Some(resolution) = &payment.resolution {
-        add(resolution.at, format!("resolved: {}", resolution_word(resolution.kind)));
+        add(resolution.at, format!("resolved: {}", resolution_name(resolution.kind)));
     }
-    let status = status_word(payment.status);
+    let status = status_name(payment.status);
     if status == "pending" {
         add(payment.expires_at, "expires".to_owned());
     } else {
@@ -78,9 +78,9 @@ pub(crate) fn of(payment: &v1::Payment) -> Result<Vec<Step>, ApiError> {
 
 fn transferred(transfer: &v1::Transfer) -> Result<String, ApiError> {
     let amount = money(transfer.amount.as_ref())?;
-    let (from, finality) = (&transfer.from_account, finality_word(transfer.finality));
+    let (from, finality) = (&transfer.from_account, finality_name(transfer.finality));
     let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
-    let disposition = disposition_word(transfer.disposition);
+    let disposition = disposition_name(transfer.disposition);
     Ok(format!("{amount} from @{from}{block}, {finality}, {disposition}, transaction {}", transfer.tx_id))
 }
 
@@ -94,10 +94,10 @@ pub(crate) fn record(base_url: &str, payment: &v1::Payment) -> Result<serde_json
 
 /// Returns the status of a payment in the words of the interface.
 pub(crate) fn status(payment: &v1::Payment) -> &'static str {
-    status_word(payment.status)
+    status_name(payment.status)
 }
 
 /// Returns the exceptions of a payment in the words of the interface.
 pub(crate) fn exceptions(payment: &v1::Payment) -> Vec<&'static str> {
-    payment.exceptions.iter().map(|wire| exception_word(*wire)).collect()
+    payment.exceptions.iter().map(|wire| exception_name(*wire)).collect()
 }

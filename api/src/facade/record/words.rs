@@ -6,13 +6,13 @@ use proto::v1::{
 };
 
 /// Returns the word of a payment status.
-pub(crate) fn status_word(wire: i32) -> &'static str {
+pub(crate) fn status_name(wire: i32) -> &'static str {
     word(PaymentStatus::try_from(wire), PaymentStatus::Unspecified, PaymentStatus::as_str_name, &STATUS_WORDS)
 }
 
 /// Returns the payment status of a word.
-pub(crate) fn status_of_word(text: &str) -> Option<PaymentStatus> {
-    (1..=6).filter_map(|wire| PaymentStatus::try_from(wire).ok()).find(|status| status_word((*status).into()) == text)
+pub(crate) fn status_of_name(text: &str) -> Option<PaymentStatus> {
+    (1..=6).filter_map(|wire| PaymentStatus::try_from(wire).ok()).find(|status| status_name((*status).into()) == text)
 }
 
 /// Maps the names of an enumeration to words by their common prefix: `PAYMENT_STATUS_PENDING` is `pending`.
@@ -62,29 +62,29 @@ pub(crate) static CANCELLED_BY_WORDS: Words = Words { prefix: "CANCELLED_BY_", w
 pub(crate) static RESOLUTION_WORDS: Words =
     Words { prefix: "RESOLUTION_KIND_", words: &["accepted", "refunded", "ignored"] };
 
-pub(crate) fn exception_word(wire: i32) -> &'static str {
+pub(crate) fn exception_name(wire: i32) -> &'static str {
     let read = PaymentException::try_from(wire);
     word(read, PaymentException::Unspecified, PaymentException::as_str_name, &EXCEPTION_WORDS)
 }
 
-pub(crate) fn finality_word(wire: i32) -> &'static str {
+pub(crate) fn finality_name(wire: i32) -> &'static str {
     word(Finality::try_from(wire), Finality::Unspecified, Finality::as_str_name, &FINALITY_WORDS)
 }
 
-pub(crate) fn disposition_word(wire: i32) -> &'static str {
+pub(crate) fn disposition_name(wire: i32) -> &'static str {
     word(Disposition::try_from(wire), Disposition::Unspecified, Disposition::as_str_name, &DISPOSITION_WORDS)
 }
 
-pub(crate) fn resolution_word(wire: i32) -> &'static str {
+pub(crate) fn resolution_name(wire: i32) -> &'static str {
     let read = ResolutionKind::try_from(wire);
     word(read, ResolutionKind::Unspecified, ResolutionKind::as_str_name, &RESOLUTION_WORDS)
 }
 
-pub(crate) fn route_word(wire: i32) -> &'static str {
+pub(crate) fn route_name(wire: i32) -> &'static str {
     word(Route::try_from(wire), Route::Unspecified, Route::as_str_name, &ROUTE_WORDS)
 }
 
-pub(crate) fn cancelled_by_word(wire: i32) -> &'static str {
+pub(crate) fn cancelled_by_name(wire: i32) -> &'static str {
     word(CancelledBy::try_from(wire), CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)
 }
 
@@ -102,23 +102,23 @@ pub(crate) static UNMATCHED_REASON_WORDS: Words = Words {
 pub(crate) static UNMATCHED_STATUS_WORDS: Words =
     Words { prefix: "UNMATCHED_STATUS_", words: &["open", "assigned", "ignored"] };
 
-pub(crate) fn unmatched_reason_word(wire: i32) -> &'static str {
+pub(crate) fn unmatched_reason_name(wire: i32) -> &'static str {
     let read = UnmatchedReason::try_from(wire);
     word(read, UnmatchedReason::Unspecified, UnmatchedReason::as_str_name, &UNMATCHED_REASON_WORDS)
 }
 
-pub(crate) fn unmatched_status_word(wire: i32) -> &'static str {
+pub(crate) fn unmatched_status_name(wire: i32) -> &'static str {
     let read = UnmatchedStatus::try_from(wire);
     word(read, UnmatchedStatus::Unspecified, UnmatchedStatus::as_str_name, &UNMATCHED_STATUS_WORDS)
 }
 
 /// Returns the words of a payment's exceptions.
 pub(crate) fn exception_words(wire: &[i32]) -> Vec<&'static str> {
-    wire.iter().map(|wire| exception_word(*wire)).collect()
+    wire.iter().map(|wire| exception_name(*wire)).collect()
 }
 
 /// Returns the word of a network.
-pub(crate) const fn network_word(network: v1::LedgerNetwork) -> &'static str {
+pub(crate) const fn network_name(network: v1::LedgerNetwork) -> &'static str {
     match network {
         v1::LedgerNetwork::Mainnet => "mainnet",
         v1::LedgerNetwork::Testnet => "testnet",
@@ -128,7 +128,7 @@ pub(crate) const fn network_word(network: v1::LedgerNetwork) -> &'static str {
 }
 
 /// Returns the word of an account's verification status.
-pub(crate) const fn verification_word(verification: v1::AccountVerification) -> &'static str {
+pub(crate) const fn verification_name(verification: v1::AccountVerification) -> &'static str {
     match verification {
         v1::AccountVerification::Verified => "verified",
         v1::AccountVerification::Stale => "stale",
@@ -161,19 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_the_wire_has_a_word() {
-        walk(&STATUS_WORDS, status_word);
-        walk(&EXCEPTION_WORDS, exception_word);
-        walk(&FINALITY_WORDS, finality_word);
-        walk(&DISPOSITION_WORDS, disposition_word);
-        walk(&UNMATCHED_REASON_WORDS, unmatched_reason_word);
-        walk(&UNMATCHED_STATUS_WORDS, unmatched_status_word);
+    fn every_number_of_the_wire_has_a_name() {
+        walk(&STATUS_WORDS, status_name);
+        walk(&EXCEPTION_WORDS, exception_name);
+        walk(&FINALITY_WORDS, finality_name);
+        walk(&DISPOSITION_WORDS, disposition_name);
+        walk(&UNMATCHED_REASON_WORDS, unmatched_reason_name);
+        walk(&UNMATCHED_STATUS_WORDS, unmatched_status_name);
         walk(&ROUTE_WORDS, |wire| word(Route::try_from(wire), Route::Unspecified, Route::as_str_name, &ROUTE_WORDS));
         walk(&CANCELLED_BY_WORDS, |wire| {
             word(CancelledBy::try_from(wire), CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)
         });
-        walk(&RESOLUTION_WORDS, resolution_word);
-        assert_eq!(status_of_word("user_cancelled"), Some(PaymentStatus::UserCancelled));
-        assert_eq!(status_of_word("PENDING"), None);
+        walk(&RESOLUTION_WORDS, resolution_name);
+        assert_eq!(status_of_name("user_cancelled"), Some(PaymentStatus::UserCancelled));
+        assert_eq!(status_of_name("PENDING"), None);
     }
 }

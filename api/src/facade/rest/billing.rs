@@ -37,7 +37,7 @@ fn tiers(wire: &[v1::FeeTier]) -> Vec<Tier> {
     wire.iter().map(tier).collect()
 }
 
-const fn status_word(wire: BillingStatus) -> &'static str {
+const fn status_name(wire: BillingStatus) -> &'static str {
     match wire {
         BillingStatus::Unspecified | BillingStatus::Open => "open",
         BillingStatus::Invoiced => "invoiced",
@@ -86,7 +86,7 @@ impl<'a> Period<'a> {
             total_volume_cents: period.total_volume_cents,
             transaction_count: period.transaction_count,
             invoice_amount_cents: period.invoice_amount_cents,
-            status: status_word(period.status()),
+            status: status_name(period.status()),
             invoice_session_id: period.invoice_session_id.as_deref(),
             invoice_slug: slug,
             invoice_payment_url: slug.filter(|_| is_unpaid).map(|slug| record::slug_url(&facade.base_url, slug)),

@@ -314,7 +314,7 @@ impl Row for v1::Payment {
         let metadata = if self.metadata.is_empty() { String::new() } else { record::metadata_text(&self.metadata) };
         Ok(vec![
             self.id.clone(),
-            record::status_word(self.status).to_owned(),
+            record::status_name(self.status).to_owned(),
             time(self.created_at),
             time(self.expires_at),
             self.completed_at.map(time).unwrap_or_default(),

@@ -40,7 +40,7 @@ pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         version: version::VERSION,
         commit: version::commit(),
         livemode: report.livemode,
-        network: record::network_word(report.network()),
+        network: record::network_name(report.network()),
     };
     Ok(response::json(code, &body))
 }

@@ -82,7 +82,7 @@ pub(crate) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<
     let status = facade.engine.get_payment_status(request).await?.into_inner();
     let body = StatusBody {
         id: &status.id,
-        status: StatusWord(record::status_word(status.status)),
+        status: StatusWord(record::status_name(status.status)),
         completed_at: status.completed_at.map(|at| Text(record::instant(at))),
     };
     Ok(response::json(StatusCode::OK, &body))

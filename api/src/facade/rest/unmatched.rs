@@ -40,8 +40,8 @@ impl<'a> Unmatched<'a> {
     fn of(transfer: &'a v1::UnmatchedTransfer) -> Result<Self, ApiError> {
         Ok(Self {
             id: &transfer.id,
-            status: record::unmatched_status_word(transfer.status),
-            reason: record::unmatched_reason_word(transfer.reason),
+            status: record::unmatched_status_name(transfer.status),
+            reason: record::unmatched_reason_name(transfer.reason),
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,
             block_num: transfer.block_num,
@@ -71,7 +71,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let mut query = call.query();
     let mut statuses = Vec::new();
     for text in query.list("status") {
-        match (1..=3).find(|wire| record::unmatched_status_word(*wire) == text) {
+        match (1..=3).find(|wire| record::unmatched_status_name(*wire) == text) {
             Some(wire) => statuses.push(wire),
             None => query.wrong("status", "must be open, assigned or ignored"),
         }

@@ -264,7 +264,7 @@ pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
         kind.map(i32::from)
     });
     let status = body.optional_text("status").and_then(|word| {
-        let status = record::status_of_word(&word);
+        let status = record::status_of_name(&word);
         if status.is_none() {
             body.wrong::<()>("status", one_of(&word, &State::ALL.map(State::as_str)));
         }

@@ -7,7 +7,7 @@ use super::Site;
 use crate::facade::fake_engine::{PAYMENT, SLUG};
 
 #[tokio::test]
-async fn the_page_is_for_browsers_and_tells_nothing_on() {
+async fn the_page_is_for_browsers_and_discloses_nothing() {
     let site = Site::open().await;
     let slug = format!("/for/{SLUG}");
     for path in [slug.clone(), format!("/checkout/{PAYMENT}")] {
@@ -91,7 +91,7 @@ async fn pages_of_the_main_network_have_no_test_banner() {
 }
 
 #[tokio::test]
-async fn only_a_transaction_id_says_that_something_was_sent() {
+async fn only_a_transaction_id_shows_that_a_transfer_was_sent() {
     let site = Site::open().await;
     let page = async |tx: &str| site.browse(&format!("/for/{SLUG}?tx={tx}")).await.body;
     assert!(page("0123456789abcdef0123456789abcdef01234567").await.contains("role=\"status\">Sent."));
@@ -101,7 +101,7 @@ async fn only_a_transaction_id_says_that_something_was_sent() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_opened_when_all_was_over_leads_nobody_on_by_itself() {
+async fn a_page_opened_after_the_end_does_not_redirect() {
     let site = Site::open().await;
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     let page = site.browse(&format!("/for/{SLUG}")).await.body;
@@ -112,7 +112,7 @@ async fn a_page_that_was_opened_when_all_was_over_leads_nobody_on_by_itself() {
 #[tokio::test]
 async fn a_page_that_is_being_cancelled_takes_nothing_and_offers_the_way_back_after_20_seconds() {
     let site = Site::open().await;
-    let ask = |now_ms: u64| {
+    let show_cancelling_at = |now_ms: u64| {
         site.fake.set(|payment| {
             payment.cancel_url = Some("https://shop.example/basket".to_owned());
             payment.read_at = Some(proto::time::from_millis(now_ms));
@@ -120,13 +120,13 @@ async fn a_page_that_is_being_cancelled_takes_nothing_and_offers_the_way_back_af
             payment.cancellation = Some(v1::Cancellation { requested_at, ..v1::Cancellation::default() });
         });
     };
-    ask(1_005_000);
+    show_cancelling_at(1_005_000);
     let page = site.browse(&format!("/for/{SLUG}")).await.body;
     assert!(page.contains("Cancelling…") && page.contains("hidden data-after-ms=\"15000\""), "{page}");
     for gone in ["hive://", "keychain-pay", "/cancel\""] {
         assert!(!page.contains(gone), "{gone}");
     }
-    ask(1_020_000);
+    show_cancelling_at(1_020_000);
     let page = site.browse(&format!("/for/{SLUG}")).await.body;
     assert!(page.contains("id=\"leave\" href=\"https://shop.example/basket\"") && !page.contains("data-after-ms"));
     let live = site.send("GET", &format!("/for/{SLUG}/status"), "", "").await.json();
@@ -138,8 +138,8 @@ async fn a_page_whose_wallet_was_opened_offers_no_cancellation() {
     let site = Site::open().await;
     let slug = format!("/for/{SLUG}");
     assert!(site.browse(&slug).await.body.contains("id=\"cancel-yes\""));
-    let came_back = format!("{slug}?tx=0123456789abcdef0123456789abcdef01234567");
-    assert!(!site.browse(&came_back).await.body.contains("cancel-yes"));
+    let is_returning = format!("{slug}?tx=0123456789abcdef0123456789abcdef01234567");
+    assert!(!site.browse(&is_returning).await.body.contains("cancel-yes"));
     let reported = site.send("POST", &format!("{slug}/wallet"), "", "").await;
     assert_eq!(reported.json(), json!({ "id": PAYMENT, "status": "pending", "cancelRequested": false }));
     site.fake.set(|payment| payment.wallet_opened_at = Some(proto::time::from_millis(1)));
@@ -147,7 +147,7 @@ async fn a_page_whose_wallet_was_opened_offers_no_cancellation() {
 }
 
 #[tokio::test]
-async fn a_strangers_id_shows_of_a_finished_session_state_and_amount_only() {
+async fn the_public_id_shows_only_state_and_amount_of_a_finished_session() {
     let site = Site::open().await;
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     let finished = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
@@ -160,7 +160,7 @@ async fn a_strangers_id_shows_of_a_finished_session_state_and_amount_only() {
         payment.exceptions = vec![v1::PaymentException::Overpaid.into(), v1::PaymentException::PaidLate.into()];
     });
     let over = site.send("GET", &format!("/checkout/{PAYMENT}/status"), "", "").await.json();
-    assert_eq!(over, exact, "a stranger does not learn that more was paid, or later");
+    assert_eq!(over, exact, "the public id does not show that more was paid, or later");
     assert_eq!(site.browse(&format!("/checkout/{PAYMENT}")).await.body, finished);
     let live = site.send("GET", &format!("/checkout/{PAYMENT}/status"), "", "").await.body;
     let events = site.send("GET", &format!("/checkout/{PAYMENT}/events"), "", "").await.body;
@@ -203,17 +203,17 @@ async fn a_customer_cancels_by_the_link_and_by_id_only_with_the_pages_token() {
     let cookie = page.header("set-cookie").expect("a cookie");
     let token = cookie.split(['=', ';']).nth(1).expect("its value");
     let browser = format!("{form}accept: text/html\r\n");
-    let told = site.send("POST", &by_id, form, &format!("token={token}")).await.json();
-    assert_eq!(told, json!({ "id": PAYMENT, "status": "user_cancelled", "cancelRequested": true }));
-    let answer = site.send("POST", &by_id, &browser, &format!("token={token}")).await;
-    assert_eq!((answer.status, answer.header("location")), (303, Some(&*format!("/for/{SLUG}"))));
+    let expected = site.send("POST", &by_id, form, &format!("token={token}")).await.json();
+    assert_eq!(expected, json!({ "id": PAYMENT, "status": "user_cancelled", "cancelRequested": true }));
+    let response = site.send("POST", &by_id, &browser, &format!("token={token}")).await;
+    assert_eq!((response.status, response.header("location")), (303, Some(&*format!("/for/{SLUG}"))));
 
     let by_slug = format!("/for/{SLUG}/cancel");
-    let answer = site.send("POST", &by_slug, "accept: application/json\r\n", "").await;
-    let told = json!({ "id": PAYMENT, "status": "user_cancelled", "cancelRequested": true });
-    assert_eq!((answer.status, answer.json()), (200, told), "no more than the page's visitor may know");
-    let answer = site.send("POST", &by_slug, &browser, "").await;
-    assert_eq!((answer.status, answer.header("location")), (303, Some(&*format!("/for/{SLUG}"))));
+    let response = site.send("POST", &by_slug, "accept: application/json\r\n", "").await;
+    let expected = json!({ "id": PAYMENT, "status": "user_cancelled", "cancelRequested": true });
+    assert_eq!((response.status, response.json()), (200, expected), "no more than the page's visitor may know");
+    let response = site.send("POST", &by_slug, &browser, "").await;
+    assert_eq!((response.status, response.header("location")), (303, Some(&*format!("/for/{SLUG}"))));
 
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     assert_eq!(site.send("POST", &by_slug, "", "").await.error(), (409, "payment_not_pending".to_owned(), Vec::new()));

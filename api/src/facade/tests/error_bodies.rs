@@ -15,7 +15,7 @@ use crate::facade::{
 };
 
 #[tokio::test]
-async fn what_is_no_address_or_no_method_says_so() {
+async fn unknown_paths_and_methods_are_refused_with_their_reason() {
     let site = Site::open().await;
     for path in [
         "/",
@@ -36,9 +36,9 @@ async fn what_is_no_address_or_no_method_says_so() {
         ("PATCH", "/api/public/merchants/mer_1", "GET, POST, PUT, OPTIONS"),
         ("POST", "/api/health", "GET, OPTIONS"),
     ] {
-        let answer = site.send(method, path, "", "").await;
-        assert_eq!(answer.error(), (405, "method_not_allowed".to_owned(), Vec::new()), "{method} {path}");
-        assert_eq!(answer.header("allow"), Some(allow));
+        let response = site.send(method, path, "", "").await;
+        assert_eq!(response.error(), (405, "method_not_allowed".to_owned(), Vec::new()), "{method} {path}");
+        assert_eq!(response.header("allow"), Some(allow));
     }
     let options = site.send("OPTIONS", "/api/public/payments", "origin: https://shop.example\r\n", "").await;
     assert_eq!((options.status, options.header("allow")), (204, Some("GET, POST, OPTIONS")));
@@ -61,15 +61,15 @@ async fn what_is_too_large_or_no_json_is_refused_with_the_error_body() {
     assert_eq!(site.raw(chunked.as_bytes()).await.error().0, 413);
 
     let form = format!("x-api-key: {KEY}\r\ncontent-type: application/x-www-form-urlencoded\r\n");
-    let answer = site.send("POST", "/api/public/payments", &form, "amount=1").await;
-    assert_eq!(answer.error(), (415, "unsupported_media_type".to_owned(), Vec::new()));
+    let response = site.send("POST", "/api/public/payments", &form, "amount=1").await;
+    assert_eq!(response.error(), (415, "unsupported_media_type".to_owned(), Vec::new()));
     let untyped = site.send("POST", "/api/public/payments", &format!("x-api-key: {KEY}\r\n"), GOOD).await;
     assert_eq!(untyped.status, 201, "a body without a type is read as JSON");
 
     for bytes in [33 * 1024, 63 * 1024, 200 * 1024] {
         let header = format!("x-padding: {}\r\n", "x".repeat(bytes));
-        let answer = site.send("GET", "/api/health", &header, "").await;
-        assert_eq!((answer.status, &*answer.error().1), (431, "headers_too_large"), "{bytes}");
+        let response = site.send("GET", "/api/health", &header, "").await;
+        assert_eq!((response.status, &*response.error().1), (431, "headers_too_large"), "{bytes}");
     }
     let many: String = (0..150).map(|n| format!("x-{n}: 1\r\n")).collect();
     assert_eq!(site.send("GET", "/api/health", &many, "").await.error().0, 431);
@@ -85,13 +85,13 @@ async fn slow_heads_and_slow_bodies_are_not_waited_for() {
     let soon = Duration::from_millis(200);
     let limits = Limits { head_timeout: soon, body_timeout: soon, ..Limits::default() };
     let site = Site::open_with(limits).await;
-    let answer = site.raw(b"GET /api/health HTTP/1.1\r\nhost: x\r\nx-slow: ").await;
-    assert_eq!(answer.head, "", "the connection is closed without a word");
+    let response = site.raw(b"GET /api/health HTTP/1.1\r\nhost: x\r\nx-slow: ").await;
+    assert_eq!(response.head, "", "the connection is closed without a word");
     let body = format!(
         "POST /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: {KEY}\r\ncontent-length: 50\r\n\r\n{{\"amount\""
     );
-    let answer = site.raw(body.as_bytes()).await;
-    assert_eq!(answer.error(), (408, "request_timeout".to_owned(), Vec::new()));
+    let response = site.raw(body.as_bytes()).await;
+    assert_eq!(response.error(), (408, "request_timeout".to_owned(), Vec::new()));
 }
 
 /// Reads until the server closes; panics where it does not.
@@ -124,7 +124,7 @@ async fn a_connection_that_is_not_used_again_is_closed_and_one_that_is_used_is_k
 }
 
 #[tokio::test]
-async fn who_never_reads_its_answers_is_cut_off() {
+async fn a_client_that_never_reads_its_responses_is_disconnected() {
     let limits = Limits { write_timeout: Duration::from_millis(500), ..Limits::default() };
     let site = Site::open_with(limits).await;
     let mut stream = TcpStream::connect(site.address).await.expect("listening");
@@ -166,7 +166,7 @@ async fn a_reader_of_a_few_bytes_a_second_is_cut_off() {
 }
 
 #[tokio::test]
-async fn one_address_has_so_many_connections_and_is_told_so() {
+async fn connections_of_an_ip_address_are_limited_with_a_429() {
     let limits = Limits { connections: 8, connections_per_ip: Some(100), ..Limits::default() };
     let site = Site::open_with(limits).await;
     let mut open = Vec::new();
@@ -177,9 +177,9 @@ async fn one_address_has_so_many_connections_and_is_told_so() {
         open.push(stream);
     }
     let mut refused = TcpStream::connect(site.address).await.expect("listening");
-    let said = String::from_utf8_lossy(&until_closed(&mut refused).await).into_owned();
-    assert!(said.starts_with("HTTP/1.1 429") && said.contains("rate_limited"), "{said}");
-    assert!(said.contains("retry-after: 1"), "{said}");
+    let refusal = String::from_utf8_lossy(&until_closed(&mut refused).await).into_owned();
+    assert!(refusal.starts_with("HTTP/1.1 429") && refusal.contains("rate_limited"), "{refusal}");
+    assert!(refusal.contains("retry-after: 1"), "{refusal}");
     open.pop();
     let again = async {
         while site.get("/livez").await.status != 200 {
@@ -190,7 +190,7 @@ async fn one_address_has_so_many_connections_and_is_told_so() {
 }
 
 #[tokio::test]
-async fn health_has_a_listener_of_its_own_that_tells_nothing_else() {
+async fn health_has_a_separate_listener_that_serves_nothing_else() {
     let facade = Facade::new(FakeEngine::new().engine(), "https://pay.example", 7);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -206,7 +206,7 @@ async fn health_has_a_listener_of_its_own_that_tells_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_description_is_sent_once_to_who_has_it() {
+async fn the_description_is_sent_once_to_a_client_that_has_it() {
     let site = Site::open().await;
     for path in ["/openapi.json", "/docs"] {
         let whole = site.send("GET", path, "", "").await;
@@ -234,21 +234,21 @@ async fn no_web_page_may_send_an_api_key() {
 }
 
 #[tokio::test]
-async fn streams_ask_proxies_not_to_keep_them_back() {
+async fn streams_disable_buffering_in_proxies() {
     let site = Site::open().await;
     let events = site.send("GET", &format!("/for/{SLUG}/events"), "", "").await;
     assert_eq!((events.status, events.header("x-accel-buffering")), (200, Some("no")));
 }
 
 #[tokio::test]
-async fn every_answer_names_its_request() {
+async fn every_response_has_its_request_id() {
     let site = Site::open().await;
     for path in ["/api/health", "/nothing", "/assets/checkout.css", "/for/x"] {
         assert!(site.get(path).await.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{path}");
     }
-    let answer = site.send("GET", "/nothing", "x-request-id: order-7\r\n", "").await;
-    assert_eq!(answer.header("x-request-id"), Some("order-7"));
-    assert_eq!(answer.json()["requestId"], "order-7");
+    let response = site.send("GET", "/nothing", "x-request-id: order-7\r\n", "").await;
+    assert_eq!(response.header("x-request-id"), Some("order-7"));
+    assert_eq!(response.json()["requestId"], "order-7");
 }
 
 #[tokio::test]
@@ -295,9 +295,9 @@ async fn a_stopping_server_lets_running_requests_end() {
     assert!(interim.starts_with(b"HTTP/1.1 100"));
     stop.notify_one();
     running.write_all(GOOD.as_bytes()).await.expect("sent");
-    let mut answer = String::new();
-    running.read_to_string(&mut answer).await.expect("an answer, then the end");
-    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let mut response = String::new();
+    running.read_to_string(&mut response).await.expect("an answer, then the end");
+    assert!(response.starts_with("HTTP/1.1 201"), "{response}");
     tokio::time::timeout(Duration::from_secs(5), server).await.expect("the server ends").expect("without panic");
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
     assert_eq!(fake.payment.lock().expect("one test").amount_units, 10_500);

@@ -25,13 +25,13 @@ struct Site {
 }
 
 #[derive(Debug)]
-struct Answer {
+struct TestResponse {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl TestResponse {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
@@ -79,7 +79,7 @@ impl Site {
         Self { address, fake }
     }
 
-    async fn raw(&self, request: &[u8]) -> Answer {
+    async fn raw(&self, request: &[u8]) -> TestResponse {
         let mut stream = TcpStream::connect(self.address).await.expect("listening");
         // A refused request may be answered before it is read to its end.
         let _ = stream.write_all(request).await;
@@ -89,26 +89,26 @@ impl Site {
         let text = String::from_utf8(bytes).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        TestResponse { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TestResponse {
         let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
         let request =
             format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{length}{headers}\r\n{body}");
         self.raw(request.as_bytes()).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> TestResponse {
         self.send("GET", path, &format!("x-api-key: {KEY}\r\n"), "").await
     }
 
-    async fn post(&self, path: &str, body: &str) -> Answer {
+    async fn post(&self, path: &str, body: &str) -> TestResponse {
         let headers = format!("authorization: Bearer {KEY}\r\ncontent-type: application/json\r\n");
         self.send("POST", path, &headers, body).await
     }
 
-    async fn browse(&self, path: &str) -> Answer {
+    async fn browse(&self, path: &str) -> TestResponse {
         self.send("GET", path, "accept: text/html,*/*\r\n", "").await
     }
 }

@@ -1,4 +1,4 @@
-//! Payments, merchants, admins, health: the shapes of their answers and every wrong field.
+//! Payments, merchants, admins, health: the fields of their responses and every invalid field.
 
 use proto::{ApiError, v1};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{GOOD, Site};
 use crate::facade::fake_engine::{KEY, MERCHANT, PAYMENT, SLUG};
 
 #[tokio::test]
-async fn creation_answers_in_the_shape_of_its_path() {
+async fn creation_responds_in_the_format_of_its_path() {
     let site = Site::open().await;
     let first = site.post("/api/public/payments", GOOD).await;
     assert_eq!(first.status, 201);
@@ -143,7 +143,7 @@ async fn every_bad_field_of_a_creation_is_a_400_that_names_it() {
 }
 
 #[tokio::test]
-async fn both_headers_carry_the_key_and_every_bad_key_gets_the_same_answer() {
+async fn both_headers_carry_the_key_and_every_invalid_key_gets_the_same_response() {
     let site = Site::open().await;
     let path = format!("/api/public/payments/{PAYMENT}/status");
     for headers in [
@@ -163,12 +163,12 @@ async fn both_headers_carry_the_key_and_every_bad_key_gets_the_same_answer() {
         "authorization: Basic eA==\r\n",
     ] {
         let headers = format!("{headers}x-request-id: same\r\n");
-        let answer = site.send("GET", &path, &headers, "").await;
-        assert_eq!(answer.error(), (401, "invalid_api_key".to_owned(), Vec::new()));
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
-        bodies.push(answer.body);
+        let response = site.send("GET", &path, &headers, "").await;
+        assert_eq!(response.error(), (401, "invalid_api_key".to_owned(), Vec::new()));
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+        bodies.push(response.body);
     }
-    assert_eq!(bodies[0], bodies[1], "whether a key exists is not told");
+    assert_eq!(bodies[0], bodies[1], "whether a key exists is not disclosed");
     bodies.dedup();
     assert_eq!(bodies.len(), 4, "{bodies:?}");
     let two = format!("x-api-key: {KEY}\r\nauthorization: Bearer other\r\n");
@@ -181,9 +181,9 @@ async fn every_reason_of_the_engine_reaches_the_caller() {
     for row in &proto::status::TABLE[1..] {
         let error = ApiError::new(row.reason).retry_after(3);
         *site.fake.refuse.lock().expect("one test") = Some(error);
-        let answer = site.post("/api/public/payments", GOOD).await;
-        assert_eq!(answer.error(), (row.http, row.name.to_owned(), Vec::new()));
-        assert_eq!(answer.header("retry-after"), Some("3"), "{}", row.name);
+        let response = site.post("/api/public/payments", GOOD).await;
+        assert_eq!(response.error(), (row.http, row.name.to_owned(), Vec::new()));
+        assert_eq!(response.header("retry-after"), Some("3"), "{}", row.name);
     }
     let fields = ApiError::field("redirectUrl", "must be https").and_field("metadata.x", "too long");
     *site.fake.refuse.lock().expect("one test") = Some(fields);
@@ -196,9 +196,9 @@ async fn merchants_register_read_and_change_themselves() {
     for account in ["hiveAccount", "hiveAccountName"] {
         let body = json!({"name": "Blue Mugs", account: "blue.mugs", "iconUrl": "https://x.example/i.png"});
         let headers = "content-type: application/json\r\n";
-        let answer = site.send("POST", "/api/public/merchants/register", headers, &body.to_string()).await;
-        assert_eq!(answer.status, 201);
-        let made = answer.json();
+        let response = site.send("POST", "/api/public/merchants/register", headers, &body.to_string()).await;
+        assert_eq!(response.status, 201);
+        let made = response.json();
         assert_eq!((made["apiKey"].as_str(), made["webhookSecret"].as_str()), (Some(KEY), Some("whsec_x")));
         assert_eq!(made["merchant"]["hiveAccount"], "blue.mugs");
         assert_eq!(made["merchant"]["isActive"], true);
@@ -270,7 +270,7 @@ async fn admins_list_switch_and_reissue_in_both_forms() {
 }
 
 #[tokio::test]
-async fn health_tells_people_and_load_balancers_apart() {
+async fn health_distinguishes_people_from_load_balancers() {
     let site = Site::open().await;
     for (health, status, ready) in [
         (v1::Health::Ok, (200, json!("ok")), 200),
@@ -278,8 +278,8 @@ async fn health_tells_people_and_load_balancers_apart() {
         (v1::Health::Unavailable, (503, Value::Null), 503),
     ] {
         *site.fake.health.lock().expect("one test") = health;
-        let answer = site.get("/api/health").await;
-        assert_eq!((answer.status, answer.json()["status"].clone()), status);
+        let response = site.get("/api/health").await;
+        assert_eq!((response.status, response.json()["status"].clone()), status);
         assert_eq!(site.get("/readyz").await.status, ready);
         assert_eq!(site.get("/livez").await.status, 200);
     }

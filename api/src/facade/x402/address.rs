@@ -22,7 +22,7 @@ use crate::facade::{
 };
 
 /// The state of a payment for a program.
-enum Stand {
+enum Availability {
     Completed,
     Gone(Reason),
     /// A signed transaction or a full transfer in a block is pending; a second payment is refused.
@@ -32,7 +32,7 @@ enum Stand {
     Open,
 }
 
-impl Stand {
+impl Availability {
     fn of(payment: &v1::Payment) -> Self {
         match PaymentStatus::try_from(payment.status) {
             Ok(PaymentStatus::Completed) => Self::Completed,
@@ -80,12 +80,14 @@ pub(crate) async fn visit(
         Err(error) if error.http() >= 500 && shown != Shown::Nothing => return Ok(visit.unknown(&error)),
         Err(error) => return Err(error.into()),
     };
-    match (Stand::of(&payment), shown) {
-        (Stand::Open, Shown::Malformed(why)) => Ok(visit.malformed(why)),
-        (Stand::Open, Shown::Refused(denial)) => visit.required(&payment, Some(&denial)),
-        (Stand::Open | Stand::Busy | Stand::Completed, Shown::Payment(payload)) => visit.pay(&payment, *payload).await,
-        (Stand::Open, _) => visit.required(&payment, None),
-        (stand, _) => Ok(visit.closed(&stand, &payment, None)),
+    match (Availability::of(&payment), shown) {
+        (Availability::Open, Shown::Malformed(why)) => Ok(visit.malformed(why)),
+        (Availability::Open, Shown::Refused(denial)) => visit.required(&payment, Some(&denial)),
+        (Availability::Open | Availability::Busy | Availability::Completed, Shown::Payment(payload)) => {
+            visit.pay(&payment, *payload).await
+        }
+        (Availability::Open, _) => visit.required(&payment, None),
+        (availability, _) => Ok(visit.closed(&availability, &payment, None)),
     }
 }
 
@@ -123,15 +125,15 @@ impl Visit<'_> {
             Ok(payment) => payment,
             Err(error) => return Ok(self.unknown(&error)),
         };
-        match Stand::of(&payment) {
+        match Availability::of(&payment) {
             // Already used or pending elsewhere: fresh requirements would make the client pay twice.
-            Stand::Open | Stand::Busy if denial.reason == Reason::DuplicateSettlement => {
+            Availability::Open | Availability::Busy if denial.reason == Reason::DuplicateSettlement => {
                 Ok(self.conflict(&payment, denial))
             }
-            Stand::Open => self.required(&payment, Some(denial)),
-            Stand::Busy => Ok(self.conflict(&payment, denial)),
-            stand => {
-                let mut response = self.closed(&stand, &payment, denial.tx_id.as_deref());
+            Availability::Open => self.required(&payment, Some(denial)),
+            Availability::Busy => Ok(self.conflict(&payment, denial)),
+            availability => {
+                let mut response = self.closed(&availability, &payment, denial.tx_id.as_deref());
                 responses::insert_denial(response.headers_mut(), denial);
                 Ok(response)
             }
@@ -155,21 +157,25 @@ impl Visit<'_> {
     }
 
     /// Returns the response of a closed payment. Contains only the caller's own transaction id.
-    fn closed(&self, stand: &Stand, payment: &v1::Payment, own_tx_id: Option<&str>) -> Response {
-        let (status, word, message) = match stand {
-            Stand::Completed => {
+    fn closed(&self, availability: &Availability, payment: &v1::Payment, own_tx_id: Option<&str>) -> Response {
+        let (status, word, message) = match availability {
+            Availability::Completed => {
                 let row = proto::status::row_of(proto::Reason::SessionCompleted);
                 (StatusCode::CONFLICT, row.name, row.message)
             }
-            Stand::Gone(Reason::SessionCancelling) => {
+            Availability::Gone(Reason::SessionCancelling) => {
                 (StatusCode::GONE, Reason::SessionCancelling.as_str(), "the session is being cancelled")
             }
-            Stand::Gone(reason) => (StatusCode::GONE, reason.as_str(), "the session accepts no payment any more"),
-            Stand::Inactive => {
+            Availability::Gone(reason) => {
+                (StatusCode::GONE, reason.as_str(), "the session accepts no payment any more")
+            }
+            Availability::Inactive => {
                 (StatusCode::FORBIDDEN, Reason::MerchantInactive.as_str(), "the merchant account is inactive")
             }
-            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not accept x402"),
-            Stand::Busy | Stand::Open => {
+            Availability::Off => {
+                (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not accept x402")
+            }
+            Availability::Busy | Availability::Open => {
                 let reason = match payment.claim_tx_id {
                     Some(_) => proto::Reason::PaymentInFlight,
                     None => proto::Reason::PaymentDetected,
@@ -230,7 +236,7 @@ impl Visit<'_> {
 }
 
 fn closed<'a>(payment: &'a v1::Payment, word: &'a str, tx_id: Option<&'a str>) -> Closed<'a> {
-    let status = Some(record::status_word(payment.status));
+    let status = Some(record::status_name(payment.status));
     Closed { success: false, error: word, session_id: Some(&payment.id), status, tx_id }
 }
 

@@ -16,7 +16,7 @@ use crate::facade::{
 };
 
 /// Seconds after which a client should retry while the outcome is open.
-const ASK_AGAIN_SECONDS: u16 = 3;
+const RETRY_AFTER_SECONDS: u16 = 3;
 /// Response headers that browsers of any origin may read.
 const EXPOSED: &str = "x-payment, x-payment-response, PAYMENT-REQUIRED, PAYMENT-RESPONSE, retry-after, x-request-id";
 /// Request headers that browsers of any origin may send.
@@ -252,7 +252,7 @@ pub(crate) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) 
 
 /// Adds `Retry-After` to a response that may change soon.
 pub(crate) fn retry_later(response: &mut Response) {
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ASK_AGAIN_SECONDS));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
 }
 
 /// Returns the offer of a payment at `path`.

@@ -96,16 +96,16 @@ impl Open {
 fn write_queue(mut store: Box<dyn Rows>, mut queue: mpsc::UnboundedReceiver<(Vec<Row>, oneshot::Sender<()>)>) {
     while let Some(first) = queue.blocking_recv() {
         std::thread::yield_now();
-        let (mut group, mut answers) = (vec![first.0], vec![first.1]);
+        let (mut group, mut replies) = (vec![first.0], vec![first.1]);
         while group.len() < GROUP_MAX
-            && let Ok((rows, answer)) = queue.try_recv()
+            && let Ok((rows, reply)) = queue.try_recv()
         {
             group.push(rows);
-            answers.push(answer);
+            replies.push(reply);
         }
         store.commit(&group);
-        for answer in answers {
-            let _ = answer.send(());
+        for reply in replies {
+            let _ = reply.send(());
         }
     }
 }
@@ -115,23 +115,23 @@ async fn run(open: &Open, callers: usize, next: &Arc<AtomicU64>, until: Instant,
     let tasks = (0..callers).map(|_| {
         let (open, next) = (open.clone(), Arc::clone(next));
         tokio::spawn(async move {
-            let mut waits = Vec::new();
+            let mut latencies = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count || Instant::now() >= until {
-                    break waits;
+                    break latencies;
                 }
                 let begun = Instant::now();
                 open.create(number).await;
-                waits.push(begun.elapsed());
+                latencies.push(begun.elapsed());
             }
         })
     });
-    let mut waits = Vec::new();
+    let mut latencies = Vec::new();
     for task in tasks.collect::<Vec<_>>() {
-        waits.extend(task.await.expect("a caller"));
+        latencies.extend(task.await.expect("a caller"));
     }
-    waits
+    latencies
 }
 
 async fn rates(parent: &Path, seconds: Duration) {
@@ -146,13 +146,13 @@ async fn rates(parent: &Path, seconds: Duration) {
             let directory = tempfile::tempdir_in(parent).expect("a directory");
             let open = Open::new(candidate, directory.path(), callers).await;
             let (cpu, begun) = (cpu_time(), Instant::now());
-            let mut waits = run(&open, callers, &Arc::default(), begun + seconds, u64::MAX).await;
+            let mut latencies = run(&open, callers, &Arc::default(), begun + seconds, u64::MAX).await;
             let (elapsed, cpu) = (begun.elapsed(), cpu_time() - cpu);
             open.close().await;
-            waits.sort_unstable();
-            let at = |percent: usize| waits[waits.len() * percent / 100].as_micros();
-            let rate = waits.len() as f64 / elapsed.as_secs_f64();
-            let each = cpu.as_micros() / waits.len() as u128;
+            latencies.sort_unstable();
+            let at = |percent: usize| latencies[latencies.len() * percent / 100].as_micros();
+            let rate = latencies.len() as f64 / elapsed.as_secs_f64();
+            let each = cpu.as_micros() / latencies.len() as u128;
             println!("{:>18} {callers:>8} {rate:>12.0} {:>9} {:>9} {each:>12}", candidate.name(), at(50), at(99));
         }
     }

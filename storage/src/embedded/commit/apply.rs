@@ -124,9 +124,9 @@ impl Group<'_> {
             Step::Unmatched { account, place, record, .. } => {
                 unmatched::prefetch(self, overlay, account, *place, record)
             }
-            Step::Comply { check, assessment } => compliance::check(self, check, assessment),
+            Step::CheckCompliance { check, assessment } => compliance::check(self, check, assessment),
             Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, overlay),
-            Step::Standing { merchant, change } => compliance::check_change(self, *merchant, change),
+            Step::Compliance { merchant, change } => compliance::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, overlay, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, overlay, schedule, *expected),
             Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
@@ -137,7 +137,9 @@ impl Group<'_> {
                 Resolution::Forbidden => Ok(Ok(())),
                 Resolution::Applied => conflict(format_args!("commit {id}")),
             },
-            Step::Books { from, checked_at, expected, .. } => self.check_books(*from, *checked_at, *expected, overlay),
+            Step::Reconciliation { from, checked_at, expected, .. } => {
+                self.check_reconciliation(*from, *checked_at, *expected, overlay)
+            }
             Step::Rate { at, expected, .. } => self.check_rate(*at, *expected, overlay),
             Step::Note { name, value, expected } => self.check_note(name, value, expected.as_deref(), overlay),
             Step::Lease { engine, is_new, until, .. } => duties::check_lease(self, *engine, *is_new, *until, overlay),
@@ -291,7 +293,7 @@ impl Group<'_> {
     }
 
     /// A damaged reconciliation counts as none: it is made again.
-    fn check_books(
+    fn check_reconciliation(
         &mut self,
         from: Timestamp,
         checked_at: Timestamp,
@@ -382,10 +384,10 @@ impl Group<'_> {
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(audited) => self.append_audit(&audited),
-            Step::Comply { check, assessment } => compliance::write_assessment(self, &check, assessment),
+            Step::CheckCompliance { check, assessment } => compliance::write_assessment(self, &check, assessment),
             Step::Admit { .. } | Step::Forbid(_) | Step::OnDuty { .. } => Ok(()),
-            Step::Standing { merchant, change } => compliance::change(self, merchant, change),
-            Step::Books { from, record, .. } => {
+            Step::Compliance { merchant, change } => compliance::change(self, merchant, change),
+            Step::Reconciliation { from, record, .. } => {
                 self.tables.reconciled_days().insert(from.millis(), record.as_slice());
                 Ok(())
             }
@@ -495,8 +497,8 @@ impl Group<'_> {
         self.tables.merchants().insert(id, step.record.as_slice());
         let none = BTreeSet::new();
         let before = step.before.as_ref().map_or(&none, |before| &before.digests);
-        for gone in before.difference(&step.facts.digests) {
-            self.tables.api_keys().remove(gone)?;
+        for removed in before.difference(&step.facts.digests) {
+            self.tables.api_keys().remove(removed)?;
         }
         for new in step.facts.digests.difference(before) {
             self.tables.api_keys().insert(new, id);

@@ -1,5 +1,5 @@
 //! Claims and the indexes of their nonces and identifiers. Claims for other servers that no merchant requested are
-//! pruned, so that strangers cannot fill the disk.
+//! pruned, so that unknown callers cannot fill the disk.
 
 use engine::{
     ledger::TxId,

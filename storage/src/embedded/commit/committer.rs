@@ -85,8 +85,8 @@ impl Committer {
             Route::Inline(writer) => self.commit_inline(writer, vec![batch]).pop().expect("each batch has an outcome"),
             Route::Thread(queue) => {
                 // Only on a runtime with other threads, which can run its tasks meanwhile.
-                let may_run_here = Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
-                queue.commit(batch, may_run_here).await.unwrap_or_else(|refused| Err(self.refusal(refused)))
+                let may_block = Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
+                queue.commit(batch, may_block).await.unwrap_or_else(|refused| Err(self.refusal(refused)))
             }
         }
     }

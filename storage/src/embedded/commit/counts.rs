@@ -77,7 +77,7 @@ impl Group<'_> {
             }
             return Ok(count);
         }
-        for listed in listed::newest(self.tables.snapshot(), merchant, Facets::ALL, listed::ANY_ID)? {
+        for listed in listed::newest_first(self.tables.snapshot(), merchant, Facets::ALL, listed::ANY_ID)? {
             let (id, summary) = listed?;
             if code == BYTES_COUNT {
                 let payments = self.tables.payments();

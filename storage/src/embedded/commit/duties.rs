@@ -1,26 +1,15 @@
 //! Checks and writes of leases and duties.
 
-use std::collections::BTreeMap;
-
 use engine::time::Timestamp;
 
 use crate::{
     batch::CommitError,
+    duty::{Duty, EngineId},
     embedded::{
         commit::group::{Checked, Group, Overlay, conflict},
         fault::Fault,
     },
-    store::duties::{Duty, EngineId},
 };
-
-/// A change of the leases and duties, as earlier steps of a batch leave them.
-#[derive(Default)]
-pub(crate) struct DutyOverlay {
-    /// Until when leases last; none where one was ended.
-    leases: BTreeMap<u64, Option<u64>>,
-    /// Terms and holders.
-    duties: BTreeMap<Duty, (u64, u64)>,
-}
 
 /// Returns until when an engine's lease lasts.
 fn lease(group: &Group<'_>, engine: EngineId, overlay: &Overlay) -> Result<Option<u64>, Fault> {

@@ -15,10 +15,10 @@ use engine::{
 
 use crate::{
     batch::{CommitError, Cursor, Unmatched},
+    duty::Duty,
     embedded::{
         commit::{
             commit_ids::CommitIds,
-            duties::DutyOverlay,
             transaction::{Transaction, write_single},
         },
         fault::Fault,
@@ -147,6 +147,15 @@ pub(crate) struct CachedCompliance {
     /// Whether it is damaged: the volume of the merchant is unknown. New payments are rejected until an admin sets the
     /// status; existing payments can still complete.
     pub(crate) is_damaged: bool,
+}
+
+/// A change of the leases and duties, as earlier steps of a batch leave them.
+#[derive(Default)]
+pub(crate) struct DutyOverlay {
+    /// Until when leases last; none where one was ended.
+    pub(crate) leases: BTreeMap<u64, Option<u64>>,
+    /// Terms and holders.
+    pub(crate) duties: BTreeMap<Duty, (u64, u64)>,
 }
 
 /// The transfers that earlier steps of a batch write. Each can be written once.

@@ -65,12 +65,12 @@ pub(crate) fn list_payment(
     let table = group.tables.payments_by_merchant();
     let (place, bytes) = (facet(after), record::summary_to_bytes(after));
     let place_before = before.map(|before| facet(&before));
-    if let Some(gone) = place_before.filter(|before| *before != place && !mutant!("listed-twice")) {
-        table.remove((merchant, gone, id))?;
+    if let Some(place_before) = place_before.filter(|before| *before != place && !mutant!("listed-twice")) {
+        table.remove((merchant, place_before, id))?;
     }
     // Most changes of a payment leave its summary as it is, and an unmodified page is not written.
-    let may_stand = place_before == Some(place);
-    if !may_stand || table.get_intact((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
+    let is_same_place = place_before == Some(place);
+    if !is_same_place || table.get_intact((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
         table.insert((merchant, place, id), &bytes);
     }
     Ok(())

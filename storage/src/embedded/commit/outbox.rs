@@ -267,15 +267,15 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
         group.tables.event_times().remove((at_ms, event))?;
         group.tables.events().remove(place)?;
         group.tables.event_ids().remove(event)?;
-        let mut answered = Vec::new();
+        let mut expired = Vec::new();
         for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;
             let key = key.value();
             let damaged = Fault::damaged("attempts", format!("{key:?}"));
             let read = record::attempt_from_bytes(key, bytes.value()).map_err(damaged);
-            answered.extend(group.tables.attempts().skip_damaged(read)?.map(|attempt| (key, attempt)));
+            expired.extend(group.tables.attempts().skip_damaged(read)?.map(|attempt| (key, attempt)));
         }
-        for (key, attempt) in answered.into_iter().filter(|_| !mutant!("responses-outlive-events")) {
+        for (key, attempt) in expired.into_iter().filter(|_| !mutant!("responses-outlive-events")) {
             group.tables.attempts().insert(key, record::attempt_to_bytes(attempt.pruned()).as_slice());
         }
     }

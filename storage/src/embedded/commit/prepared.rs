@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     batch::{Batch, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Write},
+    duty::{Duty, EngineId},
     embedded::{
         commit::{audit::EncodedEntry, ledger_entries},
         read::{
@@ -28,7 +29,6 @@ use crate::{
         },
     },
     record::{self, event::AttemptKey, indexed::PaymentFacts, merchant::MerchantFacts, vault::Vault},
-    store::duties::{Duty, EngineId},
 };
 
 /// A batch with encoded records.
@@ -142,12 +142,12 @@ pub(crate) enum Step {
         value: Vec<u8>,
         expected: Option<Vec<u8>>,
     },
-    Comply {
+    CheckCompliance {
         check: compliance::PaymentCheck,
         /// The assessment to store; set by the writer's check.
         assessment: Option<Box<compliance::Assessment>>,
     },
-    Standing {
+    Compliance {
         merchant: MerchantId,
         change: compliance::ComplianceChange,
     },
@@ -156,7 +156,7 @@ pub(crate) enum Step {
         merchant: MerchantId,
         quota: Quota,
     },
-    Books {
+    Reconciliation {
         from: Timestamp,
         record: Vec<u8>,
         checked_at: Timestamp,
@@ -369,12 +369,15 @@ impl Step {
                 Self::FeeTiers { schedule, expected }
             }
             Write::Audit(entry) => Self::Audit(EncodedEntry::of(*entry)),
-            Write::Comply(check) => Self::Comply { check, assessment: None },
-            Write::Books { day, expected } => {
-                Self::Books { from: day.from, checked_at: day.checked_at, record: record::day_to_bytes(*day), expected }
-            }
+            Write::CheckCompliance(check) => Self::CheckCompliance { check, assessment: None },
+            Write::Reconciliation { day, expected } => Self::Reconciliation {
+                from: day.from,
+                checked_at: day.checked_at,
+                record: record::day_to_bytes(*day),
+                expected,
+            },
             Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },
-            Write::Standing { merchant, change } => Self::Standing { merchant, change },
+            Write::Compliance { merchant, change } => Self::Compliance { merchant, change },
             Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
             Write::Rate { rate, expected } => Self::Rate { at: rate.at, record: record::rate_to_bytes(rate), expected },
             Write::Lease { engine, is_new, now, duration } => {

@@ -26,7 +26,7 @@ pub(super) trait Write: Send + 'static {
     fn commit(&mut self, group: Vec<Self::Batch>) -> Vec<Self::Outcome>;
 
     /// Commits one batch on the caller's thread, or returns it for the writer's thread.
-    fn commit_here(&mut self, batch: Self::Batch) -> Result<Self::Outcome, Self::Batch>;
+    fn commit_on_this_thread(&mut self, batch: Self::Batch) -> Result<Self::Outcome, Self::Batch>;
 
     /// Starts or completes the work that is due between commits.
     fn tend(&mut self);
@@ -140,17 +140,17 @@ impl<W: Write> Queue<W> {
         Ok(Self { inbox, writer, capacity: capacity.max(1), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Commits a batch, on this thread if `may_run_here` and no other batch waits.
-    pub(super) async fn commit(&self, batch: W::Batch, may_run_here: bool) -> Result<W::Outcome, Refused> {
-        let batch = match self.commit_here(batch, may_run_here) {
+    /// Commits a batch, on this thread if `may_block` and no other batch waits.
+    pub(super) async fn commit(&self, batch: W::Batch, may_block: bool) -> Result<W::Outcome, Refused> {
+        let batch = match self.commit_on_this_thread(batch, may_block) {
             Ok(outcome) => return Ok(outcome),
             Err(batch) => batch,
         };
         self.submit(batch)?.await.map_err(|_| Refused::Lost)
     }
 
-    fn commit_here(&self, batch: W::Batch, may_run_here: bool) -> Result<W::Outcome, W::Batch> {
-        if !may_run_here {
+    fn commit_on_this_thread(&self, batch: W::Batch, may_block: bool) -> Result<W::Outcome, W::Batch> {
+        if !may_block {
             return Err(batch);
         }
         let is_contended = {
@@ -163,7 +163,7 @@ impl<W: Write> Queue<W> {
         }
         let Ok(mut writer) = self.writer.try_lock() else { return Err(batch) };
         match writer.as_mut() {
-            Some(writer) => writer.commit_here(batch),
+            Some(writer) => writer.commit_on_this_thread(batch),
             None => Err(batch),
         }
     }

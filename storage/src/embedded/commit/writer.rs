@@ -50,7 +50,7 @@ struct Rows {
     database: Arc<Database>,
     log: Log,
     snapshots: PinnedSnapshots,
-    newest: Arc<CurrentSnapshot>,
+    current: Arc<CurrentSnapshot>,
     health: Arc<Health>,
     metrics: CommitMetrics,
 }
@@ -59,7 +59,7 @@ struct Rows {
 pub(crate) struct Parts {
     pub(crate) database: Database,
     pub(crate) log: Log,
-    pub(crate) newest: Arc<CurrentSnapshot>,
+    pub(crate) current: Arc<CurrentSnapshot>,
     /// The last payment in the search index.
     pub(crate) search_cursor: u128,
     pub(crate) damages: DamagedRows,
@@ -75,8 +75,8 @@ impl Writer {
         let rows = Rows {
             database: Arc::new(parts.database),
             log: parts.log,
-            snapshots: PinnedSnapshots::of(parts.newest.get()?),
-            newest: parts.newest,
+            snapshots: PinnedSnapshots::of(parts.current.get()?),
+            current: parts.current,
             health: Arc::default(),
             metrics: CommitMetrics::of(parts.damages),
         };
@@ -114,7 +114,7 @@ impl Writer {
         // The runtime's clock if there is one, so that a simulation controls it; otherwise the system's.
         let begun = Instant::now();
         let count = batches.len();
-        let (next, changes) = (self.rows.snapshots.newest().next(), self.rows.log.begin());
+        let (next, changes) = (self.rows.snapshots.current().next(), self.rows.log.begin());
         let tables = Transaction::of(&next, &changes, self.rows.snapshots.horizon());
         let mut group = Group::of(tables, &mut self.commits, self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
@@ -123,7 +123,7 @@ impl Writer {
             self.rows.log.drop_empty(changes);
         } else {
             self.rows.log.append(changes)?;
-            self.rows.newest.publish(next.clone());
+            self.rows.current.publish(next.clone());
             self.rows.snapshots.advance(next);
             self.search_cursor = finished.search_cursor;
         }
@@ -145,7 +145,7 @@ impl Segments for Rows {
 
     fn seal(&mut self) -> Checkpoint {
         let immutable = self.snapshots.seal_memtable();
-        self.newest.publish(immutable.clone());
+        self.current.publish(immutable.clone());
         Checkpoint {
             database: Arc::clone(&self.database),
             epoch: immutable.share_epoch(),
@@ -157,7 +157,7 @@ impl Segments for Rows {
 
     fn install(&mut self) -> Result<(), Fault> {
         self.log.installed();
-        self.newest.publish(self.snapshots.install_checkpoint(&self.database)?.clone());
+        self.current.publish(self.snapshots.install_checkpoint(&self.database)?.clone());
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl Write for Writer {
 
     /// Commits on the caller's thread if the last commit had one batch and was fast. `block_in_place` moves the
     /// runtime's other tasks to another thread during the sync.
-    fn commit_here(&mut self, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
+    fn commit_on_this_thread(&mut self, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
         // Due checkpoint work is left to the writer's thread, after the next commit.
         if self.last_group != 1 || self.last_took >= FAST_COMMIT || self.checkpoints.is_due(&self.rows) {
             return Err(batch);

@@ -1,28 +1,30 @@
 //! Records as JSON, one object each, for other programs and for inspection. Secrets and digests are omitted.
 
 use engine::{
+    audit::Entry,
     billing::{Month, Period},
     fields::MetadataValue,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Transfer, TxId},
     money::Money,
-    payment::{Credit, Payment},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
-    webhook::{Attempt, DeliveryRecord, Outcome},
+    webhook::{Attempt, DeliveryRecord, EndpointHealth, Outcome},
     x402::{ClaimOutcome, ClaimRecord, Purpose},
 };
 use redb::Value as _;
 use serde_json::{Value, json};
 
 use crate::{
-    batch::{EventRecord, Handling, Unmatched},
+    batch::{Cursor, EventRecord, Handling, Unmatched},
+    duty::EngineId,
     embedded::{
         fault::Fault,
         maintenance::backup::Row,
         tables::{self, meta},
     },
     record::{self, event::AttemptKey, transfer::TransferKey, wire::Damage},
-    store::{duties::EngineId, error::ReadError},
+    store::error::ReadError,
 };
 
 /// Returns a row as a JSON object whose `record` is its kind; none for a row of an index, which adds no information.
@@ -50,55 +52,23 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
         "events" => record::event_from_bytes(<(u128, u64)>::from_bytes(key), bytes).map(event_json),
         "deliveries" => record::delivery_from_bytes(<(u128, u128)>::from_bytes(key), bytes).map(|d| delivery_json(&d)),
         "attempts" => record::attempt_from_bytes(AttemptKey::from_bytes(key), bytes).map(attempt_json),
-        "endpoints" => record::endpoint_from_bytes(bytes).map(|endpoint| {
-            json!({
-                "record": "endpoint", "merchant": MerchantId::from_bits(u128::from_bytes(key)).to_string(),
-                "disabled": endpoint.disabled.map(|(reason, _)| reason.as_str()),
-                "disabledAt": endpoint.disabled.map(|(_, at)| at.to_string()),
-            })
-        }),
+        "endpoints" => {
+            let merchant = MerchantId::from_bits(u128::from_bytes(key));
+            record::endpoint_from_bytes(bytes).map(|endpoint| endpoint_json(merchant, &endpoint))
+        }
         "claims" => record::claimed_from_bytes(TxId(*<&[u8; 20]>::from_bytes(key)), bytes).map(|c| claim_json(&c)),
         "unmatched" => {
             record::unmatched_from_bytes(<(&str, u32, u32, u32)>::from_bytes(key), bytes).map(|u| unmatched_json(&u))
         }
-        "audit" => record::audit_from_bytes(u64::from_bytes(key), bytes).map(|entry| {
-            let changes = entry.changes.iter();
-            let changes = changes.map(|c| json!({"field": c.field, "before": c.before, "after": c.after}));
-            json!({
-                "record": "audit", "seq": entry.seq, "at": entry.at.to_string(), "action": entry.action,
-                "actor": entry.actor.merchant.map(|id| id.to_string()), "key": entry.actor.key.map(|id| id.to_string()),
-                "ip": entry.actor.ip, "merchant": entry.merchant.to_string(), "subject": entry.subject,
-                "changes": changes.collect::<Vec<_>>(),
-            })
-        }),
+        "audit" => record::audit_from_bytes(u64::from_bytes(key), bytes).map(|entry| audit_json(&entry)),
         "billing" => {
-            let (number, merchant) = <(u32, u128)>::from_bytes(key);
-            let month =
-                Month::from_number(number).ok_or_else(|| Damage::Value { field: "month", value: number.to_string() });
-            let merchant = MerchantId::from_bits(merchant);
-            month.and_then(|month| record::period_from_bytes(merchant, month, bytes)).map(|period| period_json(&period))
+            let (month, merchant) = <(u32, u128)>::from_bytes(key);
+            period(month, MerchantId::from_bits(merchant), bytes).map(|period| period_json(&period))
         }
-        "duties" => {
-            let (term, holder) = <(u64, u64)>::from_bytes(bytes);
-            let holder = (holder != 0).then(|| EngineId::from_bits(holder).to_string());
-            Ok(json!({"record": "duty", "duty": String::from_utf8_lossy(key), "term": term, "holder": holder}))
-        }
-        "engines" => {
-            let (since, until) = <(u64, u64)>::from_bytes(bytes);
-            let at = |millis| Timestamp::from_millis(millis).to_string();
-            let engine = EngineId::from_bits(u64::from_bytes(key)).to_string();
-            Ok(json!({"record": "engine", "engine": engine, "since": at(since), "until": at(until)}))
-        }
-        "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(
-            |cursor| json!({"record": "cursor", "block": cursor.block_id.number(), "time": cursor.time.to_string()}),
-        ),
-        "meta" if key == meta::RATE.as_bytes() => record::rate_from_bytes(bytes).map(|rate| {
-            let price = rate.price;
-            json!({
-                "record": "rate", "baseHbdUnits": price.base_hbd_units.to_string(),
-                "quoteHiveUnits": price.quote_hive_units.to_string(), "at": rate.at.to_string(),
-            })
-        }),
+        "duties" => Ok(duty_json(key, <(u64, u64)>::from_bytes(bytes))),
+        "engines" => Ok(engine_json(EngineId::from_bits(u64::from_bytes(key)), <(u64, u64)>::from_bytes(bytes))),
+        "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(|cursor| cursor_json(&cursor)),
+        "meta" if key == meta::RATE.as_bytes() => record::rate_from_bytes(bytes).map(|rate| rate_json(&rate)),
         _ => return Ok(None),
     };
     let table = TABLES.iter().find(|table| **table == row.table).copied().unwrap_or("unknown");
@@ -153,6 +123,12 @@ const TABLES: [&str; 14] = [
     "meta",
 ];
 
+fn period(number: u32, merchant: MerchantId, bytes: &[u8]) -> Result<Period, Damage> {
+    let month =
+        Month::from_number(number).ok_or_else(|| Damage::Value { field: "month", value: number.to_string() })?;
+    record::period_from_bytes(merchant, month, bytes)
+}
+
 fn period_json(period: &Period) -> Value {
     let invoice = period.invoice.as_ref().map(|invoice| {
         json!({
@@ -166,6 +142,46 @@ fn period_json(period: &Period) -> Value {
         "month": period.month.to_string(), "volumeCents": period.usage.volume_cents, "payments": period.usage.payments,
         "splitVolumeCents": period.usage.split_volume_cents,
         "missingFeeMillicents": period.usage.missing_fee_millicents, "invoice": invoice,
+    })
+}
+
+fn endpoint_json(merchant: MerchantId, endpoint: &EndpointHealth) -> Value {
+    json!({
+        "record": "endpoint", "merchant": merchant.to_string(),
+        "disabled": endpoint.disabled.map(|(reason, _)| reason.as_str()),
+        "disabledAt": endpoint.disabled.map(|(_, at)| at.to_string()),
+    })
+}
+
+fn audit_json(entry: &Entry) -> Value {
+    let changes = entry.changes.iter();
+    let changes = changes.map(|c| json!({"field": c.field, "before": c.before, "after": c.after}));
+    json!({
+        "record": "audit", "seq": entry.seq, "at": entry.at.to_string(), "action": entry.action,
+        "actor": entry.actor.merchant.map(|id| id.to_string()), "key": entry.actor.key.map(|id| id.to_string()),
+        "ip": entry.actor.ip, "merchant": entry.merchant.to_string(), "subject": entry.subject,
+        "changes": changes.collect::<Vec<_>>(),
+    })
+}
+
+fn duty_json(name: &[u8], (term, holder): (u64, u64)) -> Value {
+    let holder = (holder != 0).then(|| EngineId::from_bits(holder).to_string());
+    json!({"record": "duty", "duty": String::from_utf8_lossy(name), "term": term, "holder": holder})
+}
+
+fn engine_json(engine: EngineId, (since, until): (u64, u64)) -> Value {
+    let at = |millis| Timestamp::from_millis(millis).to_string();
+    json!({"record": "engine", "engine": engine.to_string(), "since": at(since), "until": at(until)})
+}
+
+fn cursor_json(cursor: &Cursor) -> Value {
+    json!({"record": "cursor", "block": cursor.block_id.number(), "time": cursor.time.to_string()})
+}
+
+fn rate_json(rate: &Rate) -> Value {
+    json!({
+        "record": "rate", "baseHbdUnits": rate.price.base_hbd_units.to_string(),
+        "quoteHiveUnits": rate.price.quote_hive_units.to_string(), "at": rate.at.to_string(),
     })
 }
 
@@ -295,6 +311,6 @@ fn unmatched_json(unmatched: &Unmatched) -> Value {
     json!({
         "record": "unmatched", "txId": tx_id.to_string(), "opInTx": place.op_in_tx, "block": place.block_num,
         "blockTime": block_time.to_string(), "from": from.as_str(), "to": to.as_str(), "money": money(*sent),
-        "memo": memo, "reason": unmatched.reason.word(), "handling": handling, "payment": payment,
+        "memo": memo, "reason": unmatched.reason.as_str(), "handling": handling, "payment": payment,
     })
 }

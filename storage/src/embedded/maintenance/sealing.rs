@@ -54,7 +54,7 @@ impl Vault {
         let snapshot = database.begin_read().map_err(Fault::from)?;
         let names = snapshot.open_table(META).map_err(Fault::from)?;
         let stored = single::stored(&names, meta::MASTER_KEY)?;
-        let was_sealed_lately = single::stored(&names, meta::REWRITE_PENDING)?.is_some_and(|said| said == YES);
+        let was_sealed_lately = single::stored(&names, meta::REWRITE_PENDING)?.is_some_and(|value| value == YES);
         drop(names);
         let wanted = self.current.as_ref().map(|key| key.id().to_vec());
         let plain = if wanted.is_some() { count(&snapshot)?.plain } else { 0 };

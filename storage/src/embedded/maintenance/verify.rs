@@ -4,6 +4,8 @@
 //! surplus rows are found.
 
 mod duties;
+mod lengths;
+mod merchants;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -15,8 +17,9 @@ use engine::{
     webhook::{DeliveryState, Trigger},
     x402::Purpose,
 };
-use redb::{Key, ReadableDatabase, Value};
+use redb::ReadableDatabase;
 
+use self::lengths::compare_length;
 use crate::{
     batch::Handling,
     embedded::{
@@ -29,7 +32,6 @@ use crate::{
         wal::{
             single,
             snapshot::{Epoch, Snapshot},
-            view::View,
         },
     },
     record::{self, codes::Code, indexed::PaymentFacts, summary::facet, sums::DaySums},
@@ -101,7 +103,7 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<Report, Fault> {
     let (mut counts, mut sales) = (BTreeMap::new(), BTreeMap::new());
     payments(snapshot, &mut report, &mut counts, &mut sales)?;
     months(snapshot, &mut report, &sales)?;
-    merchants(snapshot, &mut report)?;
+    merchants::verify(snapshot, &mut report)?;
     idempotency(snapshot, &mut report, &mut counts)?;
     compare_counts(snapshot, &mut report, &counts)?;
     events(snapshot, &mut report)?;
@@ -111,18 +113,6 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<Report, Fault> {
     singles(snapshot, &mut report)?;
     duties::verify(snapshot, &mut report)?;
     Ok(report)
-}
-
-/// Compares the length of an index with the expected number of rows.
-fn compare_length(
-    report: &mut Report,
-    table: &'static str,
-    index: &View<'_, impl Key + 'static, impl Value + 'static>,
-    expected: u64,
-) -> Result<(), Fault> {
-    let rows = index.len()?;
-    report.hold(rows == expected, table, rows, &format!("expected {expected} rows"));
-    Ok(())
 }
 
 type Counts = BTreeMap<(u128, u32), u64>;
@@ -175,7 +165,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
             report.hold(claims.get_intact(&claim.tx_id.0)?.is_some(), "claims", id, "no record of the payment's claim");
         }
         transfer_rows += transfers(snapshot, report, &payment)?;
-        if let Some(inconsistency) = report.books.enter(&payment) {
+        if let Some(inconsistency) = report.totals.enter(&payment) {
             report.find("payments", id, inconsistency);
         }
     }
@@ -280,9 +270,9 @@ fn months(snapshot: &Snapshot, report: &mut Report, sales: &Sales) -> Result<(),
     for bits in sales.keys().chain(counted.keys().filter(|bits| !sales.contains_key(bits))) {
         let (sold, billed) =
             (sales.get(bits).copied().unwrap_or_default(), counted.get(bits).copied().unwrap_or_default());
-        let says =
+        let message =
             format!("{} payments of {} cents completed, {} of {} cents counted", sold.0, sold.1, billed.0, billed.1);
-        report.hold(sold == billed, "billing", MerchantId::from_bits(*bits), &says);
+        report.hold(sold == billed, "billing", MerchantId::from_bits(*bits), &message);
     }
     compare_length(report, "unsettled", &unsettled, waiting)
 }
@@ -312,83 +302,6 @@ fn compare_counts(snapshot: &Snapshot, report: &mut Report, counted: &Counts) ->
         );
     }
     Ok(())
-}
-
-fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
-    let (keys, accounts) = (snapshot.api_keys(), snapshot.accounts());
-    let by_account = snapshot.account_merchants();
-    let proven = snapshot.proven_merchants();
-    let pending = snapshot.pending_accounts();
-    let (mut digests, mut owners) = (0, (0, 0, 0));
-    for entry in snapshot.merchants().iter()? {
-        let (key, bytes) = entry?;
-        let id = MerchantId::from_bits(key.value());
-        let facts = report.read("merchants", id, record::merchant_facts(bytes.value()));
-        for digest in facts.iter().flat_map(|facts| &facts.digests) {
-            digests += 1;
-            let is_its = keys.get_intact(digest)?.is_some_and(|holder| holder.value() == id.bits());
-            report.hold(is_its, "api_keys", id, "no entry for one of the merchant's keys");
-        }
-        // Secrets stay sealed, so that a backup can be verified without its master key.
-        if let Some(merchant) = report.read("merchants", id, record::merchant_to_json(id, bytes.value())) {
-            let account = merchant["hiveAccount"].as_str().unwrap_or_default();
-            report.hold(
-                accounts.get_intact(account)?.is_some(),
-                "accounts",
-                id,
-                "the merchant's account is not watched",
-            );
-        }
-        if let Some(facts) = facts {
-            owners.0 += 1;
-            let key = (facts.account.as_str(), id.bits());
-            report.hold(
-                by_account.get_intact(key)?.is_some(),
-                "account_merchants",
-                id,
-                "no entry for the merchant's account",
-            );
-            if facts.is_proven {
-                owners.1 += 1;
-                report.hold(
-                    proven.get_intact(key)?.is_some(),
-                    "proven_merchants",
-                    id,
-                    "no entry: its limits would not apply to other merchants of the account",
-                );
-            }
-            if let Some(due_at) = facts.pending_due_at {
-                owners.2 += 1;
-                let is_found = pending.get_intact((due_at.millis(), id.bits()))?.is_some();
-                report.hold(
-                    is_found,
-                    "pending_accounts",
-                    id,
-                    "no entry: the change of account would never take effect",
-                );
-            }
-        }
-    }
-    for entry in snapshot.endpoints().iter()? {
-        let (key, bytes) = entry?;
-        report.read("endpoints", MerchantId::from_bits(key.value()), record::endpoint_from_bytes(bytes.value()));
-    }
-    compare_length(report, "api_keys", &keys, digests)?;
-    compare_length(report, "account_merchants", &by_account, owners.0)?;
-    compare_length(report, "proven_merchants", &proven, owners.1)?;
-    compare_length(report, "pending_accounts", &pending, owners.2)?;
-    let on_hold = snapshot.on_hold();
-    let mut held = 0;
-    for entry in snapshot.compliance_statuses().iter()? {
-        let (key, bytes) = entry?;
-        let id = MerchantId::from_bits(key.value());
-        let status = report.read("compliance_statuses", id, record::compliance_from_bytes(bytes.value()));
-        if status.is_some_and(|status| status.hold.is_some()) {
-            held += 1;
-            report.hold(on_hold.get_intact(id.bits())?.is_some(), "on_hold", id, "no entry for the merchant's hold");
-        }
-    }
-    compare_length(report, "on_hold", &on_hold, held)
 }
 
 fn idempotency(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
@@ -544,7 +457,7 @@ fn unmatched_by_payment(snapshot: &Snapshot, report: &mut Report) -> Result<(), 
         else {
             continue;
         };
-        report.books.enter_unmatched(unmatched.transfer.money);
+        report.totals.enter_unmatched(unmatched.transfer.money);
         if let Handling::Assigned { .. } = &unmatched.handling {
             let is_taken = assigned.get_intact(&unmatched.transfer.tx_id.0)?.is_some();
             report.hold(is_taken, "assigned", &name, "no entry: the transaction could be claimed again");

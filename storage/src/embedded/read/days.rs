@@ -60,7 +60,7 @@ pub(crate) fn recount(
     ids: &Ids,
 ) -> Result<DaySums, Fault> {
     let mut sums = DaySums::default();
-    for listed in listed::newest(snapshot, merchant, facets, common(&ids_of(day), ids))? {
+    for listed in listed::newest_first(snapshot, merchant, facets, common(&ids_of(day), ids))? {
         sums.add(&listed?.1);
     }
     Ok(sums)
@@ -123,7 +123,7 @@ pub(crate) fn tally(
                 None => count_of(&recount(snapshot, key, facets, ids)?, facets),
             };
         } else {
-            for listed in listed::newest(snapshot, merchant, facets, common(&whole, ids))? {
+            for listed in listed::newest_first(snapshot, merchant, facets, common(&whole, ids))? {
                 listed?;
                 has_more = count == edge_max;
                 if has_more {

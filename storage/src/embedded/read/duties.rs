@@ -3,8 +3,9 @@
 use engine::time::Timestamp;
 
 use crate::{
+    duty::{Duty, EngineId},
     embedded::{fault::Fault, wal::snapshot::Snapshot},
-    store::duties::{Duty, DutyRecord, EngineId, EngineLease, Membership},
+    store::duties::{DutyRecord, EngineLease, Membership},
 };
 
 /// Returns the engines with a lease.

@@ -41,9 +41,9 @@ impl Facets {
     pub(crate) fn of(query: &PaymentQuery) -> Self {
         let mut facets = 0;
         for state in State::ALL.into_iter().filter(|state| query.states.is_empty() || query.states.contains(state)) {
-            for currency in Currency::ALL.into_iter().filter(|one| query.currency.is_none_or(|asked| asked == *one)) {
+            for currency in Currency::ALL.into_iter().filter(|one| query.currency.is_none_or(|wanted| wanted == *one)) {
                 for is_unusual in
-                    [false, true].into_iter().filter(|one| query.unusual.is_none_or(|asked| asked == *one))
+                    [false, true].into_iter().filter(|one| query.unusual.is_none_or(|wanted| wanted == *one))
                 {
                     facets |= 1 << facet_of(state, currency, is_unusual);
                 }
@@ -88,7 +88,7 @@ pub(crate) fn ids_made(from: Option<Timestamp>, to: Option<Timestamp>) -> Ids {
 }
 
 /// Payments of a list, newest first. Damaged rows are recorded and skipped.
-pub(crate) struct Newest<'s> {
+pub(crate) struct NewestFirst<'s> {
     merchant: u128,
     snapshot: &'s Snapshot,
     /// The smallest id of the list.
@@ -126,7 +126,12 @@ impl<'s> List<'s> {
 }
 
 /// Returns a merchant's payments of some facets and ids, newest first.
-pub(crate) fn newest(snapshot: &Snapshot, merchant: u128, facets: Facets, ids: Ids) -> Result<Newest<'_>, Fault> {
+pub(crate) fn newest_first(
+    snapshot: &Snapshot,
+    merchant: u128,
+    facets: Facets,
+    ids: Ids,
+) -> Result<NewestFirst<'_>, Fault> {
     let mut lists = Vec::new();
     for facet in facets.iter().filter(|_| !ids.is_empty()) {
         let list = List::of(snapshot, merchant, facet, &ids)?;
@@ -134,13 +139,13 @@ pub(crate) fn newest(snapshot: &Snapshot, merchant: u128, facets: Facets, ids: I
             lists.push(list);
         }
     }
-    Ok(Newest { merchant, snapshot, first: *ids.start(), lists, current: None })
+    Ok(NewestFirst { merchant, snapshot, first: *ids.start(), lists, current: None })
 }
 
 /// Number of rows of a facet that are skipped one by one before seeking.
 const STEPS: usize = 4;
 
-impl Newest<'_> {
+impl NewestFirst<'_> {
     /// Returns the newest payment at or before `bound`, the same again for the same bound. Bounds must not increase.
     pub(crate) fn seek(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<(u128, Summary)>, Fault> {
         if self.current.is_none_or(|(id, _)| id > bound) {
@@ -190,7 +195,7 @@ impl Newest<'_> {
     }
 }
 
-impl Iterator for Newest<'_> {
+impl Iterator for NewestFirst<'_> {
     type Item = Result<(u128, Summary), Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {

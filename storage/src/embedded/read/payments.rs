@@ -194,7 +194,7 @@ fn indexed(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) 
         slice.skipped = skipped;
         ids = *ids.start()..=*ids.end().min(&last);
     }
-    for listed in listed::newest(snapshot, merchant, facets, ids)? {
+    for listed in listed::newest_first(snapshot, merchant, facets, ids)? {
         slice.offer(listed?.0);
         if slice.is_full() {
             break;
@@ -257,8 +257,8 @@ fn searched(
     let mut slice = Slice::of(query);
     let mut check = Check { snapshot, merchant, facets, wanted: wanted.iter().collect(), budget: BUDGET };
     if !query.ids.is_empty() {
-        let asked: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).filter(|id| ids.contains(id)).collect();
-        for id in asked.into_iter().rev() {
+        let wanted: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).filter(|id| ids.contains(id)).collect();
+        for id in wanted.into_iter().rev() {
             let listed = listed::one(snapshot, merchant, facets, id)?;
             if listed.is_some() && check.offer(&mut slice, id, listed)? {
                 break;
@@ -268,7 +268,7 @@ fn searched(
     }
     let cursor = search::cursor(snapshot)?;
     let is_short = (facets != Facets::ALL || *ids != listed::ANY_ID)
-        && listed::newest(snapshot, merchant, facets, ids.clone())?.take(SHORT_LIST + 1).count() <= SHORT_LIST;
+        && listed::newest_first(snapshot, merchant, facets, ids.clone())?.take(SHORT_LIST + 1).count() <= SHORT_LIST;
     // A short list is read directly, and so is a list for which every condition has too many entries.
     let (mut found, mut others) = (Vec::new(), Vec::new());
     let indexed = common(ids, &(0..=cursor));
@@ -294,7 +294,7 @@ fn searched(
     check.wanted = others;
     let listed = match facets == Facets::ALL {
         true => None,
-        false => Some(listed::newest(snapshot, merchant, facets, indexed.clone())?),
+        false => Some(listed::newest_first(snapshot, merchant, facets, indexed.clone())?),
     };
     let mut common = Intersection::of(found, listed, *indexed.end());
     loop {
@@ -313,7 +313,7 @@ fn searched(
 
 /// Offers every payment of a list.
 fn walk(snapshot: &Snapshot, check: &mut Check<'_>, mut slice: Slice, ids: Ids) -> Result<Slice, Fault> {
-    for listed in listed::newest(snapshot, check.merchant, check.facets, ids)? {
+    for listed in listed::newest_first(snapshot, check.merchant, check.facets, ids)? {
         let (id, summary) = listed?;
         check.budget.spend(1);
         if check.offer(&mut slice, id, Some(summary))? {

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use crate::{
     embedded::{
         fault::Fault,
-        read::{budget::Budget, listed::Newest},
+        read::{budget::Budget, listed::NewestFirst},
         wal::{snapshot::Snapshot, view::Range},
     },
     record::{checked::Text, summary::Summary},
@@ -65,7 +65,7 @@ pub(crate) enum List<'s> {
     /// The payments of a word.
     Word(Box<WordRows<'s>>),
     /// Payments by id.
-    Ids(Newest<'s>),
+    Ids(NewestFirst<'s>),
 }
 
 impl List<'_> {
@@ -136,7 +136,7 @@ impl Postings<'_> {
 pub(crate) struct Intersection<'s> {
     found: Vec<Postings<'s>>,
     /// The payments of some facets; `None` for all facets.
-    listed: Option<Newest<'s>>,
+    listed: Option<NewestFirst<'s>>,
     /// The upper bound of the remaining payments; `None` at the end.
     bound: Option<u128>,
 }
@@ -153,7 +153,7 @@ pub(crate) enum Step {
 
 impl<'s> Intersection<'s> {
     /// Intersects at least one list, for payments at or before `bound`.
-    pub(crate) const fn of(found: Vec<Postings<'s>>, listed: Option<Newest<'s>>, bound: u128) -> Self {
+    pub(crate) const fn of(found: Vec<Postings<'s>>, listed: Option<NewestFirst<'s>>, bound: u128) -> Self {
         Self { found, listed, bound: Some(bound) }
     }
 

@@ -262,7 +262,7 @@ pub(crate) fn find<'s>(
         merged.add(List::Word(Box::new(rows)))?;
     }
     if let Some(ids) = ids {
-        merged.add(List::Ids(listed::newest(snapshot, merchant, Facets::ALL, ids)?))?;
+        merged.add(List::Ids(listed::newest_first(snapshot, merchant, Facets::ALL, ids)?))?;
     }
     Ok(Some(Postings::Merged(merged)))
 }
@@ -288,7 +288,7 @@ fn sorted<'s>(
         found.extend(Some(id).filter(|id| among.contains(id)));
     }
     if let Some(ids) = ids {
-        for (count, listed) in listed::newest(snapshot, merchant, Facets::ALL, ids)?.enumerate() {
+        for (count, listed) in listed::newest_first(snapshot, merchant, Facets::ALL, ids)?.enumerate() {
             if count == SORTED_MAX {
                 return Ok(None);
             }

@@ -106,7 +106,7 @@ pub(crate) fn waiting(
 pub(crate) fn payments_near(snapshot: &Snapshot, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
     let ids = listed::ids_made(Some(near.from), Some(Timestamp::from_millis(near.to.millis().saturating_add(1))));
     let mut found = Vec::new();
-    for listed in listed::newest(snapshot, near.merchant.bits(), Facets::ALL, ids)?.take(MAX_SUMMARIES_READ) {
+    for listed in listed::newest_first(snapshot, near.merchant.bits(), Facets::ALL, ids)?.take(MAX_SUMMARIES_READ) {
         let (id, summary) = listed?;
         if summary.amount == near.money || summary.is_unusual {
             found.push(PaymentId::from_bits(id));

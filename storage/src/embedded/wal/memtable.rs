@@ -160,7 +160,7 @@ impl<K: Key + 'static> MemTable<K> {
         rows.put(by, RowKey::of(key), Some(value));
     }
 
-    /// Removes a row; `is_stored` says whether a lower layer has the row.
+    /// Removes a row; `is_stored` is whether a lower layer has the row.
     pub(crate) fn remove(&self, by: WriteVersion, key: RowKey<K>, is_stored: bool) {
         let mut rows = self.write();
         rows.drop_tombstones(by.horizon);

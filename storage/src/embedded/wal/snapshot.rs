@@ -58,44 +58,44 @@ impl Snapshot {
 /// The pinned snapshots. Only the current one can be pinned again.
 #[derive(Debug)]
 pub(crate) struct PinnedSnapshots {
-    newest: Snapshot,
+    current: Snapshot,
     /// The commits before, oldest first.
     before: VecDeque<Arc<u64>>,
 }
 
 impl PinnedSnapshots {
     /// Starts with the first snapshot.
-    pub(crate) const fn of(newest: Snapshot) -> Self {
-        Self { newest, before: VecDeque::new() }
+    pub(crate) const fn of(current: Snapshot) -> Self {
+        Self { current, before: VecDeque::new() }
     }
 
     /// Returns the current snapshot.
-    pub(crate) const fn newest(&self) -> &Snapshot {
-        &self.newest
+    pub(crate) const fn current(&self) -> &Snapshot {
+        &self.current
     }
 
     /// Makes a published snapshot the current one.
-    pub(crate) fn advance(&mut self, newest: Snapshot) {
-        self.before.push_back(std::mem::replace(&mut self.newest, newest).commit);
+    pub(crate) fn advance(&mut self, current: Snapshot) {
+        self.before.push_back(std::mem::replace(&mut self.current, current).commit);
         while self.before.pop_front_if(|commit| Arc::strong_count(commit) == 1).is_some() {}
     }
 
     /// Seals the memtables; returns the current snapshot in the new epoch, to be published. Commits from now on do not
     /// change the sealed memtables.
     pub(crate) fn seal_memtable(&mut self) -> &Snapshot {
-        *self = Self::of(self.newest.in_epoch(self.newest.epoch.seal_memtable()));
-        &self.newest
+        *self = Self::of(self.current.in_epoch(self.current.epoch.seal_memtable()));
+        &self.current
     }
 
     /// Installs a checkpoint under the current snapshot; returns the snapshot to publish.
     pub(crate) fn install_checkpoint(&mut self, database: &Database) -> Result<&Snapshot, Fault> {
-        self.newest = self.newest.in_epoch(self.newest.epoch.install_checkpoint(database)?);
-        Ok(&self.newest)
+        self.current = self.current.in_epoch(self.current.epoch.install_checkpoint(database)?);
+        Ok(&self.current)
     }
 
     /// Returns the oldest pinned commit.
     pub(crate) fn horizon(&self) -> u64 {
-        self.before.front().map_or_else(|| self.newest.commit(), |commit| **commit)
+        self.before.front().map_or_else(|| self.current.commit(), |commit| **commit)
     }
 }
 
@@ -117,15 +117,15 @@ impl CurrentSnapshot {
 
     /// Returns the snapshot of the last commit.
     pub(crate) fn get(&self) -> Result<Snapshot, Fault> {
-        let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.clone().ok_or_else(|| Fault::Disk("the store is closed".to_owned()))
+        let current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone().ok_or_else(|| Fault::Disk("the store is closed".to_owned()))
     }
 
     /// Publishes a durable commit. Call this before the commit is acknowledged.
     pub(crate) fn publish(&self, snapshot: Snapshot) {
-        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if newest.is_some() {
-            *newest = Some(snapshot);
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_some() {
+            *current = Some(snapshot);
         }
     }
 

@@ -75,7 +75,7 @@ fn what_a_gateway_offers_is_read_from_either_header_or_the_body() {
         let (first, second) = (v1(&offer), v2(&offer));
         let all = read(Some(&second), Some(&first), &first).unwrap();
         assert_eq!((all.version, all.total), (2, text("10.500 HBD")));
-        assert_eq!(all.valid_before, Some(NOW + Duration::from_secs(600)), "version 1 tells when it ends");
+        assert_eq!(all.valid_before, Some(NOW + Duration::from_secs(600)), "version 1 contains the expiration");
         for quote in [read(None, Some(&first), &Value::Null), read(None, None, &first)] {
             let quote = quote.unwrap();
             assert_eq!(quote.version, 1);
@@ -105,7 +105,7 @@ fn without_a_session_the_nonce_is_the_memo() {
     let quote = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({}))).unwrap();
     assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, format!("x402:{NONCE}"));
     let quote = only(&with(v2(&offer(None)), "/accepts/0/extra", json!({ "sessionId": "5" }))).unwrap();
-    assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, "pos-5", "as the interface without `memo` says");
+    assert_eq!(quote.transfers(&name("alice"), NONCE)[0].memo, "pos-5", "as specified for requests without `memo`");
 }
 
 #[test]
@@ -185,17 +185,17 @@ fn of_several_offers_on_hive_the_one_in_the_currency_that_may_be_paid_is_taken()
             }
         }
         let version = both["x402Version"].clone();
-        let asked = |both: &Value, currency| {
+        let price = |both: &Value, currency| {
             let mut headers = HeaderMap::new();
             let header = if version == 2 { "payment-required" } else { "x-payment" };
             headers.insert(header, encode_header(&both.to_string()).parse().unwrap());
             Quote::read(&headers, b"", currency).unwrap().total
         };
         both["accepts"].as_array_mut().unwrap().insert(0, hive);
-        assert_eq!(asked(&both, Currency::Hbd), text("10.500 HBD"));
-        assert_eq!(asked(&both, Currency::Hive), text("0.200 HIVE"));
+        assert_eq!(price(&both, Currency::Hbd), text("10.500 HBD"));
+        assert_eq!(price(&both, Currency::Hive), text("0.200 HIVE"));
         both["accepts"].as_array_mut().unwrap().pop();
-        assert_eq!(asked(&both, Currency::Hbd), text("0.200 HIVE"), "it is refused with its amount");
+        assert_eq!(price(&both, Currency::Hbd), text("0.200 HIVE"), "it is refused with its amount");
     }
 }
 
@@ -230,9 +230,9 @@ fn the_payers_own_limits_decide() {
     let quote = read(Some(&v2(&split())), Some(&v1(&split())), &Value::Null).unwrap();
     let check = |account: &str, max: &str, now| quote.check(&name(account), text(max), now);
     assert_eq!(check("alice", "10.500 HBD", NOW), Ok(()));
-    let above = Unacceptable::AboveMaximum { asked: text("10.500 HBD"), max: text("10.499 HBD") };
+    let above = Unacceptable::AboveMaximum { price: text("10.500 HBD"), max: text("10.499 HBD") };
     assert_eq!(check("alice", "10.499 HBD", NOW), Err(above));
-    let other = Unacceptable::OtherCurrency { asked: text("10.500 HBD"), max: text("99.000 HIVE") };
+    let other = Unacceptable::OtherCurrency { price: text("10.500 HBD"), max: text("99.000 HIVE") };
     assert_eq!(check("alice", "99.000 HIVE", NOW), Err(other));
     for own in ["blue.mugs", "fee.taker"] {
         assert_eq!(check(own, "99.000 HBD", NOW), Err(Unacceptable::SelfPayment(name(own))));

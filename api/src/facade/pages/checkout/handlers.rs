@@ -69,7 +69,7 @@ async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Ref
         return x402::visit(facade, &call, way.session()).await;
     }
     let payment = find(facade, &call, way).await?;
-    if matches!(way, Way::Id(_)) && (is_untouched(&payment) || knows(&call, &payment)) {
+    if matches!(way, Way::Id(_)) && (is_untouched(&payment) || has_token(&call, &payment)) {
         return Ok(html::see_other(&onward(&call, &payment)));
     }
     let mut response = view::checkout(StatusCode::OK, &view(facade, &call, way, &payment), None)?;
@@ -97,7 +97,7 @@ fn is_untouched(payment: &v1::Payment) -> bool {
 }
 
 /// Returns whether the visitor has seen the page by its slug.
-fn knows(call: &Call, payment: &v1::Payment) -> bool {
+fn has_token(call: &Call, payment: &v1::Payment) -> bool {
     let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.any(|(name, value)| name == COOKIE && is_token(payment, value))

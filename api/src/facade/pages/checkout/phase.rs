@@ -75,7 +75,7 @@ impl Phase {
         }
     }
 
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Part => "part",
@@ -159,7 +159,7 @@ impl PhaseText {
 
 /// Changes whenever the page would change. For a visitor with limited access it does not depend on amounts.
 pub(crate) fn version(payment: &Payment, whole: bool) -> String {
-    let phase = Phase::of(payment).word();
+    let phase = Phase::of(payment).as_str();
     if !whole {
         return phase.to_owned();
     }
@@ -196,7 +196,7 @@ impl<'a> Live<'a> {
         let PhaseText { headline, message } = PhaseText::of(payment, words, whole)?;
         Ok(Self {
             id: &payment.id,
-            status: StatusWord(record::status_word(payment.status)),
+            status: StatusWord(record::status_name(payment.status)),
             completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
             expired: payment.expired,
             // Every exception increments it.
@@ -278,7 +278,7 @@ mod tests {
             let mut texts: Vec<String> = Vec::new();
             for (payment, phase) in &cases {
                 assert_eq!(Phase::of(payment), *phase);
-                assert_eq!(serde_json::to_string(phase).expect("a word"), format!("\"{}\"", phase.word()));
+                assert_eq!(serde_json::to_string(phase).expect("a word"), format!("\"{}\"", phase.as_str()));
                 let PhaseText { headline, message } =
                     PhaseText::of(payment, Words(lang), true).expect("a known currency");
                 let both = format!("{headline}: {message}");

@@ -38,7 +38,7 @@ pub(crate) struct Look {
     /// Whether automatic updates and redirects are disabled.
     still: bool,
     /// The transaction id with which a wallet returned; unverified.
-    came_back: bool,
+    is_returning: bool,
 }
 
 impl Look {
@@ -46,12 +46,12 @@ impl Look {
     pub(crate) fn of(call: &Call) -> Self {
         let query = call.query();
         // Ignores anything that is not a transaction id, such as an unfilled placeholder.
-        let came_back = query.get("tx").and_then(TxId::parse).is_some();
+        let is_returning = query.get("tx").and_then(TxId::parse).is_some();
         Self {
             lang: language(call),
             is_chosen: chosen_language(call).is_some(),
             still: query.get("still").is_some(),
-            came_back,
+            is_returning,
         }
     }
 
@@ -128,7 +128,7 @@ struct CheckoutPage<'a> {
     languages: Vec<Language>,
     token: &'a str,
     reports: bool,
-    came_back: bool,
+    is_returning: bool,
     expires_at: Instant,
     seconds_left: u64,
     pay: Option<Pay<'a>>,
@@ -229,7 +229,7 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
     let page = CheckoutPage {
         w,
         id: &payment.id,
-        phase: phase.word(),
+        phase: phase.as_str(),
         version: version(payment, view.whole),
         text: PhaseText::of(payment, w, view.whole)?,
         steps: steps(phase, w),
@@ -255,11 +255,11 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         languages: languages(view),
         token: view.token.as_deref().unwrap_or_default(),
         reports: view.reports && phase.takes_money(),
-        came_back: look.came_back,
+        is_returning: look.is_returning,
         expires_at: Instant::of(payment.expires_at),
         seconds_left: millis_between(payment.read_at, payment.expires_at) / 1_000,
         pay: phase.takes_money().then(|| pay(view, phase, money.currency)),
-        can_cancel: phase.takes_money() && view.reports && !look.came_back && is_untouched(payment),
+        can_cancel: phase.takes_money() && view.reports && !look.is_returning && is_untouched(payment),
         receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment, money.currency, look.lang)),
         onward: onward(view, phase),
         onward_seconds: ONWARD_SECONDS,
@@ -305,7 +305,7 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase, currency: Currency) -> Pay<'a> {
         hive_uri,
         split: split(payment, currency),
         program_url: payment.x402_enabled.then_some(view.url.as_str()),
-        sent: view.look.came_back && phase == Phase::Waiting,
+        sent: view.look.is_returning && phase == Phase::Waiting,
     }
 }
 
@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn look(lang: Lang) -> Look {
-        Look { lang, is_chosen: true, still: false, came_back: false }
+        Look { lang, is_chosen: true, still: false, is_returning: false }
     }
 
     fn view(payment: &Payment, look: Look, whole: bool) -> View<'_> {

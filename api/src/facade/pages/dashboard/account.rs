@@ -87,7 +87,7 @@ fn shown(visit: &Visit<'_>, status: StatusCode, challenge: Option<Challenge>, wr
     };
     let page = AccountPage {
         account: &merchant.hive_account,
-        verification: record::verification_word(merchant.account_verification()),
+        verification: record::verification_name(merchant.account_verification()),
         proven: merchant.account_verified_at.map(|at| format!("on {} (UTC){means}", minute(at))),
         pending: merchant.pending_account.as_ref().map(Pending::of),
         challenge,

@@ -87,19 +87,19 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         &visit.facade.base_url,
         &payment,
     )?));
-    let is_pending = record::status_word(payment.status) == "pending";
-    let has_ended = !is_pending && record::status_word(payment.status) != "processing";
+    let is_pending = record::status_name(payment.status) == "pending";
+    let has_ended = !is_pending && record::status_name(payment.status) != "processing";
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::CONFLICT };
     let page = PaymentPage {
         frame: visit.frame("payments", wrong),
-        status: record::status_word(payment.status),
+        status: record::status_name(payment.status),
         amount: money(payment.amount_units),
         sums: sums
             .into_iter()
             .filter(|(_, units, always)| *always || *units > 0)
             .map(|(n, u, _)| (n, money(u)))
             .collect(),
-        exceptions: payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect(),
+        exceptions: payment.exceptions.iter().map(|wire| record::exception_name(*wire)).collect(),
         steps: timeline::of(&payment)?
             .into_iter()
             .map(|step| (minute(record::instant_to_wire(step.at)), step.what))
@@ -111,7 +111,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         raw: raw.map(|value| format!("{value:#}")).unwrap_or_default(),
         can_refund: payment.transfers.iter().any(|transfer| transfer.disposition != v1::Disposition::Fee as i32),
         resolution: payment.resolution.as_ref().map(|resolution| Resolved {
-            kind: record::resolution_word(resolution.kind),
+            kind: record::resolution_name(resolution.kind),
             at: minute(resolution.at),
             note: resolution.note.clone(),
         }),
@@ -145,8 +145,8 @@ fn sent(transfer: &v1::Transfer) -> Result<Sent, ApiError> {
         at: transfer.block_time.map(minute).unwrap_or_default(),
         from: transfer.from_account.clone(),
         amount: record::money(transfer.amount.as_ref())?.to_string(),
-        finality: record::finality_word(transfer.finality),
-        disposition: record::disposition_word(transfer.disposition),
+        finality: record::finality_name(transfer.finality),
+        disposition: record::disposition_name(transfer.disposition),
         memo: transfer.memo.clone(),
         tx_id: transfer.tx_id.clone(),
     })

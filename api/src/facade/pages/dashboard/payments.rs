@@ -59,7 +59,7 @@ impl Row {
             id: payment.id.clone(),
             created: minute(payment.created_at),
             amount: record::price(payment)?.to_string(),
-            status: record::status_word(payment.status),
+            status: record::status_name(payment.status),
             description: payment.description.clone(),
             payer: payer(payment).map(|transfer| transfer.from_account.clone()).unwrap_or_default(),
             unusual: payment.needs_attention,

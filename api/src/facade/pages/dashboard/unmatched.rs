@@ -54,7 +54,7 @@ impl Row {
             amount: sum(transfer.amount.as_ref())?,
             memo: transfer.memo.clone(),
             reason: why(transfer.reason),
-            status: record::unmatched_status_word(transfer.status),
+            status: record::unmatched_status_name(transfer.status),
             payment_id: transfer.payment_id.clone(),
             note: transfer.note.clone().unwrap_or_default(),
             tx_id: transfer.tx_id.clone(),
@@ -88,7 +88,7 @@ fn sum(money: Option<&v1::Money>) -> Result<String, ApiError> {
 pub(super) async fn list(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let status = query.get("status").unwrap_or("open").to_owned();
-    let statuses = (1..=3).filter(|wire| record::unmatched_status_word(*wire) == status).collect();
+    let statuses = (1..=3).filter(|wire| record::unmatched_status_name(*wire) == status).collect();
     let request = v1::ListUnmatchedRequest { page_size: 20, page_token: query.cursor(), statuses };
     let found = visit.facade.engine.unmatched_transfers().list_unmatched(visit.request(request)).await;
     let found = match found.map_err(ApiError::from) {
@@ -131,7 +131,7 @@ impl Candidate {
             id: payment.id.clone(),
             created: minute(payment.created_at),
             amount: record::price(payment)?.to_string(),
-            status: record::status_word(payment.status),
+            status: record::status_name(payment.status),
             description: payment.description.clone(),
             matches: matches.join(", "),
         })

@@ -230,7 +230,7 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let request = v1::SendTestWebhookRequest {
         merchant_id: visit.merchant.id.clone(),
         r#type: chosen("type").map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()),
-        status: chosen("status").map(|word| record::status_of_word(word).unwrap_or_default().into()),
+        status: chosen("status").map(|word| record::status_of_name(word).unwrap_or_default().into()),
     };
     let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
     after(visit, made, "tested").await

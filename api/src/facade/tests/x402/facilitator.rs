@@ -8,7 +8,7 @@ use proto::{
 use serde_json::{Value, json};
 
 use super::{
-    super::{Answer, Site},
+    super::{Site, TestResponse},
     TRANSACTION_HF26, refused, v1_payload, v2_payload,
 };
 use crate::facade::fake_engine::{PAYMENT, TX};
@@ -30,17 +30,17 @@ fn v2_requirements() -> Value {
 }
 
 impl Site {
-    async fn ask(&self, path: &str, body: &Value) -> Answer {
-        self.raw_ask(path, &body.to_string()).await
+    async fn post_json(&self, path: &str, body: &Value) -> TestResponse {
+        self.post_raw(path, &body.to_string()).await
     }
 
-    async fn raw_ask(&self, path: &str, body: &str) -> Answer {
+    async fn post_raw(&self, path: &str, body: &str) -> TestResponse {
         self.send("POST", path, "content-type: application/json\r\n", body).await
     }
 }
 
 #[tokio::test]
-async fn what_is_supported_is_said_as_official_clients_read_it() {
+async fn supported_kinds_are_returned_as_official_clients_read_them() {
     let site = Site::open().await;
     let networks = site.agent("/api/public/x402/supported-networks", "").await;
     assert_eq!((networks.status, networks.json()), (200, json!(["hive:mainnet"])));
@@ -53,9 +53,9 @@ async fn what_is_supported_is_said_as_official_clients_read_it() {
     for (health, reason) in [(v1::Health::Degraded, "node_unavailable"), (v1::Health::Unavailable, "store_unavailable")]
     {
         *site.fake.health.lock().unwrap() = health;
-        let answer = site.agent("/api/public/x402/health", "").await;
-        assert_eq!(answer.error(), (503, reason.to_owned(), Vec::new()));
-        assert!(answer.header("retry-after").is_some());
+        let response = site.agent("/api/public/x402/health", "").await;
+        assert_eq!(response.error(), (503, reason.to_owned(), Vec::new()));
+        assert!(response.header("retry-after").is_some());
     }
     assert_eq!(site.agent("/api/public/x402/nothing", "").await.error().0, 404);
     assert_eq!(site.agent("/api/public/x402/verify", "").await.error().0, 405);
@@ -76,9 +76,9 @@ async fn a_payment_is_judged_for_a_session_and_for_requirements_of_both_versions
         let by_requirements =
             json!({ "x402Version": 2, "paymentRequirements": requirements, "paymentPayload": payload });
         for body in [by_session(&payload), by_requirements] {
-            let verified = site.ask(PATHS[0], &body).await;
+            let verified = site.post_json(PATHS[0], &body).await;
             assert_eq!((verified.status, verified.json()), (200, json!({"isValid": true, "payer": "agent"})), "{body}");
-            let settled = site.ask(PATHS[1], &body).await;
+            let settled = site.post_json(PATHS[1], &body).await;
             assert_eq!(
                 (settled.status, settled.json()),
                 (
@@ -109,11 +109,11 @@ async fn a_payment_is_judged_for_a_session_and_for_requirements_of_both_versions
 }
 
 #[tokio::test]
-async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
+async fn every_documented_reason_is_a_verdict_with_status_200() {
     let site = Site::open().await;
     for reason in Reason::ALL {
         site.leads_to(refused(*reason, Some("agent"), None));
-        let verified = site.ask(PATHS[0], &by_session(&v1_payload())).await;
+        let verified = site.post_json(PATHS[0], &by_session(&v1_payload())).await;
         assert_eq!(
             (verified.status, verified.json()),
             (
@@ -121,7 +121,7 @@ async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
                 json!({"isValid": false, "payer": "agent", "invalidReason": reason.as_str(), "invalidMessage": "because"})
             )
         );
-        let settled = site.ask(PATHS[1], &by_session(&v1_payload())).await;
+        let settled = site.post_json(PATHS[1], &by_session(&v1_payload())).await;
         assert_eq!(
             (settled.status, settled.json()),
             (
@@ -132,13 +132,13 @@ async fn every_word_of_the_vocabulary_is_a_verdict_with_status_200() {
         );
     }
     site.leads_to(refused(Reason::SettlementPending, Some("agent"), Some(TX)));
-    let pending = site.ask(PATHS[1], &by_session(&v1_payload())).await;
+    let pending = site.post_json(PATHS[1], &by_session(&v1_payload())).await;
     assert_eq!((&pending.json()["transaction"], pending.header("retry-after")), (&json!(TX), Some("3")));
 }
 
-/// Checks what an answer without a verdict still says.
-fn is_unjudged(answer: &Answer, path: &str) {
-    let body = answer.json();
+/// Checks the fields of a response without a verdict.
+fn is_unjudged(response: &TestResponse, path: &str) {
+    let body = response.json();
     if path.ends_with("verify") {
         assert_eq!(body["isValid"], false, "{body}");
         assert!(body["invalidReason"].as_str().is_some_and(|word| Reason::parse(word).is_some()), "{body}");
@@ -153,7 +153,7 @@ fn is_unjudged(answer: &Answer, path: &str) {
 }
 
 #[tokio::test]
-async fn a_body_that_asks_for_nothing_is_a_400_and_still_no_success() {
+async fn a_body_without_a_payment_is_a_400_and_no_success() {
     let site = Site::open().await;
     let both =
         json!({ "sessionId": PAYMENT, "paymentRequirements": v1_requirements(), "paymentPayload": v1_payload() });
@@ -172,17 +172,17 @@ async fn a_body_that_asks_for_nothing_is_a_400_and_still_no_success() {
             (&*both.to_string(), "validation_failed", "sessionId"),
             (&*json!({ "sessionId": PAYMENT }).to_string(), "validation_failed", "paymentPayload"),
         ] {
-            let answer = site.raw_ask(path, body).await;
-            assert_eq!(answer.error(), (400, reason.to_owned(), vec![field.to_owned()]), "{body}");
-            is_unjudged(&answer, path);
+            let response = site.post_raw(path, body).await;
+            assert_eq!(response.error(), (400, reason.to_owned(), vec![field.to_owned()]), "{body}");
+            is_unjudged(&response, path);
         }
         let large = json!({ "sessionId": PAYMENT, "x": "x".repeat(64 * 1024) });
-        let answer = site.ask(path, &large).await;
-        assert_eq!(answer.error().0, 413);
-        is_unjudged(&answer, path);
-        let answer = site.send("POST", path, "content-type: text/plain\r\n", "{}").await;
-        assert_eq!(answer.error().0, 415);
-        is_unjudged(&answer, path);
+        let response = site.post_json(path, &large).await;
+        assert_eq!(response.error().0, 413);
+        is_unjudged(&response, path);
+        let response = site.send("POST", path, "content-type: text/plain\r\n", "{}").await;
+        assert_eq!(response.error().0, 415);
+        is_unjudged(&response, path);
     }
     assert!(site.shown().is_empty());
 }
@@ -214,9 +214,9 @@ async fn what_is_wrong_inside_a_body_is_a_verdict() {
         ),
         (json!({ "paymentRequirements": {}, "paymentPayload": v1_payload() }), Reason::InvalidPaymentRequirements),
     ] {
-        let verified = site.ask(PATHS[0], &body).await;
+        let verified = site.post_json(PATHS[0], &body).await;
         assert_eq!((verified.status, &verified.json()["invalidReason"]), (200, &json!(reason.as_str())), "{body}");
-        let settled = site.ask(PATHS[1], &body).await;
+        let settled = site.post_json(PATHS[1], &body).await;
         assert_eq!((settled.status, &settled.json()["errorReason"]), (200, &json!(reason.as_str())), "{body}");
     }
     assert!(site.shown().is_empty(), "the engine is not asked about what cannot be read");
@@ -227,10 +227,10 @@ async fn attack_30_without_a_node_there_is_no_verdict() {
     let site = Site::open().await;
     *site.fake.refuse_x402.lock().unwrap() = Some(ApiError::new(proto::Reason::NodeUnavailable));
     for (path, word) in PATHS.into_iter().zip(["unexpected_verify_error", "unexpected_settle_error"]) {
-        let answer = site.ask(path, &by_session(&v1_payload())).await;
-        assert_eq!(answer.error(), (503, "node_unavailable".to_owned(), Vec::new()));
-        assert!(answer.header("retry-after").is_some());
-        is_unjudged(&answer, path);
-        assert!(answer.body.contains(word), "{}", answer.body);
+        let response = site.post_json(path, &by_session(&v1_payload())).await;
+        assert_eq!(response.error(), (503, "node_unavailable".to_owned(), Vec::new()));
+        assert!(response.header("retry-after").is_some());
+        is_unjudged(&response, path);
+        assert!(response.body.contains(word), "{}", response.body);
     }
 }

@@ -9,7 +9,7 @@ use engine::x402::Reason;
 use proto::v1::{self, settle_payment_response::Outcome};
 use serde_json::{Value, json};
 
-use super::{Answer, Site};
+use super::{Site, TestResponse};
 
 const TRANSACTION: &str = r#"{"ref_block_num":1,"ref_block_prefix":2,"expiration":"2025-11-20T14:05:00","operations":[["transfer",{"from":"agent","to":"blue.mugs","amount":"10.500 HBD","memo":"x402:n-1"}]],"extensions":[],"signatures":["1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f"]}"#;
 const TRANSACTION_HF26: &str = r#"{"ref_block_num":1,"ref_block_prefix":2,"expiration":"2025-11-20T14:05:00","operations":[{"type":"transfer_operation","value":{"from":"agent","to":"blue.mugs","amount":{"amount":"10500","precision":3,"nai":"@@000000013"},"memo":"x402:n-1"}}],"extensions":[],"signatures":["1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f"]}"#;
@@ -67,13 +67,13 @@ impl Site {
         std::mem::take(&mut *self.fake.x402_payments.lock().expect("one test"))
     }
 
-    /// Asks as a program does.
-    async fn agent(&self, path: &str, headers: &str) -> Answer {
+    /// Sends a request as a program does.
+    async fn agent(&self, path: &str, headers: &str) -> TestResponse {
         self.send("GET", path, headers, "").await
     }
 }
 
-impl Answer {
+impl TestResponse {
     /// Returns what both response headers say, which is the same.
     fn receipt(&self) -> Value {
         let one = self.header("x-payment-response").expect("version 1's header");

@@ -22,7 +22,7 @@ use crate::facade::{
     http::call::{Head, Incoming},
 };
 
-/// Cases of each property, unless `PROPTEST_CASES` says otherwise, as `.ci/run` does.
+/// Cases of each property, unless `PROPTEST_CASES` sets them, as `.ci/run` does.
 const CASES: u32 = 1_000;
 
 fn runner() -> TestRunner {
@@ -48,7 +48,7 @@ impl Fixture {
     }
 
     /// Returns status and body.
-    fn ask(&self, method: Method, path: &str, headers: HeaderMap, body: Vec<u8>) -> (u16, HeaderMap, Vec<u8>) {
+    fn request(&self, method: Method, path: &str, headers: HeaderMap, body: Vec<u8>) -> (u16, HeaderMap, Vec<u8>) {
         let client = std::net::Ipv6Addr::LOCALHOST.into();
         let head = Arc::new(Head {
             method,
@@ -59,14 +59,14 @@ impl Fixture {
             is_health: false,
         });
         let chunks = futures_util::stream::iter([Ok(bytes::Bytes::from(body))]);
-        let answer = self.runtime.block_on(async {
+        let response = self.runtime.block_on(async {
             let body = Incoming::new(chunks, std::time::Duration::from_secs(10));
             let (parts, body) = Arc::clone(&self.facade).handle(head, body).await.into_parts();
             (parts, body.collect().await.expect("a body").to_bytes())
         });
         // What was asked is kept nowhere else, and 100,000 requests would be kept here.
         self.fake.x402_payments.lock().expect("one test").clear();
-        (answer.0.status.as_u16(), answer.0.headers, answer.1.to_vec())
+        (response.0.status.as_u16(), response.0.headers, response.1.to_vec())
     }
 }
 
@@ -248,7 +248,7 @@ fn read_json(bytes: &[u8]) -> Result<Value, TestCaseError> {
 }
 
 #[test]
-fn any_payment_header_gets_an_answer_of_the_interface() {
+fn any_payment_header_gets_a_documented_response() {
     let fixture = Fixture::new();
     let payloads = vec![v1_payload().to_string(), v2_payload().to_string()];
     let base64 = |bytes: Vec<u8>| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes).into_bytes();
@@ -264,7 +264,7 @@ fn any_payment_header_gets_an_answer_of_the_interface() {
         // What no HTTP library lets through never arrives.
         let Ok(value) = HeaderValue::from_bytes(&value) else { return Ok(()) };
         let headers = [(HeaderName::from_static(name), value)].into_iter().collect();
-        let (status, headers, body) = fixture.ask(Method::GET, &format!("/for/{SLUG}"), headers, Vec::new());
+        let (status, headers, body) = fixture.request(Method::GET, &format!("/for/{SLUG}"), headers, Vec::new());
         let body = read_json(&body)?;
         prop_assert!(matches!(status, 200 | 400 | 402 | 431), "{} {}", status, body);
         prop_assert_eq!(headers.contains_key("payment-required"), status == 402);
@@ -278,25 +278,25 @@ fn any_payment_header_gets_an_answer_of_the_interface() {
 }
 
 #[test]
-fn any_body_of_verify_and_settle_gets_an_answer_of_the_interface() {
+fn any_body_of_verify_and_settle_gets_a_documented_response() {
     let fixture = Fixture::new();
     let body = prop_oneof![any_bytes(), edited(bodies()), any_json().prop_map(|json| json.to_string().into_bytes())];
     let path = proptest::sample::select(vec!["verify", "settle"]);
     let run = runner().run(&(path, body), |(path, body)| {
-        let (status, _, answer) =
-            fixture.ask(Method::POST, &format!("/api/public/x402/{path}"), HeaderMap::new(), body);
-        let answer = read_json(&answer)?;
-        prop_assert!(matches!(status, 200 | 400), "{} {}", status, answer);
+        let (status, _, response) =
+            fixture.request(Method::POST, &format!("/api/public/x402/{path}"), HeaderMap::new(), body);
+        let response = read_json(&response)?;
+        prop_assert!(matches!(status, 200 | 400), "{} {}", status, response);
         let (good, word) = match path {
-            "verify" => (&answer["isValid"], &answer["invalidReason"]),
-            _ => (&answer["success"], &answer["errorReason"]),
+            "verify" => (&response["isValid"], &response["invalidReason"]),
+            _ => (&response["success"], &response["errorReason"]),
         };
-        prop_assert!(good.is_boolean() && (status == 200 || *good == false), "{}", answer);
+        prop_assert!(good.is_boolean() && (status == 200 || *good == false), "{}", response);
         if *good == false {
-            prop_assert!(word.as_str().is_some_and(|word| Reason::parse(word).is_some()), "{}", answer);
+            prop_assert!(word.as_str().is_some_and(|word| Reason::parse(word).is_some()), "{}", response);
         }
         if path == "settle" {
-            prop_assert!(answer["transaction"].is_string() && answer["network"] == "hive:mainnet", "{}", answer);
+            prop_assert!(response["transaction"].is_string() && response["network"] == "hive:mainnet", "{}", response);
         }
         Ok(())
     });

@@ -112,7 +112,7 @@ impl Write for Model {
         group
     }
 
-    fn commit_here(&mut self, batch: u32) -> Result<u32, u32> {
+    fn commit_on_this_thread(&mut self, batch: u32) -> Result<u32, u32> {
         if self.checkpoints.is_due(&self.rows) {
             return Err(batch);
         }
@@ -133,7 +133,7 @@ impl Write for Model {
 
 /// Runs two callers that commit a batch each, with a checkpoint after the first, while the store is being closed or
 /// before.
-fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
+fn callers_and_a_close(may_block: bool, is_closed_meanwhile: bool) {
     let (disk, finished) = (Shared::default(), Arc::new(AtomicUsize::new(0)));
     let inbox = Inbox::new();
     let model = Model {
@@ -145,7 +145,7 @@ fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
     let queue = Arc::new(Queue::start(inbox, model, 8).expect("a thread"));
     let callers = [0, 1].map(|caller| {
         let (queue, disk) = (Arc::clone(&queue), Arc::clone(&disk));
-        thread::spawn(move || match block_on(queue.commit(caller, may_run_here)) {
+        thread::spawn(move || match block_on(queue.commit(caller, may_block)) {
             Ok(outcome) => {
                 assert_eq!(outcome, caller, "the outcome of another batch");
                 let mut disk = locked(&disk);
@@ -167,7 +167,7 @@ fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
     block_on(queue.close());
     assert_eq!(finished.load(Ordering::SeqCst), 1, "closed before all rows are written");
     callers.map(join);
-    assert_eq!(block_on(queue.commit(99, may_run_here)), Err(Refused::Closed));
+    assert_eq!(block_on(queue.commit(99, may_block)), Err(Refused::Closed));
     let disk = locked(&disk);
     assert!(disk.database.is_superset(&disk.acknowledged), "a close moves all rows into the database");
 }
@@ -175,7 +175,7 @@ fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
 /// Runs every interleaving with at most this many preemptions (`HIVETILL_PREEMPTIONS` adds to it); returns the number
 /// of interleavings.
 #[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a test's own option, and its result")]
-fn every_interleaving(preemptions: usize, may_run_here: bool, is_closed_meanwhile: bool) -> usize {
+fn every_interleaving(preemptions: usize, may_block: bool, is_closed_meanwhile: bool) -> usize {
     let more = std::env::var("HIVETILL_PREEMPTIONS").map_or(0, |more| more.parse().expect("a count"));
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
@@ -183,7 +183,7 @@ fn every_interleaving(preemptions: usize, may_run_here: bool, is_closed_meanwhil
     builder.preemption_bound = Some(preemptions + more);
     builder.check(move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        callers_and_a_close(may_run_here, is_closed_meanwhile);
+        callers_and_a_close(may_block, is_closed_meanwhile);
     });
     let runs = runs.load(Ordering::SeqCst);
     println!("{runs} interleavings with at most {} preemptions", preemptions + more);

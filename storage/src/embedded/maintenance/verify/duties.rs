@@ -3,11 +3,9 @@
 use engine::account::AccountName;
 
 use crate::{
+    duty::{Duty, EngineId},
     embedded::{fault::Fault, wal::snapshot::Snapshot},
-    store::{
-        duties::{Duty, EngineId},
-        report::Report,
-    },
+    store::report::Report,
 };
 
 pub(super) fn verify(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {

@@ -47,7 +47,7 @@ fn empty() -> (Database, PinnedSnapshots) {
 }
 
 fn write(snapshots: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Option<u8>)]) {
-    let (next, changes) = (snapshots.newest().next(), Changes::default());
+    let (next, changes) = (snapshots.current().next(), Changes::default());
     let payments = Transaction::of(&next, &changes, snapshots.horizon()).payments();
     for (key, value) in rows {
         // Index tables have empty values.
@@ -67,7 +67,7 @@ fn write(snapshots: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Opti
 
 fn install_checkpoint(snapshots: &mut PinnedSnapshots, database: &Database) {
     let transaction = database.begin_write().unwrap();
-    snapshots.newest().epoch().write_immutable(&transaction).unwrap();
+    snapshots.current().epoch().write_immutable(&transaction).unwrap();
     transaction.commit().unwrap();
     snapshots.install_checkpoint(database).unwrap();
 }
@@ -116,7 +116,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Commit(rows) => write(&mut snapshots, &mut model, &rows),
-                Step::Hold => readers.push_back((snapshots.newest().clone(), model.clone())),
+                Step::Hold => readers.push_back((snapshots.current().clone(), model.clone())),
                 Step::Release => drop(readers.pop_front()),
                 Step::Seal if is_sealed => {}
                 Step::Seal => {
@@ -132,7 +132,7 @@ proptest! {
             for (snapshot, then) in &readers {
                 check(snapshot, then, bounds, turns);
             }
-            check(snapshots.newest(), &model, bounds, turns);
+            check(snapshots.current(), &model, bounds, turns);
         }
     }
 }
@@ -145,10 +145,10 @@ fn removed_rows_of_a_queue_are_dropped() {
         write(&mut snapshots, &mut model, &[(key, Some(1))]);
         write(&mut snapshots, &mut model, &[(key, None)]);
     }
-    assert!(snapshots.newest().epoch().changed_rows() <= 2, "{}", snapshots.newest().epoch().changed_rows());
+    assert!(snapshots.current().epoch().changed_rows() <= 2, "{}", snapshots.current().epoch().changed_rows());
     // A reader keeps the rows that it sees, and no others.
     write(&mut snapshots, &mut model, &[(1, Some(1)), (2, Some(1))]);
-    let reader = snapshots.newest().clone();
+    let reader = snapshots.current().clone();
     for _ in 0..1_000 {
         write(&mut snapshots, &mut model, &[(1, None), (2, Some(2)), (3, Some(3))]);
     }
@@ -157,14 +157,14 @@ fn removed_rows_of_a_queue_are_dropped() {
     write(&mut snapshots, &mut model, &[(3, None)]);
     write(&mut snapshots, &mut model, &[(2, Some(3))]);
     write(&mut snapshots, &mut model, &[(2, Some(3))]);
-    assert_eq!(snapshots.newest().epoch().changed_rows(), 1);
+    assert_eq!(snapshots.current().epoch().changed_rows(), 1);
 }
 
 #[test]
 fn a_reader_before_a_checkpoint_adds_no_cost_to_later_commits() {
     let (database, mut snapshots) = empty();
     let mut model = Model::new();
-    let reader = snapshots.newest().clone();
+    let reader = snapshots.current().clone();
     write(&mut snapshots, &mut model, &[(1, Some(1))]);
     snapshots.seal_memtable();
     install_checkpoint(&mut snapshots, &database);
@@ -172,6 +172,6 @@ fn a_reader_before_a_checkpoint_adds_no_cost_to_later_commits() {
         write(&mut snapshots, &mut model, &[(key, Some(1))]);
         write(&mut snapshots, &mut model, &[(key, None)]);
     }
-    assert!(snapshots.newest().epoch().changed_rows() <= 2, "{}", snapshots.newest().epoch().changed_rows());
+    assert!(snapshots.current().epoch().changed_rows() <= 2, "{}", snapshots.current().epoch().changed_rows());
     assert!(reader.payments().first().unwrap().is_none());
 }

@@ -184,7 +184,7 @@ impl Keeper {
     /// Ends the expired leases of other engines; returns whether one has stopped since the last call.
     async fn end_expired(&self, state: &mut State, leases: &mut Vec<EngineLease>, lease: Duration) -> bool {
         let now = self.context.now();
-        let mut gone = BTreeSet::new();
+        let mut ended = BTreeSet::new();
         for other in leases.iter().filter(|other| other.engine != self.engine) {
             let seen = state.seen.entry(other.engine).or_insert((other.until, self.monotonic()));
             if seen.0 != other.until {
@@ -194,10 +194,10 @@ impl Keeper {
             let unchanged = self.monotonic().saturating_duration_since(seen.1);
             let is_expired = other.until <= now || unchanged >= lease;
             if is_expired && state.has_lease && self.end_lease_of(other, now).await {
-                gone.insert(other.engine);
+                ended.insert(other.engine);
             }
         }
-        leases.retain(|lease| !gone.contains(&lease.engine));
+        leases.retain(|lease| !ended.contains(&lease.engine));
         let before = state.seen.len();
         state.seen.retain(|engine, _| leases.iter().any(|lease| lease.engine == *engine));
         state.seen.len() < before
@@ -231,17 +231,17 @@ impl Keeper {
                     .is_none_or(|holder| holder == self.engine || membership.lease(holder).is_none())
         };
         let buckets_held = held.keys().filter(|duty| matches!(duty, Duty::Webhooks(_))).count();
-        let mut room = share(engines).saturating_sub(buckets_held);
+        let mut remaining = share(engines).saturating_sub(buckets_held);
         let mut wanted = Vec::new();
         // Another engine may reach the nodes.
         let is_for_others =
             |duty: &Duty| duty.needs_nodes() && engines > 1 && self.context.duties.without_nodes().is_some();
         for duty in Duty::all().filter(|duty| is_free(duty) && !is_for_others(duty)) {
             if matches!(duty, Duty::Webhooks(_)) {
-                if room == 0 {
+                if remaining == 0 {
                     continue;
                 }
-                room -= 1;
+                remaining -= 1;
             }
             wanted.push((duty, records.get(&duty).map_or(0, |record| record.term)));
         }

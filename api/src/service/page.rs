@@ -1,11 +1,14 @@
-//! Page tokens: the position in a list, and a digest of the filters of the list. A token of a list with other filters is
+//! Pages of lists. A page token has the position in a list, and a digest of the filters of the list. A token of a list with other filters is
 //! refused: its position means nothing there.
 
 use prost::Message;
 use proto::ApiError;
 use sha2::{Digest, Sha256};
 
-use super::payments::invalid_token;
+/// Default number of items on a page.
+const DEFAULT_LIMIT: u32 = 20;
+/// Maximum number of items on a page.
+pub(super) const MAX_LIMIT: u32 = 100;
 
 /// The filters of a list.
 pub(super) struct Filters(String);
@@ -34,6 +37,38 @@ impl Filters {
     pub(super) fn token(&self, position: String) -> String {
         if position.is_empty() { position } else { format!("{position}.{}", self.0) }
     }
+}
+
+/// Reads the size of a page; 0 means the default.
+pub(super) fn page_size(size: u32) -> Result<u32, ApiError> {
+    match size {
+        0 => Ok(DEFAULT_LIMIT),
+        size if size <= MAX_LIMIT => Ok(size),
+        _ => Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}"))),
+    }
+}
+
+/// Returns the number of the page, from 1, that starts after `skip` items.
+pub(super) fn page_after(skip: u64, size: u32) -> Result<u64, ApiError> {
+    let size = u64::from(size);
+    match skip % size {
+        0 => Ok(skip / size + 1),
+        _ => Err(ApiError::field("skip", format!("must be a multiple of the page size, {size}"))),
+    }
+}
+
+/// Returns the error of an invalid page token.
+pub(super) fn invalid_token() -> ApiError {
+    ApiError::field("cursor", "must be a cursor of an earlier response")
+}
+
+/// Reads a page token that is a number; `None` if it is empty.
+pub(super) fn numeric_token(token: &str) -> Result<Option<u64>, ApiError> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let number = token.parse::<u64>().ok().filter(|number| number.to_string() == token);
+    number.map(Some).ok_or_else(invalid_token)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! The duties that this engine holds, and the end of its lease by a monotonic clock.
+//!
+//! A duty is work that one engine does at a time. An exclusive engine holds all of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

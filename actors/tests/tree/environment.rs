@@ -1,4 +1,4 @@
-//! A small world around a real tree and a real store: a ledger that does as it is told, a receiver that remembers.
+//! The test environment of a real tree and a real store: a scripted ledger, and a receiver that records webhooks.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -9,7 +9,7 @@ use std::{
 use actors::{
     Engine, Environment, Settings, Tree,
     environment::{
-        Account, Answer, Clock, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
+        Account, Clock, Identity, Node, NodeError, NodeResponse, Probe, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
     },
 };
@@ -29,7 +29,7 @@ use storage::Store;
 
 use super::clock::{PausedClock, Seeded};
 
-/// When every world begins.
+/// The time at which every test begins.
 pub(crate) const BEGIN: u64 = 1_800_000_000;
 
 pub(crate) fn name(text: &str) -> AccountName {
@@ -72,7 +72,7 @@ pub(crate) struct Ledger {
     pub(crate) inner: Mutex<Chain>,
 }
 
-type ToldHistory = Arc<dyn Fn(Vec<Transfer>) -> Vec<Transfer> + Send + Sync>;
+type HistoryFilter = Arc<dyn Fn(Vec<Transfer>) -> Vec<Transfer> + Send + Sync>;
 
 #[derive(Default, Clone)]
 pub(crate) struct Chain {
@@ -84,14 +84,14 @@ pub(crate) struct Chain {
     /// Transactions that wait for a block.
     mempool: Vec<Transaction>,
     /// How often each transaction reached a node.
-    handed_in: BTreeMap<TxId, u32>,
+    broadcasts: BTreeMap<TxId, u32>,
     /// What was paid by itself, by block.
     virtual_transfers: BTreeMap<u32, Vec<Transfer>>,
     keeps_no_history: bool,
     /// Accounts whose active authority was replaced.
     rekeyed: BTreeSet<AccountName>,
     /// What histories make of the transfers of an account.
-    told_history: Option<ToldHistory>,
+    history_filter: Option<HistoryFilter>,
     manner: Manner,
 }
 
@@ -190,8 +190,8 @@ impl Ledger {
     }
 
     /// Makes account histories leave out, or invent, what the blocks hold otherwise.
-    pub(crate) fn tells_history(&self, told: impl Fn(Vec<Transfer>) -> Vec<Transfer> + Send + Sync + 'static) {
-        self.inner.lock().unwrap().told_history = Some(Arc::new(told));
+    pub(crate) fn set_history_filter(&self, filter: impl Fn(Vec<Transfer>) -> Vec<Transfer> + Send + Sync + 'static) {
+        self.inner.lock().unwrap().history_filter = Some(Arc::new(filter));
     }
 
     fn history(&self, account: &AccountName, (from, to): (Timestamp, Timestamp)) -> Result<Vec<Transfer>, NodeError> {
@@ -204,8 +204,8 @@ impl Ledger {
         let within = within.filter(|block| from <= block.time && block.time < to);
         let all = within.flat_map(|block| block.transfers.iter().chain(&block.escrow_releases));
         let theirs = all.filter(|transfer| transfer.to == *account || transfer.from == *account).cloned().collect();
-        Ok(match &chain.told_history {
-            Some(told) => told(theirs),
+        Ok(match &chain.history_filter {
+            Some(filter) => filter(theirs),
             None => theirs,
         })
     }
@@ -253,8 +253,8 @@ impl Ledger {
         self.inner.lock().unwrap().blocks.iter().flat_map(|b| &b.transfers).filter(|t| t.tx_id == tx_id).count()
     }
 
-    pub(crate) fn count_handed_in(&self, tx_id: TxId) -> u32 {
-        self.inner.lock().unwrap().handed_in.get(&tx_id).copied().unwrap_or(0)
+    pub(crate) fn count_broadcasts(&self, tx_id: TxId) -> u32 {
+        self.inner.lock().unwrap().broadcasts.get(&tx_id).copied().unwrap_or(0)
     }
 
     fn take(&self, signed_json: &str) -> Result<(), NodeError> {
@@ -264,7 +264,7 @@ impl Ledger {
         if chain.is_down {
             return Err(NodeError::Timeout);
         }
-        *chain.handed_in.entry(tx_id).or_default() += 1;
+        *chain.broadcasts.entry(tx_id).or_default() += 1;
         let refuse = |code, message: &str| {
             Err(NodeError::Rpc {
                 code: -32003,
@@ -342,12 +342,12 @@ impl Node for ScriptedNode {
         self.name
     }
 
-    fn identity(&self) -> Answer<'_, Identity> {
+    fn identity(&self) -> NodeResponse<'_, Identity> {
         let identity = Identity { chain_id: ChainId::MAINNET, version: "scripted".to_owned(), is_development: false };
         Box::pin(async move { self.ledger.read().map(|_| identity) })
     }
 
-    fn head(&self) -> Answer<'_, Head> {
+    fn head(&self) -> NodeResponse<'_, Head> {
         Box::pin(async {
             let chain = self.ledger.read()?;
             let newest = chain.blocks.last().unwrap();
@@ -355,7 +355,7 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+    fn blocks(&self, from: u32, count: u32) -> NodeResponse<'_, Vec<Block>> {
         Box::pin(async move {
             let mut blocks = self.ledger.read()?.blocks;
             blocks.retain(|block| (from..from + count).contains(&block.number()));
@@ -366,22 +366,22 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+    fn virtual_operations(&self, block_num: u32) -> NodeResponse<'_, Option<VirtualOperations>> {
         Box::pin(async move {
-            let told = self.ledger.virtual_transfers(block_num)?;
-            let told = told.map(|transfers| if self.omits_transfers { Vec::new() } else { transfers });
-            Ok(told.map(|transfers| VirtualOperations { transfers, ..VirtualOperations::default() }))
+            let found = self.ledger.virtual_transfers(block_num)?;
+            let found = found.map(|transfers| if self.omits_transfers { Vec::new() } else { transfers });
+            Ok(found.map(|transfers| VirtualOperations { transfers, ..VirtualOperations::default() }))
         })
     }
 
-    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         Box::pin(async move {
-            let told = self.ledger.history(&account, span)?;
-            Ok(if self.omits_transfers { Vec::new() } else { told })
+            let found = self.ledger.history(&account, span)?;
+            Ok(if self.omits_transfers { Vec::new() } else { found })
         })
     }
 
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+    fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
         Box::pin(async move {
             self.ledger.read()?;
             let known = names.into_iter().filter(|name| name.as_str() != "nobody");
@@ -394,19 +394,19 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn find_transaction(&self, tx_id: TxId, _expiration: Timestamp) -> Answer<'_, TxStatus> {
+    fn find_transaction(&self, tx_id: TxId, _expiration: Timestamp) -> NodeResponse<'_, TxStatus> {
         Box::pin(async move { self.ledger.find(tx_id) })
     }
 
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+    fn broadcast(&self, signed_json: String) -> NodeResponse<'_, ()> {
         Box::pin(async move { self.ledger.take(&signed_json) })
     }
 
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+    fn price(&self) -> NodeResponse<'_, Option<HivePrice>> {
         Box::pin(async { self.ledger.read().map(|_| HivePrice::new(258, 1_000)) })
     }
 
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+    fn hbd_price(&self) -> NodeResponse<'_, Option<HbdPrice>> {
         Box::pin(async { self.ledger.read().map(|_| None) })
     }
 }
@@ -414,7 +414,7 @@ impl Node for ScriptedNode {
 /// A merchant's endpoint: answers as told, 204 when nothing was told, and remembers.
 #[derive(Default)]
 pub(crate) struct Receiver {
-    pub(crate) answers: Mutex<VecDeque<Outcome>>,
+    pub(crate) outcomes: Mutex<VecDeque<Outcome>>,
     pub(crate) received: Mutex<Vec<(u64, WebhookRequest)>>,
     clock: Mutex<Option<Arc<dyn Clock>>>,
     silent: Mutex<BTreeSet<String>>,
@@ -428,8 +428,8 @@ impl WebhookTransport for Receiver {
         let (url, timeout) = (request.url.clone(), request.timeout);
         self.received.lock().unwrap().push((at, request));
         let is_silent = self.silent.lock().unwrap().contains(&url);
-        let told = || self.answers.lock().unwrap().pop_front().unwrap_or(Outcome::Accepted { status: 204 });
-        let outcome = if is_silent { Outcome::Timeout } else { told() };
+        let next_outcome = || self.outcomes.lock().unwrap().pop_front().unwrap_or(Outcome::Accepted { status: 204 });
+        let outcome = if is_silent { Outcome::Timeout } else { next_outcome() };
         {
             let mut open = self.open.lock().unwrap();
             let (now, most) = open.entry(url.clone()).or_default();
@@ -488,26 +488,26 @@ impl Receiver {
     }
 }
 
-/// A tree and all that is around it.
-pub(crate) struct World {
+/// A tree with its test environment.
+pub(crate) struct TestEngine {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) receiver: Arc<Receiver>,
     pub(crate) trap: Arc<Trap>,
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
     pub(crate) tree: Option<Tree>,
-    /// How far the wall clock is ahead of where it began and of the monotonic one.
-    pub(crate) ahead_seconds: Arc<AtomicU64>,
+    /// Seconds by which the wall clock is ahead of the monotonic one.
+    pub(crate) offset_seconds: Arc<AtomicU64>,
 }
 
-impl World {
-    /// A world whose tree is not started yet.
+impl TestEngine {
+    /// Returns an environment whose tree is not started yet.
     pub(crate) fn prepared(store: Arc<dyn Store>) -> Self {
         let ledger = Ledger::new();
         let receiver = Arc::new(Receiver::default());
         let trap = Arc::new(Trap::default());
-        let ahead_seconds = Arc::new(AtomicU64::new(0));
-        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now(), Arc::clone(&ahead_seconds)));
+        let offset_seconds = Arc::new(AtomicU64::new(0));
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now(), Arc::clone(&offset_seconds)));
         *receiver.clock.lock().unwrap() = Some(Arc::clone(&clock));
         let node = ScriptedNode { name: "one", ledger: Arc::clone(&ledger), omits_transfers: false };
         let env = Environment {
@@ -519,13 +519,13 @@ impl World {
             probe: Arc::clone(&trap) as Arc<dyn Probe>,
         };
         let settings = Settings::of(ChainId::MAINNET);
-        Self { ledger, receiver, trap, env, settings, tree: None, ahead_seconds }
+        Self { ledger, receiver, trap, env, settings, tree: None, offset_seconds }
     }
 
     pub(crate) async fn started(store: Arc<dyn Store>) -> Self {
-        let mut world = Self::prepared(store);
-        world.start().await;
-        world
+        let mut test = Self::prepared(store);
+        test.start().await;
+        test
     }
 
     pub(crate) async fn start(&mut self) {
