@@ -1,6 +1,7 @@
 //! The store through its interface: what is written is read, what is refused leaves no trace, what is lost was never
 //! promised.
 
+mod behaviour;
 mod billing;
 mod commits;
 mod compliance;

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Where a list must be read to be counted, it is counted up to so many.
-const COUNTED_MAX: u64 = 10_000;
+pub(crate) const COUNTED_MAX: u64 = 10_000;
 /// What a page may cost beside what it shows, in rows of an index.
 const BUDGET: Budget = Budget::of(10_000);
 /// What it costs to find that the rows of a word are too many.
@@ -36,7 +36,7 @@ const SOUGHT: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
 /// What it costs more to read one payment's record.
 const RECORD: u64 = 8;
 /// Words and amounts of a query that are looked up in the index; of the others the records are read.
-const TRIED: usize = 3;
+pub(crate) const TRIED: usize = 3;
 /// A list of so many is read rather than searched.
 const SHORT: usize = 500;
 
@@ -84,21 +84,22 @@ pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Resu
 }
 
 /// A page being cut out of a list that is offered newest first.
-struct Slice {
+pub(crate) struct Slice {
     limit: usize,
     /// Items that stand before the page and are still to come.
-    skipped: u64,
-    is_counted: bool,
-    found: Vec<u128>,
-    next: Option<u128>,
-    total: u64,
-    total_is_lower_bound: bool,
+    pub(crate) skipped: u64,
+    pub(crate) is_counted: bool,
+    pub(crate) found: Vec<u128>,
+    pub(crate) next: Option<u128>,
+    pub(crate) total: u64,
+    pub(crate) total_is_lower_bound: bool,
     /// Whether nothing more is to be offered.
     is_over: bool,
 }
 
 impl Slice {
-    fn of(query: &PaymentQuery) -> Self {
+    /// Begins a page of a query.
+    pub(crate) fn of(query: &PaymentQuery) -> Self {
         let skipped = match query.at {
             PageAt::Number(number) => number.saturating_sub(1).saturating_mul(query.limit as u64),
             PageAt::After(_) | PageAt::Following(_) => 0,
@@ -116,7 +117,7 @@ impl Slice {
     }
 
     /// Takes an item of the list.
-    fn offer(&mut self, id: u128) {
+    pub(crate) fn offer(&mut self, id: u128) {
         self.total += u64::from(self.is_counted);
         if self.skipped > 0 {
             self.skipped -= 1;
@@ -134,12 +135,12 @@ impl Slice {
     }
 
     /// Says whether nothing that follows is asked for.
-    const fn is_settled(&self) -> bool {
+    pub(crate) const fn is_settled(&self) -> bool {
         self.is_full() && (!self.is_counted || self.total > COUNTED_MAX)
     }
 
     /// Ends where there may be more after `last`, the last item that was looked at.
-    fn stop(&mut self, last: u128) {
+    pub(crate) fn stop(&mut self, last: u128) {
         // What stands before a page by number was not all passed: nothing leads to that page.
         self.next = self.next.or(Some(last)).filter(|_| self.skipped == 0);
         self.total_is_lower_bound = self.is_counted;
@@ -149,7 +150,7 @@ impl Slice {
 }
 
 /// Returns the ids of a list that stand at or after the place where the page may start.
-fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
+pub(crate) fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
     match query.at {
         PageAt::Number(_) | PageAt::After(u128::MAX) | PageAt::Following(u128::MAX) => ids,
         PageAt::After(0) | PageAt::Following(0) => listed::NO_ID,

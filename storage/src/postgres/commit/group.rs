@@ -1,0 +1,186 @@
+//! One attempt to commit a group: read, decide, write.
+
+use std::collections::BTreeSet;
+
+use engine::ids::MerchantId;
+
+use crate::{
+    batch::{CommitError, Write},
+    embedded::tables::meta,
+    postgres::{
+        commit::{
+            business, claims,
+            load::Wanted,
+            merchants,
+            outbox::{self, Move},
+            payments,
+            prepared::{Prepared, Step},
+            sums,
+            working::{Checked, Working},
+        },
+        connection::Connection,
+        fault::Fault,
+        statement::Statement,
+        values::{Cell, Columns, Id, Kind},
+    },
+    record::{self, vault::Vault},
+};
+
+/// What each batch of a group comes to, if its statement is committed.
+pub(crate) type Outcomes = Vec<Result<(), CommitError>>;
+
+/// A group that was decided: what is to be written, and what its batches come to then.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) outcomes: Outcomes,
+    /// None where nothing is to be written.
+    pub(crate) statement: Option<Statement>,
+}
+
+/// Reads what a group needs and decides its batches one after the other.
+///
+/// # Errors
+/// See [`Fault`]; [`Fault::Outdated`] where the group must be read carefully, [`Fault::Damaged`] where a row that one of its
+/// batches needs cannot be read.
+pub(crate) async fn decide(
+    connection: &Connection,
+    batches: &[Prepared],
+    commit: Id,
+    context: &Context<'_>,
+) -> Result<Decided, Fault> {
+    let mut working = Working::default();
+    working.is_careful = context.is_careful;
+    Wanted::of(batches, context.is_careful, &mut working).load(connection, &mut working).await?;
+    let outcomes =
+        batches.iter().map(|batch| apply(&mut working, batch, context)).collect::<Result<Outcomes, Fault>>()?;
+    let statement = (!working.is_unchanged()).then(|| write(&working, commit, context.slot));
+    Ok(Decided { outcomes, statement })
+}
+
+/// What a group is decided with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'c> {
+    pub(crate) vault: &'c Vault,
+    /// The rows of sums that this engine adds to.
+    pub(crate) slot: i16,
+    /// Whether rows that should not be there are looked for.
+    pub(crate) is_careful: bool,
+}
+
+/// Applies a batch, or says why not and leaves no trace of it.
+fn apply(working: &mut Working, batch: &Prepared, context: &Context<'_>) -> Result<Result<(), CommitError>, Fault> {
+    for step in &batch.steps {
+        let checked = match step {
+            Step::Payment(step) => payments::payment(working, step),
+            Step::Other(write) => self::step(working, write, context.vault),
+        };
+        match checked {
+            Ok(Ok(())) => {}
+            Ok(Err(refusal)) => {
+                working.refuse();
+                return Ok(Err(refusal));
+            }
+            Err(fault) => {
+                working.refuse();
+                return Err(fault);
+            }
+        }
+    }
+    working.accept();
+    Ok(Ok(()))
+}
+
+fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
+    match write {
+        Write::Merchant { merchant, expected } => merchants::merchant(working, merchant, *expected, vault),
+        Write::Payment { .. } => unreachable!("payments have a step of their own"),
+        Write::Transfer { payment, merchant, credit } => payments::transfer(working, *payment, *merchant, credit),
+        Write::Remember { remembered, most } => business::remember(working, remembered, *most),
+        Write::Forget { made_before } => done(business::forget(working, *made_before)),
+        Write::Event(event) => outbox::announce(working, event),
+        Write::Claim(claim) => claims::claim(working, claim),
+        Write::ClaimOutcome { tx_id, expected, outcome } => claims::outcome(working, *tx_id, expected, outcome),
+        Write::Attempt { delivery, attempt } => outbox::carry_out(working, delivery, Move::Attempt(attempt)),
+        Write::Undeliverable(delivery) => outbox::carry_out(working, delivery, Move::GiveUp),
+        Write::Hold(delivery) => outbox::carry_out(working, delivery, Move::Hold),
+        Write::Redeliver(delivery) => outbox::carry_out(working, delivery, Move::Redeliver),
+        Write::Replay { delivery, at } => outbox::carry_out(working, delivery, Move::Replay(*at)),
+        Write::EnableEndpoint { merchant } => done(outbox::enable(working, *merchant)),
+        Write::Unwatch(account) => done(merchants::unwatch(working, *account)),
+        Write::Prune { happened_before } => done(outbox::prune(working, *happened_before)),
+        Write::ForgetClaims(tx_ids) => claims::forget(working, tx_ids),
+        Write::Cursor { cursor, expected } => business::cursor(working, cursor, expected.as_ref()),
+        Write::Unmatched(unmatched) => done(claims::keep(working, unmatched)),
+        Write::Handle { account, place, handling } => claims::handle(working, *account, *place, handling),
+        Write::Invoice(invoicing) => business::invoice(working, invoicing),
+        Write::FeeTiers { schedule, expected } => business::tiers(working, schedule, *expected),
+        Write::Audit(entry) => done(business::audit(working, entry)),
+        Write::Comply(check) => business::comply(working, check),
+        Write::Admit { payment, merchant, quota } => business::admit(working, *payment, *merchant, *quota),
+        Write::Standing { merchant, change } => business::change_compliance(working, *merchant, change),
+        Write::Books(day) => done(business::reconcile(working, day)),
+        Write::Rate(rate) => done(business::set(working, meta::RATE, record::rate_to_bytes(*rate))),
+        Write::BeginEpoch(epoch) => business::begin_epoch(working, *epoch),
+        Write::Note { name, value } => done(business::set(working, &meta::note(name), value.clone())),
+    }
+}
+
+/// A step that nothing refuses.
+const fn done((): ()) -> Checked {
+    Ok(Ok(()))
+}
+
+/// Returns the statement that writes what is different.
+fn write(working: &Working, commit: Id, slot: i16) -> Statement {
+    let mut statement = Statement::default();
+    let created = sums::created(working);
+    let mut commits = Columns::of([Kind::Uuid]);
+    commits.push([Cell::from(commit.0)]);
+    if created.is_empty() {
+        statement.add(format_args!("commits_new"), "INSERT INTO commits (id) SELECT * FROM {unnest}", commits, None);
+    } else {
+        let mut payments = Columns::of([Kind::Uuid]);
+        created.into_iter().for_each(|payment| payments.push([Cell::from(payment)]));
+        commits.lists.extend(payments.lists);
+        statement.add_with(format_args!("commits_new"), COMMIT, commits);
+    }
+    working.write_rows(&mut statement);
+    sums::write_usage(working, slot, &mut statement);
+    sums::write_days(working, slot, &mut statement);
+    outbox::write_heads(working, &mut statement);
+    write_audit(working, &mut statement);
+    touch_unindexed(working, &mut statement);
+    statement
+}
+
+/// Writes the commits whose payments lose words before they are indexed: an indexer that is at work on them fails.
+fn touch_unindexed(working: &Working, statement: &mut Statement) {
+    let losing = working.words.changes().filter(|(_, before, now)| before.is_some() && now.is_none());
+    let commits: BTreeSet<u128> = losing.filter_map(|(key, ..)| working.unindexed.get(&key.2).copied()).collect();
+    let mut touched = Columns::of([Kind::Uuid]);
+    commits.into_iter().for_each(|commit| touched.push([Cell::from(commit)]));
+    if touched.rows > 0 {
+        let expected = touched.rows;
+        statement.add(format_args!("commits_touched"), TOUCH, touched, Some(expected));
+    }
+}
+
+const COMMIT: &str = "INSERT INTO commits (id, unindexed_payments) SELECT ({0})[1], {1}";
+
+const TOUCH: &str = "UPDATE commits AS t SET committed_at = t.committed_at FROM {unnest} AS u (id) \
+     WHERE t.id = u.id AND t.unindexed_payments IS NOT NULL";
+
+fn write_audit(working: &Working, statement: &mut Statement) {
+    let mut rows = Columns::of([Kind::Uuid, Kind::Uuid, Kind::Text, Kind::Time, Kind::Bytes]);
+    for entry in &working.audit {
+        let merchant = entry.merchant.bits();
+        let actor = entry.actor.merchant.map(MerchantId::bits).filter(|actor| *actor != merchant);
+        let (action, at) = (Cell::from(entry.action.as_str()), entry.at);
+        rows.push([merchant.into(), actor.into(), action, at.into(), record::audit_to_bytes(entry.clone()).into()]);
+    }
+    if rows.rows > 0 {
+        statement.add(format_args!("audit_log_new"), AUDIT, rows, None);
+    }
+}
+
+const AUDIT: &str = "INSERT INTO audit_log (merchant_id, actor_id, action, happened_at, record) SELECT * FROM {unnest}";

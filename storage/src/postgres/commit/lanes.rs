@@ -1,0 +1,262 @@
+//! Lanes: each commits one group at a time on a connection of its own. Batches of one merchant take the same lane, so that they do
+//! not get in one another's way.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::Instant,
+};
+
+use crate::{
+    batch::{Batch, CommitError},
+    embedded::metrics::CommitMetrics,
+    postgres::{
+        address::Address,
+        commit::{
+            group::{Context, Outcomes, decide},
+            prepared::Prepared,
+        },
+        connection::{Connection, Installation},
+        fault::Fault,
+        ids::{Ids, pause},
+        resolve::{self, Outcome},
+    },
+    record::vault::Vault,
+};
+
+/// Batches in one group at most.
+const GROUP_MAX: usize = 256;
+/// Batches that wait for one lane at most; more are refused with [`CommitError::Overloaded`].
+const QUEUE: usize = 5_000;
+/// Attempts of a group before each of its batches is committed alone.
+const TOGETHER: u32 = 4;
+/// Attempts of one batch before its caller is to come back later.
+const ALONE: u32 = 40;
+/// How long a commit is tried while the database is away.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Waiting = (Prepared, oneshot::Sender<Result<(), CommitError>>);
+
+/// The way to the database for everything that is written.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    queues: Vec<mpsc::Sender<Waiting>>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+}
+
+/// What all lanes share.
+pub(crate) struct Shared {
+    pub(crate) address: Address,
+    pub(crate) installation: Installation,
+    pub(crate) vault: Vault,
+    pub(crate) ids: Ids,
+    pub(crate) metrics: CommitMetrics,
+    waiting: AtomicUsize,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shared({})", self.address)
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(address: Address, installation: Installation, vault: Vault, ids: Ids) -> Self {
+        let (metrics, waiting) = (CommitMetrics::default(), AtomicUsize::new(0));
+        Self { address, installation, vault, ids, metrics, waiting }
+    }
+
+    /// Establishes a connection to the same database.
+    ///
+    /// # Errors
+    /// [`Fault::Lost`] where there is none.
+    pub(crate) async fn connect(&self) -> Result<Connection, Fault> {
+        let opened = Connection::open_checked(&self.address, Some(&self.installation)).await;
+        opened.map(|(connection, _)| connection).map_err(|error| Fault::Lost(error.to_string()))
+    }
+}
+
+impl Lanes {
+    /// Starts as many lanes as there are connections.
+    pub(crate) fn start(connections: Vec<Connection>, shared: Arc<Shared>) -> Self {
+        let (mut queues, mut workers) = (Vec::new(), Vec::new());
+        for connection in connections {
+            let (queue, inbox) = mpsc::channel(QUEUE);
+            let lane = Lane { connection: Some(connection), shared: Arc::clone(&shared) };
+            queues.push(queue);
+            workers.push(tokio::spawn(lane.run(inbox)));
+        }
+        Self { queues, workers: Mutex::new(workers), shared }
+    }
+
+    /// Makes a batch durable or refuses it.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
+        let prepared = Prepared::of(batch);
+        let merchant = prepared.merchant().map_or(0, engine::ids::MerchantId::bits);
+        // Ids begin with a time: their last bits are random.
+        let lane = usize::try_from(merchant % self.queues.len() as u128).unwrap_or(0);
+        let (answer, outcome) = oneshot::channel();
+        self.queues[lane].try_send((prepared, answer)).map_err(|_| CommitError::Overloaded)?;
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        let outcome = outcome.await;
+        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        // A lane that ends between two groups has answered everything that it took.
+        outcome.unwrap_or_else(|_| Err(CommitError::Unknown("the committer is gone".to_owned())))
+    }
+
+    /// Returns how many batches wait for their outcome.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Commits what waits, then ends. Later commits are refused with [`CommitError::Overloaded`].
+    pub(crate) async fn close(&self) {
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        for queue in &self.queues {
+            // The last message of a queue: an empty batch whose sender closes it.
+            let (answer, _) = oneshot::channel();
+            let _ = queue.send((Prepared { steps: Vec::new() }, answer)).await;
+        }
+        for worker in workers {
+            let _ = worker.await;
+        }
+    }
+}
+
+/// One lane.
+struct Lane {
+    connection: Option<Connection>,
+    shared: Arc<Shared>,
+}
+
+impl Lane {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Waiting>) {
+        let mut is_open = true;
+        while is_open {
+            let Some(first) = inbox.recv().await else { return };
+            let mut group = vec![first];
+            while group.len() < GROUP_MAX {
+                let Ok(next) = inbox.try_recv() else { break };
+                group.push(next);
+            }
+            // An empty batch asks the lane to end.
+            is_open = group.iter().all(|(batch, _)| !batch.steps.is_empty());
+            if !is_open {
+                inbox.close();
+                while let Ok(next) = inbox.try_recv() {
+                    group.push(next);
+                }
+            }
+            let (batches, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+            let begun = Instant::now();
+            let outcomes = self.commit(&batches, 0).await;
+            let applied = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            self.shared.metrics.committed(outcomes.len(), applied, begun.elapsed());
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                let _ = answer.send(outcome);
+            }
+        }
+    }
+
+    /// Commits batches together or, where that fails too often, one by one.
+    fn commit<'l>(&'l mut self, batches: &'l [Prepared], tried: u32) -> BoxFuture<'l, Outcomes> {
+        Box::pin(async move {
+            let deadline = Instant::now() + PATIENCE;
+            let mut is_careful = tried > 0;
+            for attempt in tried + 1..=ALONE {
+                let fault = match self.attempt(batches, is_careful, deadline).await {
+                    Ok(outcomes) => return outcomes,
+                    Err(fault) => fault,
+                };
+                if batches.len() > 1 && (attempt >= TOGETHER || matches!(fault, Fault::Damaged { .. })) {
+                    let mut outcomes = Vec::with_capacity(batches.len());
+                    for batch in batches {
+                        outcomes.extend(self.commit(std::slice::from_ref(batch), TOGETHER).await);
+                    }
+                    return outcomes;
+                }
+                is_careful |= matches!(fault, Fault::Outdated(_));
+                if let Some(refusal) = refusal(fault, Instant::now() >= deadline) {
+                    return batches.iter().map(|_| Err(refusal.clone())).collect();
+                }
+                tokio::time::sleep(pause(attempt)).await;
+            }
+            batches.iter().map(|_| Err(CommitError::Overloaded)).collect()
+        })
+    }
+
+    /// Tries once. A fault means that nothing was written.
+    async fn attempt(&mut self, batches: &[Prepared], is_careful: bool, deadline: Instant) -> Result<Outcomes, Fault> {
+        let connection = match self.connection.take().filter(|connection| !connection.is_closed()) {
+            Some(connection) => connection,
+            None => self.shared.connect().await?,
+        };
+        let (id, slot) = (self.shared.ids.next(), self.shared.ids.slot());
+        let context = Context { vault: &self.shared.vault, slot, is_careful };
+        let decided = decide(&connection, batches, id, &context).await;
+        let decided = match decided {
+            Err(Fault::Lost(why)) => return Err(Fault::Lost(why)),
+            decided => decided,
+        };
+        let Some(statement) = decided.as_ref().ok().and_then(|decided| decided.statement.as_ref()) else {
+            self.connection = Some(connection);
+            return decided.map(|decided| decided.outcomes);
+        };
+        let written = connection.query(&statement.sql(), &statement.parameters()).await;
+        match written {
+            Ok(_) => {}
+            Err(Fault::Lost(why)) => match resolve::until(&self.shared, id, deadline).await {
+                Ok((connection, Outcome::Applied)) => self.connection = Some(connection),
+                Ok((connection, Outcome::Forbidden)) => {
+                    self.connection = Some(connection);
+                    return Err(Fault::Lost(why));
+                }
+                Err(_) => {
+                    let unknown = |_| Err(CommitError::Unknown(why.clone()));
+                    return decided.map(|decided| decided.outcomes.into_iter().map(unknown).collect());
+                }
+            },
+            Err(fault) => {
+                self.connection = Some(connection);
+                return Err(fault);
+            }
+        }
+        if self.connection.is_none() {
+            self.connection = Some(connection);
+        }
+        decided.map(|decided| decided.outcomes)
+    }
+}
+
+/// Returns what the caller of a batch is refused with, where trying again is of no use.
+fn refusal(fault: Fault, is_late: bool) -> Option<CommitError> {
+    match fault {
+        // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
+        Fault::Damaged { .. } => {
+            tracing::error!(%fault, "refused a write: {fault}");
+            Some(CommitError::Conflict { what: fault.to_string() })
+        }
+        Fault::Failed(why) => {
+            tracing::error!(why, "the database refused a write");
+            Some(unavailable(why))
+        }
+        Fault::Lost(why) | Fault::Busy(why) if is_late => Some(unavailable(why)),
+        _ => None,
+    }
+}
+
+/// Returns the error of a batch that was not written because the database is away.
+pub(crate) fn unavailable(why: String) -> CommitError {
+    tracing::warn!(why, "database unavailable");
+    CommitError::Overloaded
+}

@@ -1,0 +1,533 @@
+//! Which rows a group of batches needs, and how they are read: all of them in one round trip.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{account::AccountName, billing::Month, payment::State, time::Timestamp};
+use futures_util::try_join;
+
+use crate::{
+    batch::{Handling, Write},
+    embedded::{commit::prepared::names_of, tables::meta},
+    postgres::{
+        commit::{
+            business::FORGOTTEN_AT_ONCE,
+            outbox::{PRUNED_AT_ONCE, key_of},
+            prepared::{PaymentStep, Prepared, Step},
+            working::{Counts, Queue, Working},
+        },
+        connection::Connection,
+        fault::Fault,
+        table::{Rows, Table, load, read_columns},
+        tables::{
+            business::{ComplianceRow, KeptRow, PeriodRow, compliance},
+            ledger::{ClaimRow, UnmatchedKey, UnmatchedRow, UseRow},
+            merchants::AccountRow,
+            payments::TransferRow,
+            webhooks::{AttemptRow, EventRow, Head},
+        },
+        values::{Columns, Id, Moment, Values, column, signed, unsigned},
+    },
+};
+
+/// What is to be read beside rows by their key.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Whether rows that should not be there are looked for. They are not at first: an insertion fails where they are.
+    is_careful: bool,
+    usage: BTreeSet<u128>,
+    provers: BTreeSet<AccountName>,
+    owners: BTreeSet<AccountName>,
+    /// Merchants whose accounts are wanted, whatever they are.
+    accounts_of: BTreeSet<u128>,
+    /// Merchants and the first month of which periods are wanted.
+    periods: BTreeMap<u128, Month>,
+    /// Payments that may settle an invoice.
+    invoices: BTreeSet<u128>,
+    /// Merchants and how many deliveries leave their queues.
+    queues: BTreeMap<u128, usize>,
+    claim_names: BTreeSet<[u8; 32]>,
+    /// Unmatched transfers whose transactions' claims and uses are wanted.
+    handled: BTreeSet<UnmatchedKey>,
+    slugs: BTreeSet<u128>,
+    event_ids: BTreeSet<u128>,
+    /// Places of transfers that should be free.
+    places: BTreeSet<(u128, u64)>,
+    /// Payments that lose words.
+    erased: BTreeSet<u128>,
+    forget_before: Option<Timestamp>,
+    prune_before: Option<Timestamp>,
+}
+
+impl Wanted {
+    /// Returns what the batches of a group need, and notes rows by key in `working`.
+    pub(crate) fn of(batches: &[Prepared], is_careful: bool, working: &mut Working) -> Self {
+        let mut wanted = Self { is_careful, ..Self::default() };
+        for step in batches.iter().flat_map(|batch| &batch.steps) {
+            match step {
+                Step::Payment(step) => wanted.payment(step, working),
+                Step::Other(write) => wanted.write(write, working),
+            }
+        }
+        wanted
+    }
+
+    fn want_new<T: Table>(&self, rows: &mut Rows<T>, key: T::Key) {
+        if self.is_careful {
+            rows.want(key);
+        } else {
+            rows.assume_absent(key);
+        }
+    }
+
+    fn payment(&mut self, step: &PaymentStep, working: &mut Working) {
+        let (id, facts) = (step.payment.id.bits(), step.row.facts);
+        match step.expected {
+            None => {
+                self.want_new(&mut working.payments, id);
+                self.slugs.insert(facts.slug);
+            }
+            Some(_) => working.payments.want(id),
+        }
+        // Metadata is only ever erased whole; that a payment had some is found when it is compared.
+        if self.is_careful && step.expected.is_some() && facts.metadata == 0 {
+            self.erased.insert(id);
+        }
+        if facts.state != State::Completed {
+            return;
+        }
+        if step.turnover.is_some() {
+            working.compliance.want(facts.merchant);
+        }
+        match &step.sale {
+            Some(sale) => self.period(facts.merchant, Month::of(sale.at)),
+            None => drop(self.invoices.insert(id)),
+        }
+    }
+
+    fn period(&mut self, merchant: u128, month: Month) {
+        let first = self.periods.entry(merchant).or_insert(month);
+        *first = month.min(*first);
+    }
+
+    fn write(&mut self, write: &Write, working: &mut Working) {
+        match write {
+            Write::Payment { .. } | Write::Audit(_) | Write::Books(_) => {}
+            Write::Merchant { merchant, .. } => {
+                working.merchants.want(merchant.id.bits());
+                merchant.keys.iter().for_each(|key| working.keys.want(key.digest.0));
+                working.accounts.want(merchant.hive_account);
+                self.accounts_of.insert(merchant.id.bits());
+            }
+            Write::Transfer { payment, credit, .. } => {
+                working.transfers.want((payment.bits(), credit.tx_id.0, credit.op_in_tx));
+                self.places.insert((payment.bits(), credit.seq));
+            }
+            Write::Remember { remembered, .. } => {
+                let merchant = remembered.merchant.bits();
+                working.kept.want((merchant, remembered.key));
+                self.usage.insert(merchant);
+            }
+            Write::Forget { made_before } => {
+                self.forget_before = self.forget_before.max(Some(*made_before));
+            }
+            Write::Event(event) => {
+                let merchant = event.merchant.bits();
+                working.lists.want(merchant);
+                working.singles.want(meta::EPOCHS.to_owned());
+                self.event_ids.insert(event.id.bits());
+                if let Some(delivery) = event.delivery {
+                    self.want_new(&mut working.deliveries, (merchant, delivery.bits()));
+                }
+            }
+            Write::Claim(claim) => {
+                self.want_new(&mut working.claims, claim.tx_id.0);
+                self.want_new(&mut working.uses, claim.tx_id.0);
+                for name in names_of(claim) {
+                    self.want_new(&mut working.names, name);
+                    self.claim_names.extend(Some(name).filter(|_| self.is_careful));
+                }
+            }
+            Write::ClaimOutcome { tx_id, .. } => working.claims.want(tx_id.0),
+            Write::ForgetClaims(tx_ids) => {
+                for tx_id in tx_ids {
+                    working.claims.want(tx_id.0);
+                    working.uses.want(tx_id.0);
+                }
+            }
+            Write::Attempt { delivery, .. }
+            | Write::Undeliverable(delivery)
+            | Write::Hold(delivery)
+            | Write::Replay { delivery, .. } => {
+                working.deliveries.want(key_of(delivery));
+                *self.queues.entry(delivery.merchant.bits()).or_default() += 1;
+                if matches!(write, Write::Attempt { .. }) {
+                    working.endpoints.want(delivery.merchant.bits());
+                }
+            }
+            Write::Redeliver(delivery) => self.want_new(&mut working.deliveries, key_of(delivery)),
+            Write::EnableEndpoint { merchant } => working.endpoints.want(merchant.bits()),
+            Write::Unwatch(account) => drop(self.owners.insert(*account)),
+            Write::Prune { happened_before } => {
+                self.prune_before = self.prune_before.max(Some(*happened_before));
+            }
+            Write::Cursor { .. } => working.singles.want(meta::CURSOR.to_owned()),
+            Write::Unmatched(unmatched) => {
+                working.unmatched.want((*unmatched.account(), unmatched.transfer.position));
+                // What is assigned in the same group writes the row of its transaction's uses, which a claim wrote before.
+                if self.is_careful {
+                    working.claims.want(unmatched.transfer.tx_id.0);
+                    working.uses.want(unmatched.transfer.tx_id.0);
+                }
+            }
+            Write::Handle { account, place, handling } => {
+                working.unmatched.want((*account, *place));
+                if matches!(handling, Handling::Assigned { .. }) {
+                    self.handled.insert((*account, *place));
+                }
+            }
+            Write::Invoice(invoicing) => self.period(invoicing.period.merchant.bits(), invoicing.period.month),
+            Write::FeeTiers { .. } => working.singles.want(meta::FEE_TIERS.to_owned()),
+            Write::Comply(check) => {
+                working.compliance.want(check.merchant.bits());
+                self.provers.insert(check.account);
+            }
+            Write::Admit { merchant, .. } => drop(self.usage.insert(merchant.bits())),
+            Write::Standing { merchant, .. } => working.compliance.want(merchant.bits()),
+            Write::Rate(_) => working.singles.want(meta::RATE.to_owned()),
+            Write::BeginEpoch(_) => working.singles.want(meta::EPOCHS.to_owned()),
+            Write::Note { name, .. } => working.singles.want(meta::note(name)),
+        }
+    }
+
+    /// Reads everything that is wanted.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(crate) async fn load(self, connection: &Connection, working: &mut Working) -> Result<(), Fault> {
+        let c = connection;
+        let w = working;
+        try_join!(
+            load(c, &mut w.merchants),
+            load(c, &mut w.keys),
+            load(c, &mut w.payments),
+            load(c, &mut w.lists),
+            load(c, &mut w.deliveries),
+            load(c, &mut w.endpoints),
+            load(c, &mut w.names),
+            load(c, &mut w.unmatched),
+            load(c, &mut w.singles),
+            self.accounts(c, &mut w.accounts, &mut w.owners),
+            self.claims(c, &mut w.claims),
+            self.uses(c, &mut w.uses),
+            self.provers(c, &mut w.compliance, &mut w.provers),
+            self.usage(c, &mut w.usage),
+            self.kept(c, &mut w.kept),
+            self.periods(c, &mut w.periods),
+            self.invoices(c, &mut w.invoices),
+            self.queues(c, &mut w.queues),
+            self.transfers(c, &mut w.transfers),
+            self.slugs(c, &mut w.slugs),
+            self.events(c, &mut w.events, &mut w.event_ids),
+            self.attempts(c, &mut w.attempts),
+            self.unindexed(c, &mut w.unindexed),
+        )?;
+        Ok(())
+    }
+
+    async fn accounts(
+        &self,
+        c: &Connection,
+        rows: &mut Rows<AccountRow>,
+        owners: &mut BTreeMap<AccountName, u64>,
+    ) -> Result<(), Fault> {
+        let names: BTreeSet<_> = rows.take_wanted().into_iter().chain(self.owners.iter().copied()).collect();
+        if names.is_empty() && self.accounts_of.is_empty() {
+            return Ok(());
+        }
+        // The version and the number of merchants are of one snapshot: whoever joins later changes the version.
+        let sql = "SELECT t.name, t.version, t.watched_since, t.unwatch_at, \
+                   CASE WHEN t.name = ANY($3) THEN (SELECT count(*) FROM merchants m WHERE m.account = t.name) END \
+                   FROM (SELECT unnest($1::text[]) UNION SELECT account FROM merchants WHERE id = ANY($2::uuid[])) \
+                   AS u (name) JOIN accounts AS t ON t.name = u.name";
+        let texts = |names: &mut dyn Iterator<Item = &AccountName>| -> Vec<String> {
+            names.map(|name| name.as_str().to_owned()).collect()
+        };
+        let (names, counted) = (texts(&mut names.iter()), texts(&mut self.owners.iter()));
+        for row in c.query(sql, &[&names, &ids(&self.accounts_of), &counted]).await? {
+            let (name, account) = AccountRow::read(&row)?;
+            rows.found(name, account);
+            if let Some(count) = column::<Option<i64>>(&row, 4)? {
+                owners.insert(name, unsigned(count));
+            }
+        }
+        Ok(())
+    }
+
+    fn handled_keys(&self) -> Columns {
+        let mut keys = Columns::of(UnmatchedRow::KEY.iter().map(|(_, kind)| *kind));
+        self.handled.iter().for_each(|key| keys.push(UnmatchedRow::key_cells(key)));
+        keys
+    }
+
+    async fn claims(&self, c: &Connection, rows: &mut Rows<ClaimRow>) -> Result<(), Fault> {
+        let wanted = rows.take_wanted();
+        if wanted.is_empty() && self.claim_names.is_empty() && self.handled.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "SELECT {} FROM (SELECT unnest($1::bytea[]) UNION SELECT n.tx_id FROM claim_names n WHERE n.digest = ANY($2) \
+             UNION {HANDLED_TRANSACTIONS}) AS u (tx_id) JOIN claims AS t ON t.tx_id = u.tx_id",
+            read_columns::<ClaimRow>("t")
+        );
+        let (wanted, names) = (bytes(&wanted), bytes(&self.claim_names));
+        for row in query_with(c, &sql, &[&wanted, &names], &self.handled_keys()).await? {
+            let (key, claim) = ClaimRow::read(&row)?;
+            rows.found(key, claim);
+        }
+        Ok(())
+    }
+
+    async fn uses(&self, c: &Connection, rows: &mut Rows<UseRow>) -> Result<(), Fault> {
+        let wanted = rows.take_wanted();
+        if wanted.is_empty() && self.handled.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "SELECT {} FROM (SELECT unnest($1::bytea[]) UNION SELECT unnest($2::bytea[]) UNION {HANDLED_TRANSACTIONS}) \
+             AS u (tx_id) JOIN transaction_uses AS t ON t.tx_id = u.tx_id",
+            read_columns::<UseRow>("t")
+        );
+        let (wanted, none) = (bytes(&wanted), Vec::<Vec<u8>>::new());
+        for row in query_with(c, &sql, &[&wanted, &none], &self.handled_keys()).await? {
+            let (key, used) = UseRow::read(&row)?;
+            rows.found(key, used);
+        }
+        Ok(())
+    }
+
+    async fn provers(
+        &self,
+        c: &Connection,
+        rows: &mut Rows<ComplianceRow>,
+        provers: &mut BTreeMap<AccountName, Vec<u128>>,
+    ) -> Result<(), Fault> {
+        let wanted = rows.take_wanted();
+        if wanted.is_empty() && self.provers.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT NULL, t.merchant_id, t.version, t.record FROM compliance_statuses t \
+                   WHERE t.merchant_id = ANY($1) UNION ALL \
+                   SELECT m.account, m.id, t.version, t.record FROM merchants m \
+                   LEFT JOIN compliance_statuses t ON t.merchant_id = m.id \
+                   WHERE m.account = ANY($2) AND m.is_account_proven";
+        let accounts: Vec<&str> = self.provers.iter().map(AccountName::as_str).collect();
+        for row in c.query(sql, &[&ids(&wanted), &accounts]).await? {
+            let (account, Id(merchant)) = (column::<Option<&str>>(&row, 0)?, column(&row, 1)?);
+            if let Some(account) = account.and_then(|account| AccountName::parse(account).ok()) {
+                provers.entry(account).or_default().push(merchant);
+            }
+            let Some(version) = column::<Option<i64>>(&row, 2)? else { continue };
+            let status = compliance(merchant, column(&row, 3)?)?;
+            rows.found(merchant, ComplianceRow { version: unsigned(version), status });
+        }
+        Ok(())
+    }
+
+    async fn usage(&self, c: &Connection, usage: &mut BTreeMap<u128, super::working::UsageCount>) -> Result<(), Fault> {
+        if self.usage.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT merchant_id, sum(open_payments)::bigint, sum(stored_bytes)::bigint, \
+                   sum(idempotency_keys)::bigint FROM merchant_usage WHERE merchant_id = ANY($1) GROUP BY merchant_id";
+        for row in c.query(sql, &[&ids(&self.usage)]).await? {
+            let Id(merchant) = column(&row, 0)?;
+            usage.entry(merchant).or_default().loaded = Counts {
+                open_payments: column(&row, 1)?,
+                stored_bytes: column(&row, 2)?,
+                idempotency_keys: column(&row, 3)?,
+            };
+        }
+        Ok(())
+    }
+
+    async fn kept(&self, c: &Connection, rows: &mut Rows<KeptRow>) -> Result<(), Fault> {
+        load(c, rows).await?;
+        let Some(before) = self.forget_before else { return Ok(()) };
+        let sql = format!(
+            "SELECT {} FROM idempotency t WHERE t.made_ms < $1 ORDER BY t.made_ms, t.merchant_id, t.key LIMIT $2",
+            read_columns::<KeptRow>("t")
+        );
+        for row in c.query(&sql, &[&signed(before.millis()), &FORGOTTEN_AT_ONCE]).await? {
+            let (key, kept) = KeptRow::read(&row)?;
+            rows.found(key, kept);
+        }
+        Ok(())
+    }
+
+    async fn periods(&self, c: &Connection, rows: &mut Rows<PeriodRow>) -> Result<(), Fault> {
+        if self.periods.is_empty() && self.invoices.is_empty() {
+            return Ok(());
+        }
+        let columns = read_columns::<PeriodRow>("t");
+        let sql = format!(
+            "SELECT {columns} FROM unnest($1::uuid[], $2::integer[]) AS u (merchant_id, month) \
+             JOIN billing_periods t ON t.merchant_id = u.merchant_id AND t.month >= u.month UNION \
+             SELECT {columns} FROM invoice_payments i JOIN billing_periods t \
+             ON t.month = i.month AND t.merchant_id = i.merchant_id WHERE i.payment_id = ANY($3)"
+        );
+        let merchants: Vec<Id> = self.periods.keys().map(|merchant| Id(*merchant)).collect();
+        let months = self.periods.values().map(|month| i32::try_from(month.number()).unwrap_or(i32::MAX));
+        let months: Vec<i32> = months.collect();
+        for row in c.query(&sql, &[&merchants, &months, &ids(&self.invoices)]).await? {
+            let (key, period) = PeriodRow::read(&row)?;
+            rows.found(key, period);
+        }
+        Ok(())
+    }
+
+    async fn invoices(
+        &self,
+        c: &Connection,
+        rows: &mut Rows<crate::postgres::tables::business::InvoiceRow>,
+    ) -> Result<(), Fault> {
+        self.invoices.iter().for_each(|payment| rows.want(*payment));
+        load(c, rows).await
+    }
+
+    async fn queues(&self, c: &Connection, queues: &mut BTreeMap<u128, Queue>) -> Result<(), Fault> {
+        if self.queues.is_empty() {
+            return Ok(());
+        }
+        // One snapshot: whoever adds a delivery later changes the version of the head.
+        let sql = "SELECT u.merchant_id, h.version, h.due_at, d.due_at, d.id \
+                   FROM unnest($1::uuid[], $2::bigint[]) AS u (merchant_id, removed) \
+                   LEFT JOIN outbox_heads h ON h.merchant_id = u.merchant_id \
+                   LEFT JOIN LATERAL (SELECT due_at, id FROM deliveries WHERE merchant_id = u.merchant_id \
+                   AND due_at IS NOT NULL ORDER BY due_at LIMIT u.removed + 1) AS d ON true";
+        let merchants: Vec<Id> = self.queues.keys().map(|merchant| Id(*merchant)).collect();
+        let removed: Vec<i64> = self.queues.values().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
+        for row in c.query(sql, &[&merchants, &removed]).await? {
+            let Id(merchant) = column(&row, 0)?;
+            let queue = queues.entry(merchant).or_default();
+            if let Some(version) = column::<Option<i64>>(&row, 1)? {
+                let Moment(due_at) = column(&row, 2)?;
+                queue.head = Some(Head { version: unsigned(version), due_at });
+            }
+            if let Some(Moment(due_at)) = column(&row, 3)? {
+                let Id(delivery) = column(&row, 4)?;
+                queue.first.push((due_at, delivery));
+            }
+        }
+        Ok(())
+    }
+
+    async fn transfers(&self, c: &Connection, rows: &mut Rows<TransferRow>) -> Result<(), Fault> {
+        load(c, rows).await?;
+        let columns = read_columns::<TransferRow>("t");
+        if self.is_careful && !self.places.is_empty() {
+            let sql = format!(
+                "SELECT {columns} FROM unnest($1::uuid[], $2::bigint[]) AS u (payment_id, seq) \
+                 JOIN transfers t ON t.payment_id = u.payment_id AND t.seq = u.seq"
+            );
+            let payments: Vec<Id> = self.places.iter().map(|(payment, _)| Id(*payment)).collect();
+            let places: Vec<i64> = self.places.iter().map(|(_, seq)| signed(*seq)).collect();
+            for row in c.query(&sql, &[&payments, &places]).await? {
+                let (key, transfer) = TransferRow::read(&row)?;
+                rows.found(key, transfer);
+            }
+        }
+        if !self.erased.is_empty() {
+            let sql = format!("SELECT {columns} FROM transfers t WHERE t.payment_id = ANY($1)");
+            for row in c.query(&sql, &[&ids(&self.erased)]).await? {
+                let (key, transfer) = TransferRow::read(&row)?;
+                rows.found(key, transfer);
+            }
+        }
+        Ok(())
+    }
+
+    async fn slugs(&self, c: &Connection, slugs: &mut BTreeSet<u128>) -> Result<(), Fault> {
+        if !self.is_careful || self.slugs.is_empty() {
+            return Ok(());
+        }
+        for row in c.query("SELECT slug FROM payments WHERE slug = ANY($1)", &[&ids(&self.slugs)]).await? {
+            let Id(slug) = column(&row, 0)?;
+            slugs.insert(slug);
+        }
+        Ok(())
+    }
+
+    async fn events(
+        &self,
+        c: &Connection,
+        rows: &mut Rows<EventRow>,
+        stored: &mut BTreeSet<u128>,
+    ) -> Result<(), Fault> {
+        if self.is_careful && !self.event_ids.is_empty() {
+            for row in c.query("SELECT id FROM events WHERE id = ANY($1)", &[&ids(&self.event_ids)]).await? {
+                let Id(event) = column(&row, 0)?;
+                stored.insert(event);
+            }
+        }
+        let Some(before) = self.prune_before else { return Ok(()) };
+        let sql = format!(
+            "SELECT {} FROM events t WHERE t.happened_at < $1 ORDER BY t.happened_at, t.id LIMIT $2",
+            read_columns::<EventRow>("t")
+        );
+        for row in c.query(&sql, &[&Moment(before), &PRUNED_AT_ONCE]).await? {
+            let (key, event) = EventRow::read(&row)?;
+            rows.found(key, event);
+        }
+        Ok(())
+    }
+
+    async fn attempts(&self, c: &Connection, rows: &mut Rows<AttemptRow>) -> Result<(), Fault> {
+        let Some(before) = self.prune_before else { return Ok(()) };
+        let sql = format!(
+            "SELECT {} FROM (SELECT id FROM events WHERE happened_at < $1 ORDER BY happened_at, id LIMIT $2) AS u \
+             JOIN attempts t ON t.event_id = u.id",
+            read_columns::<AttemptRow>("t")
+        );
+        for row in c.query(&sql, &[&Moment(before), &PRUNED_AT_ONCE]).await? {
+            let (key, attempt) = AttemptRow::read(&row)?;
+            rows.found(key, attempt);
+        }
+        Ok(())
+    }
+
+    /// Reads which commits still wait for the words of payments that lose them: the indexer and this commit change the same row.
+    async fn unindexed(&self, c: &Connection, found: &mut BTreeMap<u128, u128>) -> Result<(), Fault> {
+        if self.erased.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT u.payment_id, c.id FROM unnest($1::uuid[]) AS u (payment_id) \
+                   JOIN commits c ON c.unindexed_payments @> ARRAY[u.payment_id]";
+        for row in c.query(sql, &[&ids(&self.erased)]).await? {
+            let (Id(payment), Id(commit)) = (column(&row, 0)?, column(&row, 1)?);
+            found.insert(payment, commit);
+        }
+        Ok(())
+    }
+}
+
+const HANDLED_TRANSACTIONS: &str = "SELECT m.tx_id FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[]) \
+     AS k (account, block_num, tx_in_block, op_in_tx) JOIN unmatched_transfers m ON m.account = k.account \
+     AND m.block_num = k.block_num AND m.tx_in_block = k.tx_in_block AND m.op_in_tx = k.op_in_tx";
+
+async fn query_with(
+    c: &Connection,
+    sql: &str,
+    first: &[&(dyn tokio_postgres::types::ToSql + Sync)],
+    rest: &Columns,
+) -> Result<Vec<tokio_postgres::Row>, Fault> {
+    let parameters: Vec<_> = first.iter().copied().chain(rest.lists.iter().map(Values::parameter)).collect();
+    c.query(sql, &parameters).await
+}
+
+fn ids(bits: &BTreeSet<u128>) -> Vec<Id> {
+    bits.iter().map(|bits| Id(*bits)).collect()
+}
+
+fn bytes<const N: usize>(keys: &BTreeSet<[u8; N]>) -> Vec<Vec<u8>> {
+    keys.iter().map(|key| key.to_vec()).collect()
+}

@@ -1,0 +1,181 @@
+//! Events and the deliveries that carry them.
+
+use engine::{
+    event_list::{Epoch, Tail},
+    ids::MerchantId,
+    mutant,
+    time::Timestamp,
+    webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, Trigger},
+};
+
+use crate::{
+    batch::EventRecord,
+    postgres::{
+        commit::{
+            business::epochs,
+            working::{Checked, Queue, Working, conflict},
+        },
+        statement::Statement,
+        tables::webhooks::{AttemptRow, DeliveryRow, EndpointRow, EventRow, Head, ListRow},
+        values::{Columns, Kind},
+    },
+};
+
+/// Events forgotten by one commit at most.
+pub(crate) const PRUNED_AT_ONCE: i64 = 1_000;
+
+/// What becomes of a delivery.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Move<'m> {
+    Attempt(&'m Attempt),
+    Hold,
+    GiveUp,
+    Redeliver,
+    Replay(Timestamp),
+}
+
+/// Returns where a delivery's row is.
+pub(crate) fn key_of(delivery: &Delivery) -> (u128, u128) {
+    (delivery.merchant.bits(), delivery.id.bits())
+}
+
+/// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
+pub(crate) fn announce(working: &mut Working, event: &EventRecord) -> Checked {
+    let (merchant, id) = (event.merchant.bits(), event.id.bits());
+    let is_known = working.event_ids.contains(&id) || working.events.iter().any(|(_, row)| row.id == id);
+    let delivery = event.delivery.map(|delivery| (merchant, delivery.bits()));
+    if is_known || delivery.is_some_and(|key| working.deliveries.get(&key).is_some()) {
+        return conflict(format_args!("event {}", event.id));
+    }
+    let epoch = epochs(working)?.last().copied().unwrap_or(Epoch::FIRST);
+    let tail = working.lists.get(&merchant).map_or(Tail::EMPTY, |row| row.0).next(epoch);
+    working.lists.put(merchant, ListRow(tail));
+    working.events.put((merchant, tail.last), EventRow::of(event.clone()));
+    if let Some(delivery) = event.delivery {
+        let trigger = if event.is_test { Trigger::Test } else { Trigger::Auto };
+        let delivery = Delivery {
+            id: delivery,
+            event: event.id,
+            event_seq: tail.last,
+            merchant: event.merchant,
+            payment: event.payment,
+            trigger,
+            attempts: 0,
+            schedule_from: 0,
+            due_at: event.at,
+        };
+        working.deliveries.put(key_of(&delivery), DeliveryRow { version: 1, logged: DeliveryRecord::new(delivery) });
+    }
+    Ok(Ok(()))
+}
+
+/// Moves a delivery that is where its mover saw it.
+pub(crate) fn carry_out(working: &mut Working, delivery: &Delivery, step: Move<'_>) -> Checked {
+    let key = key_of(delivery);
+    let stored = working.deliveries.get(&key).cloned();
+    let logged = stored.as_ref().map(|row| &row.logged);
+    let is_as_seen = match (logged, step) {
+        (None, Move::Redeliver) => true,
+        (Some(logged), Move::Replay(_)) => logged.is_replayable_since(delivery),
+        (Some(logged), Move::Attempt(_) | Move::Hold | Move::GiveUp) => logged.is_unattempted_since(delivery),
+        _ => false,
+    };
+    if !is_as_seen {
+        return conflict(format_args!("delivery {}", delivery.id));
+    }
+    if let Move::Attempt(attempt) = step {
+        note_attempt(working, delivery, attempt);
+    }
+    let version = stored.as_ref().map_or(0, |row| row.version) + 1;
+    let mut logged = moved(delivery, step, stored.map(|row| row.logged));
+    if mutant!("delivered-stays") && logged.state == DeliveryState::Delivered {
+        logged.state = DeliveryState::Pending;
+        logged.delivery.due_at = logged.delivery.due_at + std::time::Duration::from_secs(60);
+    }
+    working.deliveries.put(key, DeliveryRow { version, logged });
+    Ok(Ok(()))
+}
+
+/// Returns a delivery's record after a move.
+fn moved(delivery: &Delivery, step: Move<'_>, before: Option<DeliveryRecord>) -> DeliveryRecord {
+    let before = before.unwrap_or_else(|| DeliveryRecord::new(delivery.clone()));
+    match step {
+        Move::Redeliver => DeliveryRecord::new(delivery.clone()),
+        Move::Replay(at) => before.replayed(at),
+        Move::Attempt(attempt) => before.after(attempt),
+        Move::Hold => before.held(),
+        Move::GiveUp => before.given_up(),
+    }
+}
+
+fn note_attempt(working: &mut Working, delivery: &Delivery, attempt: &Attempt) {
+    let key = (attempt.event.bits(), attempt.delivery.bits(), attempt.number);
+    assert_eq!(
+        (attempt.delivery, attempt.event, attempt.number),
+        (delivery.id, delivery.event, delivery.attempts + 1),
+        "an attempt is the next one of its own delivery"
+    );
+    working.attempts.put(key, AttemptRow(attempt.clone()));
+    let merchant = delivery.merchant.bits();
+    let EndpointRow { version, health } = working.endpoints.get(&merchant).cloned().unwrap_or_default();
+    working.endpoints.put(merchant, EndpointRow { version: version + 1, health: health.after(delivery, attempt) });
+}
+
+/// Forgets what is known of an endpoint: it is as good as new. Its row stays, so that its version never repeats.
+pub(crate) fn enable(working: &mut Working, merchant: MerchantId) {
+    if let Some(EndpointRow { version, .. }) = working.endpoints.get(&merchant.bits()) {
+        let row = EndpointRow { version: version + 1, ..EndpointRow::default() };
+        working.endpoints.put(merchant.bits(), row);
+    }
+}
+
+/// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
+pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
+    let old = working.events.iter().filter(|(_, row)| row.happened_at < happened_before);
+    let mut old: Vec<_> = old.map(|(key, row)| (row.happened_at, row.id, *key)).collect();
+    old.sort_unstable();
+    old.truncate(usize::try_from(PRUNED_AT_ONCE).unwrap_or(usize::MAX));
+    for (_, event, key) in old {
+        working.events.set(key, None);
+        let attempts = working.attempts.range((event, 0, 0)..=(event, u128::MAX, u32::MAX));
+        let attempts: Vec<_> = attempts.map(|(key, row)| (*key, row.0.clone())).collect();
+        for (key, attempt) in attempts {
+            working.attempts.put(key, AttemptRow(attempt.pruned()));
+        }
+    }
+}
+
+/// Writes when the first delivery of each changed queue is due. What is written is never later than the truth: where another
+/// writer changed the row in between, the earlier time stays.
+pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
+    let mut merchants: Vec<u128> = working.deliveries.changes().map(|(key, ..)| key.0).collect();
+    merchants.dedup();
+    let mut heads = Columns::of([Kind::Uuid, Kind::Integer, Kind::Time]);
+    for merchant in merchants {
+        let queue = working.queues.get(&merchant);
+        let Some(head) = head(working, merchant, queue) else { continue };
+        let version = Head::version_cell(queue.and_then(|queue| queue.head.as_ref()));
+        heads.push([merchant.into(), version, head.into()]);
+    }
+    if heads.rows > 0 {
+        statement.add(format_args!("outbox_heads_changed"), HEADS, heads, None);
+    }
+}
+
+const HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, version, due_at) SELECT * FROM {unnest} \
+     ON CONFLICT (merchant_id) DO UPDATE SET version = t.version + 1, due_at = CASE \
+     WHEN t.version = excluded.version THEN excluded.due_at ELSE least(t.due_at, excluded.due_at) END";
+
+/// Returns when the first delivery of a queue will be due; none where it neither gains a delivery nor was read.
+fn head(working: &Working, merchant: u128, queue: Option<&Queue>) -> Option<Timestamp> {
+    let changed = working.deliveries.changes().filter(|(key, ..)| key.0 == merchant);
+    let waiting = changed.filter_map(|(_, _, now)| {
+        let logged = &now?.logged;
+        (logged.state == DeliveryState::Pending).then_some(logged.delivery.due_at)
+    });
+    let earliest = waiting.min();
+    let Some(queue) = queue else { return earliest };
+    let is_changed = |id: u128| working.deliveries.is_changed(&(merchant, id));
+    let rest = queue.first.iter().filter(|(_, id)| !is_changed(*id)).map(|(due_at, _)| *due_at);
+    Some(rest.chain(earliest).min().unwrap_or(Timestamp::MAX))
+}

@@ -1,0 +1,182 @@
+//! What a group of batches works on: the rows that they read, as they are in the database, and as the batches leave them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{account::AccountName, audit::Entry, quota::Usage, time::Timestamp};
+
+use crate::{
+    batch::CommitError,
+    postgres::{
+        fault::Fault,
+        statement::Statement,
+        table::Rows,
+        tables::{
+            business::{ComplianceRow, InvoiceRow, KeptRow, PeriodRow, ReconciledRow, SingleRow},
+            ledger::{ClaimRow, EntryRow, NameRow, UnmatchedRow, UseRow},
+            merchants::{AccountRow, KeyRow, MerchantRow},
+            payments::{PaymentRow, TransferRow, WordRow},
+            webhooks::{AttemptRow, DeliveryRow, EndpointRow, EventRow, Head, ListRow},
+        },
+    },
+};
+
+/// The result of a step: done, refused, or stopped by a damaged record.
+pub(crate) type Checked<T = ()> = Result<Result<T, CommitError>, Fault>;
+
+pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
+    Ok(Err(CommitError::Conflict { what: what.to_string() }))
+}
+
+/// What a merchant uses, as it was summed up and as the group changes it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct UsageCount {
+    pub(crate) loaded: Counts,
+    pub(crate) change: Counts,
+    at_start: Counts,
+}
+
+/// Open payments, bytes of records and idempotency keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) open_payments: i64,
+    pub(crate) stored_bytes: i64,
+    pub(crate) idempotency_keys: i64,
+}
+
+impl UsageCount {
+    /// Returns the usage before the current batch.
+    pub(crate) fn before_batch(&self) -> Usage {
+        let sum = |loaded: i64, change: i64| u64::try_from(loaded.saturating_add(change)).unwrap_or(0);
+        Usage {
+            open_payments: sum(self.loaded.open_payments, self.at_start.open_payments),
+            stored_bytes: sum(self.loaded.stored_bytes, self.at_start.stored_bytes),
+        }
+    }
+
+    /// Returns the number of idempotency keys before the current batch.
+    pub(crate) fn keys_before_batch(&self) -> u64 {
+        let keys = self.loaded.idempotency_keys.saturating_add(self.at_start.idempotency_keys);
+        u64::try_from(keys).unwrap_or(0)
+    }
+}
+
+/// The beginning of a merchant's queue in the outbox, as it was read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queue {
+    pub(crate) head: Option<Head>,
+    /// The earliest deliveries: when they are due, and which. One more than the group can remove.
+    pub(crate) first: Vec<(Timestamp, u128)>,
+}
+
+macro_rules! working {
+    ($($(#[$doc:meta])* $field:ident: $row:ty;)+) => {
+        /// The rows of a group.
+        #[derive(Debug, Default)]
+        pub(crate) struct Working {
+            $($(#[$doc])* pub(crate) $field: Rows<$row>,)+
+            /// Usage by merchant.
+            pub(crate) usage: BTreeMap<u128, UsageCount>,
+            /// Entries of the audit log to append.
+            pub(crate) audit: Vec<Entry>,
+            audited: usize,
+            /// The beginnings of queues that the group removes deliveries from.
+            pub(crate) queues: BTreeMap<u128, Queue>,
+            /// Merchants that have proven an account.
+            pub(crate) provers: BTreeMap<AccountName, Vec<u128>>,
+            /// How many merchants have an account.
+            pub(crate) owners: BTreeMap<AccountName, u64>,
+            /// Checkout tokens that payments have.
+            pub(crate) slugs: BTreeSet<u128>,
+            /// Events that are stored.
+            pub(crate) event_ids: BTreeSet<u128>,
+            /// Commits whose payments are not indexed yet, by a payment whose words are taken away.
+            pub(crate) unindexed: BTreeMap<u128, u128>,
+            /// Merchants of whose periods the current batch changes one.
+            pub(crate) sold: BTreeSet<u128>,
+            /// Whether rows that should not be there were looked for.
+            pub(crate) is_careful: bool,
+        }
+
+        impl Working {
+            /// Ends a batch: its changes stay.
+            pub(crate) fn accept(&mut self) {
+                $(self.$field.accept();)+
+                self.usage.values_mut().for_each(|count| count.at_start = count.change);
+                self.audited = self.audit.len();
+                self.sold.clear();
+            }
+
+            /// Ends a batch that was refused: its changes are taken back.
+            pub(crate) fn refuse(&mut self) {
+                $(self.$field.refuse();)+
+                self.usage.values_mut().for_each(|count| count.change = count.at_start);
+                self.audit.truncate(self.audited);
+                self.sold.clear();
+            }
+
+            /// Returns whether nothing is to be written.
+            pub(crate) fn is_unchanged(&self) -> bool {
+                self.audit.is_empty() $(&& self.$field.is_unchanged())+
+            }
+
+            /// Adds the rows that are different to a statement.
+            pub(crate) fn write_rows(&self, statement: &mut Statement) {
+                $(self.$field.write(statement);)+
+            }
+        }
+    };
+}
+
+working! {
+    /// Merchants.
+    merchants: MerchantRow;
+    /// API keys.
+    keys: KeyRow;
+    /// Watched accounts.
+    accounts: AccountRow;
+    /// Payments.
+    payments: PaymentRow;
+    /// Transfers of payments.
+    transfers: TransferRow;
+    /// Words of payments.
+    words: WordRow;
+    /// Idempotency keys.
+    kept: KeptRow;
+    /// Events.
+    events: EventRow;
+    /// Ends of lists of events.
+    lists: ListRow;
+    /// Deliveries.
+    deliveries: DeliveryRow;
+    /// Attempts.
+    attempts: AttemptRow;
+    /// Health of endpoints.
+    endpoints: EndpointRow;
+    /// Claims.
+    claims: ClaimRow;
+    /// Nonces and payment identifiers.
+    names: NameRow;
+    /// Uses of transactions.
+    uses: UseRow;
+    /// Unmatched transfers.
+    unmatched: UnmatchedRow;
+    /// Ledger entries.
+    entries: EntryRow;
+    /// Compliance statuses.
+    compliance: ComplianceRow;
+    /// Billing periods.
+    periods: PeriodRow;
+    /// Payments of invoices.
+    invoices: InvoiceRow;
+    /// Checks of days' books.
+    reconciled: ReconciledRow;
+    /// Single values.
+    singles: SingleRow;
+}
+
+impl Working {
+    /// Changes what a merchant uses.
+    pub(crate) fn count(&mut self, merchant: u128) -> &mut Counts {
+        &mut self.usage.entry(merchant).or_default().change
+    }
+}

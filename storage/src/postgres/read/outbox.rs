@@ -1,0 +1,310 @@
+//! Reads of events and deliveries: what is due, whose turn it is, and the log.
+
+use engine::{
+    event_list::{EventList, Tail},
+    ids::{DeliveryId, EventId, MerchantId},
+    time::Timestamp,
+    webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
+};
+use tokio_postgres::Row;
+
+use crate::{
+    batch::EventRecord,
+    embedded::tables::meta,
+    postgres::{
+        fault::Fault,
+        read::{accounts::limit_of, business::epochs},
+        readers::Readers,
+        table::Table,
+        tables::webhooks::{AttemptRow, health, logged, tail},
+        values::{Id, Moment, column, signed, unsigned},
+    },
+    record,
+    store::{
+        outbox::{DeliveryQuery, Due, DueWork, Passed},
+        page::Page,
+    },
+};
+
+/// Deliveries that a page may read, beside those it shows, before the next one goes on.
+const READ_MAX: usize = 2_000;
+/// Queues that are looked into beside those that are asked for: of some nothing can be sent.
+const SPARE: usize = 16;
+
+/// Reads a delivery from its merchant, its id and its record.
+fn delivery_of(row: &Row, first: usize) -> Result<DeliveryRecord, Fault> {
+    let (Id(merchant), Id(id)) = (column(row, first)?, column(row, first + 1)?);
+    logged((merchant, id), column(row, first + 2)?)
+}
+
+fn deliveries_of(readers: &Readers, rows: &[Row]) -> Result<Vec<DeliveryRecord>, Fault> {
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        found.extend(readers.pass(delivery_of(row, 0))?);
+    }
+    Ok(found)
+}
+
+/// Returns deliveries due at or before `now`, earliest first, at most `limit`.
+pub(crate) async fn due(readers: &Readers, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
+    let sql =
+        "SELECT merchant_id, id, record FROM deliveries WHERE due_at <= $1 ORDER BY due_at, event_id, id LIMIT $2";
+    let rows = readers.query(sql, &[&Moment(now), &limit_of(limit)]).await?;
+    Ok(deliveries_of(readers, &rows)?.into_iter().map(|logged| logged.delivery).collect())
+}
+
+/// Returns when the first delivery that is not due at `now` will be.
+pub(crate) async fn next_due(readers: &Readers, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+    let sql = "SELECT due_at FROM deliveries WHERE due_at > $1 ORDER BY due_at LIMIT 1";
+    let rows = readers.query(sql, &[&Moment(now)]).await?;
+    rows.first().map(|row| column(row, 0).map(|Moment(due_at)| due_at)).transpose()
+}
+
+/// The first of the queues that are due, how their endpoints are, and the first of their deliveries.
+const WORK: &str = "SELECT h.merchant_id, h.version, e.record, d.id, d.record, d.trigger = 'auto' AND EXISTS ( \
+     SELECT 1 FROM deliveries o WHERE o.payment_id = d.payment_id AND o.event_seq < d.event_seq \
+     AND o.trigger = 'auto' AND o.due_at IS NOT NULL), (SELECT q.due_at FROM deliveries q \
+     WHERE q.merchant_id = h.merchant_id AND q.due_at IS NOT NULL ORDER BY q.due_at LIMIT 1) \
+     FROM (SELECT merchant_id, version, due_at FROM outbox_heads \
+     WHERE due_at <= $1 AND merchant_id <> ALL($2) ORDER BY due_at, merchant_id LIMIT $3) AS h \
+     LEFT JOIN endpoints e ON e.merchant_id = h.merchant_id \
+     LEFT JOIN LATERAL (SELECT id, record, payment_id, event_seq, trigger, due_at FROM deliveries \
+     WHERE merchant_id = h.merchant_id AND due_at <= $1 AND id <> ALL($4) \
+     ORDER BY due_at, event_seq, id LIMIT $5) AS d ON true \
+     ORDER BY h.due_at, h.merchant_id, d.due_at, d.event_seq, d.id";
+
+/// Returns what is due of several merchants, those first who wait longest.
+pub(crate) async fn due_work(
+    readers: &Readers,
+    now: Timestamp,
+    merchants: usize,
+    per_merchant: usize,
+    passed: &Passed,
+) -> Result<Vec<DueWork>, Fault> {
+    let owners: Vec<Id> = passed.merchants.iter().map(|merchant| Id(merchant.bits())).collect();
+    let known: Vec<Id> = passed.deliveries.iter().map(|delivery| Id(delivery.bits())).collect();
+    let queues = limit_of(merchants.saturating_add(known.len()).saturating_add(SPARE));
+    let rows = readers.query(WORK, &[&Moment(now), &owners, &queues, &known, &limit_of(per_merchant)]).await?;
+    let (mut work, mut stale) = (Vec::<DueWork>::new(), Stale::default());
+    for row in &rows {
+        let Id(bits) = column(row, 0)?;
+        let merchant = MerchantId::from_bits(bits);
+        if work.last().is_none_or(|work| work.merchant != merchant) {
+            let first = column::<Option<Moment>>(row, 6)?.map(|Moment(due_at)| due_at);
+            if first.is_none_or(|first| first > now) {
+                stale.add(bits, column(row, 1)?, first);
+                continue;
+            }
+            // What is known of an endpoint that cannot be read is learned anew.
+            let known = column::<Option<&[u8]>>(row, 2)?.map(|bytes| health(bits, bytes));
+            let endpoint = known.map(|known| readers.pass(known)).transpose()?.flatten().unwrap_or_default();
+            work.push(DueWork { merchant, endpoint, deliveries: Vec::new() });
+        }
+        let Some(Id(id)) = column::<Option<Id>>(row, 3)? else { continue };
+        let delivery = readers.pass(logged((bits, id), column(row, 4)?))?;
+        let (Some(delivery), Some(work)) = (delivery, work.last_mut()) else { continue };
+        work.deliveries.push(Due { delivery: delivery.delivery, follows: column(row, 5)? });
+    }
+    stale.repair(readers).await?;
+    let mut found = 0;
+    // A queue of which nothing can be sent takes nobody's place.
+    work.retain(|work| {
+        found += usize::from(!work.deliveries.is_empty());
+        found <= merchants
+    });
+    Ok(work)
+}
+
+/// Heads of queues that say less than is true: their first delivery is due later.
+#[derive(Debug, Default)]
+struct Stale {
+    merchants: Vec<Id>,
+    versions: Vec<i64>,
+    due: Vec<Moment>,
+}
+
+impl Stale {
+    fn add(&mut self, merchant: u128, version: i64, due_at: Option<Timestamp>) {
+        self.merchants.push(Id(merchant));
+        self.versions.push(version);
+        self.due.push(Moment(due_at.unwrap_or(Timestamp::MAX)));
+    }
+
+    /// Sets heads to what was read with them, but for those that somebody changed since.
+    async fn repair(&self, readers: &Readers) -> Result<(), Fault> {
+        if self.merchants.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE outbox_heads t SET due_at = u.due_at, version = t.version + 1 \
+                   FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS u (merchant_id, version, due_at) \
+                   WHERE t.merchant_id = u.merchant_id AND t.version = u.version";
+        readers.query(sql, &[&self.merchants, &self.versions, &self.due]).await.map(drop)
+    }
+}
+
+/// Returns what is known of a merchant's endpoint.
+pub(crate) async fn endpoint(readers: &Readers, merchant: MerchantId) -> Result<EndpointHealth, Fault> {
+    let rows = readers.query("SELECT record FROM endpoints WHERE merchant_id = $1", &[&Id(merchant.bits())]).await?;
+    let read = rows.first().map(|row| health(merchant.bits(), column(row, 0)?));
+    Ok(read.map(|read| readers.pass(read)).transpose()?.flatten().unwrap_or_default())
+}
+
+/// Returns a merchant's delivery.
+pub(crate) async fn delivery(
+    readers: &Readers,
+    merchant: MerchantId,
+    id: DeliveryId,
+) -> Result<Option<DeliveryRecord>, Fault> {
+    let sql = "SELECT merchant_id, id, record FROM deliveries WHERE merchant_id = $1 AND id = $2";
+    let rows = readers.query(sql, &[&Id(merchant.bits()), &Id(id.bits())]).await?;
+    rows.first().map(|row| delivery_of(row, 0)).transpose()
+}
+
+/// Lists a merchant's deliveries, newest first; they are not counted.
+pub(crate) async fn deliveries(readers: &Readers, query: &DeliveryQuery) -> Result<Page<DeliveryRecord>, Fault> {
+    let DeliveryQuery { merchant, before, limit, states, event, payment } = query;
+    let merchant = Id(merchant.bits());
+    let before = before.map(|before| Id(before.bits()));
+    let names: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+    let one_more = limit_of(limit.saturating_add(1));
+    let is_older = "($2::uuid IS NULL OR d.id < $2)";
+    if event.is_some() || payment.is_some() {
+        let by = if event.is_some() { "event_id" } else { "payment_id" };
+        let sql = format!(
+            "SELECT d.merchant_id, d.id, d.record FROM deliveries d WHERE d.{by} = $4 AND d.merchant_id = $1 AND {is_older} \
+             AND (cardinality($3::text[]) = 0 OR d.state = ANY($3)) AND ($5::uuid IS NULL OR d.payment_id = $5) \
+             ORDER BY d.id DESC LIMIT $6"
+        );
+        let payment = payment.map(|payment| Id(payment.bits()));
+        let key = event.map_or(payment, |event| Some(Id(event.bits())));
+        let rows = readers.query(&sql, &[&merchant, &before, &names, &key, &payment, &one_more]).await?;
+        return page(readers, &rows, *limit);
+    }
+    if !states.is_empty() && !states.contains(&DeliveryState::Delivered) {
+        let sql = format!(
+            "SELECT n.merchant_id, n.id, n.record FROM unnest($3::text[]) AS s (state) CROSS JOIN LATERAL \
+             (SELECT d.merchant_id, d.id, d.record FROM deliveries d WHERE d.merchant_id = $1 AND d.state = s.state \
+             AND d.state <> 'delivered' AND {is_older} ORDER BY d.id DESC LIMIT $4) AS n ORDER BY n.id DESC LIMIT $4"
+        );
+        let rows = readers.query(&sql, &[&merchant, &before, &names, &one_more]).await?;
+        return page(readers, &rows, *limit);
+    }
+    let sql = format!(
+        "SELECT d.merchant_id, d.id, CASE WHEN cardinality($3::text[]) = 0 OR d.state = ANY($3) THEN d.record END \
+         FROM deliveries d WHERE d.merchant_id = $1 AND {is_older} ORDER BY d.id DESC LIMIT $4"
+    );
+    let most = if states.is_empty() { one_more } else { limit_of(limit.saturating_add(READ_MAX)) };
+    let rows = readers.query(&sql, &[&merchant, &before, &names, &most]).await?;
+    let mut found = Vec::new();
+    for row in &rows {
+        if found.len() == *limit + 1 {
+            break;
+        }
+        if column::<Option<&[u8]>>(row, 2)?.is_some() {
+            found.extend(readers.pass(delivery_of(row, 0))?);
+        }
+    }
+    let mut page = Page::of(found, 0);
+    if page.items.len() > *limit {
+        page.items.truncate(*limit);
+        page.next = page.items.last().map(|logged| logged.delivery.id.bits());
+    } else if signed(rows.len() as u64) == most {
+        page.next = rows.last().map(|row| column(row, 1).map(|Id(id)| id)).transpose()?;
+    }
+    Ok(page)
+}
+
+/// Returns a page of rows that were asked for with one more than the page shows.
+fn page(readers: &Readers, rows: &[Row], limit: usize) -> Result<Page<DeliveryRecord>, Fault> {
+    let mut page = Page::of(deliveries_of(readers, rows.get(..limit).unwrap_or(rows))?, 0);
+    if rows.len() > limit {
+        page.next = rows.get(limit.saturating_sub(1)).map(|row| column(row, 1).map(|Id(id)| id)).transpose()?;
+    }
+    Ok(page)
+}
+
+/// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
+pub(crate) async fn replayable(
+    readers: &Readers,
+    merchant: MerchantId,
+    after: DeliveryId,
+    limit: usize,
+) -> Result<Vec<Delivery>, Fault> {
+    let sql = "SELECT n.merchant_id, n.id, n.record FROM unnest(ARRAY['held', 'failed']) AS s (state) CROSS JOIN LATERAL \
+               (SELECT merchant_id, id, record FROM deliveries d WHERE d.merchant_id = $1 AND d.state = s.state \
+               AND d.state <> 'delivered' AND d.trigger = 'auto' AND d.id > $2 ORDER BY d.id LIMIT $3) AS n \
+               ORDER BY n.id LIMIT $3";
+    let rows = readers.query(sql, &[&Id(merchant.bits()), &Id(after.bits()), &limit_of(limit)]).await?;
+    let found = deliveries_of(readers, &rows)?.into_iter().filter(DeliveryRecord::is_replayable);
+    Ok(found.map(|logged| logged.delivery).collect())
+}
+
+/// Returns the attempts made to deliver an event, in order.
+pub(crate) async fn attempts(readers: &Readers, event: EventId) -> Result<Vec<Attempt>, Fault> {
+    let sql = "SELECT event_id, delivery_id, number, record FROM attempts WHERE event_id = $1 \
+               ORDER BY delivery_id, number";
+    let mut found = Vec::new();
+    for row in &readers.query(sql, &[&Id(event.bits())]).await? {
+        found.extend(readers.pass(AttemptRow::read(row))?.map(|(_, row)| row.0));
+    }
+    Ok(found)
+}
+
+fn event_of(row: &Row) -> Result<EventRecord, Fault> {
+    let (Id(merchant), seq) = (column(row, 0)?, unsigned(column(row, 1)?));
+    let damaged = Fault::damaged("events", format!("{seq} of {}", MerchantId::from_bits(merchant)));
+    record::event_from_bytes((merchant, seq), column(row, 2)?).map_err(damaged)
+}
+
+/// Returns an event of a merchant by its place in the list.
+pub(crate) async fn event(readers: &Readers, merchant: MerchantId, seq: u64) -> Result<Option<EventRecord>, Fault> {
+    let sql = "SELECT merchant_id, seq, record FROM events WHERE merchant_id = $1 AND seq = $2";
+    let rows = readers.query(sql, &[&Id(merchant.bits()), &signed(seq)]).await?;
+    rows.first().map(event_of).transpose()
+}
+
+/// Returns whose an event is, and its place in the list.
+pub(crate) async fn event_place(readers: &Readers, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
+    let rows = readers.query("SELECT merchant_id, seq FROM events WHERE id = $1", &[&Id(event.bits())]).await?;
+    let place = |row: &Row| {
+        let Id(merchant) = column(row, 0)?;
+        Ok((MerchantId::from_bits(merchant), unsigned(column(row, 1)?)))
+    };
+    rows.first().map(place).transpose()
+}
+
+/// Returns a merchant's events after `after`, in order, at most `limit`.
+pub(crate) async fn events(
+    readers: &Readers,
+    merchant: MerchantId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<EventRecord>, Fault> {
+    let sql = "SELECT merchant_id, seq, record FROM events WHERE merchant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let mut found = Vec::new();
+    for row in &readers.query(sql, &[&Id(merchant.bits()), &signed(after), &limit_of(limit)]).await? {
+        found.extend(readers.pass(event_of(row))?);
+    }
+    Ok(found)
+}
+
+/// Returns what a merchant's cursors are read with.
+pub(crate) async fn event_list(readers: &Readers, merchant: MerchantId) -> Result<EventList, Fault> {
+    let sql = "SELECT v.value, t.last_seq, t.epoch, t.last_before_epoch FROM (SELECT 1) AS one \
+               LEFT JOIN single_values v ON v.name = $2 LEFT JOIN event_lists t ON t.merchant_id = $1";
+    let rows = readers.query(sql, &[&Id(merchant.bits()), &meta::EPOCHS]).await?;
+    let Some(row) = rows.first() else {
+        return Ok(EventList { epochs: epochs(readers).await?, tail: Tail::EMPTY });
+    };
+    let damaged = Fault::damaged("single_values", meta::EPOCHS);
+    let epochs = column::<Option<&[u8]>>(row, 0)?.map(record::epochs_from_bytes).transpose().map_err(damaged)?;
+    let tail = if column::<Option<i64>>(row, 1)?.is_some() { tail(row, 1)? } else { Tail::EMPTY };
+    Ok(EventList { epochs: epochs.unwrap_or_default(), tail })
+}
+
+/// Returns when the oldest event that is kept happened.
+pub(crate) async fn oldest_event(readers: &Readers) -> Result<Option<Timestamp>, Fault> {
+    let sql = "SELECT happened_at FROM events ORDER BY happened_at LIMIT 1";
+    let rows = readers.query(sql, &[]).await?;
+    rows.first().map(|row| column(row, 0).map(|Moment(at)| at)).transpose()
+}

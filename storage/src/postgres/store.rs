@@ -1,0 +1,152 @@
+//! The store in a database: how it is opened, and what it knows of itself.
+
+use std::sync::Arc;
+
+use engine::time::Timestamp;
+use futures_util::future::BoxFuture;
+
+use crate::{
+    batch::{Batch, CommitError},
+    embedded::metrics::CommitMetrics,
+    postgres::{
+        address::Address,
+        commit::lanes::{Lanes, Shared, unavailable},
+        connection::Connection,
+        fault::Fault,
+        ids::Ids,
+        read::search,
+        readers::Readers,
+        schema,
+        values::{column, unsigned},
+    },
+    record::vault::Vault,
+    store::{
+        Store,
+        error::{OpenError, Read, ReadError},
+        report::Figures,
+    },
+};
+
+/// Connections of one process: a small number that does not grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// For what is written: each commits one group at a time.
+    pub writers: usize,
+    /// For what is read.
+    pub readers: usize,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { writers: 2, readers: 4 }
+    }
+}
+
+/// A [`Store`] in a PostgreSQL database, which several processes may have open.
+#[derive(Debug)]
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    lanes: Lanes,
+    pub(crate) readers: Readers,
+}
+
+impl PostgresStore {
+    /// Applies the migrations that a database lacks and returns their names.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn migrate(address: &Address) -> Result<Vec<&'static str>, OpenError> {
+        schema::migrate(&Connection::open(address).await?).await
+    }
+
+    /// Opens a database whose schema this program knows.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; nothing is changed by a failure.
+    pub async fn open(address: &Address, connections: Connections, vault: Vault) -> Result<Self, OpenError> {
+        let (first, installation) = Connection::open_checked(address, None).await?;
+        let shared = Arc::new(Shared::new(address.clone(), installation, vault, Ids::draw()?));
+        let mut all = vec![first];
+        while all.len() < connections.writers.max(1) + connections.readers.max(1) {
+            all.push(shared.connect().await?);
+        }
+        let readers = all.split_off(connections.writers.max(1));
+        let lanes = Lanes::start(all, Arc::clone(&shared));
+        Ok(Self { readers: Readers::of(readers, Arc::clone(&shared)), lanes, shared })
+    }
+
+    /// Commits what waits, then refuses every later commit with [`CommitError::Overloaded`].
+    pub async fn close(&self) {
+        self.lanes.close().await;
+    }
+
+    /// Returns how commits go.
+    #[must_use]
+    pub fn commit_metrics(&self) -> &CommitMetrics {
+        &self.shared.metrics
+    }
+
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.shared.vault
+    }
+
+    /// Returns how much is stored, and how much waits. Counts of large tables are the planner's estimates.
+    ///
+    /// # Errors
+    /// [`ReadError`] where the database cannot be reached.
+    pub async fn figures(&self) -> Result<Figures, ReadError> {
+        let rows = self.readers.query(FIGURES, &[]).await?;
+        let Some(row) = rows.first() else { return Ok(Figures::default()) };
+        let count = |place| Ok::<_, Fault>(unsigned(column(row, place)?));
+        Ok(Figures {
+            payments: count(0)?,
+            open_payments: count(1)?,
+            in_flight: count(2)?,
+            merchants: count(3)?,
+            events: count(4)?,
+            outbox: count(5)?,
+            unmatched: count(6)?,
+            unmatched_by_payment: count(7)?,
+            queue: self.lanes.waiting() as u64,
+        })
+    }
+
+    /// Makes a read of one topic out of a query.
+    pub(crate) fn read<'s, T: Send + 's>(
+        &'s self,
+        query: impl Future<Output = Result<T, Fault>> + Send + 's,
+    ) -> Read<'s, T> {
+        Box::pin(async move { Ok(query.await.inspect_err(|fault| self.readers.note(fault))?) })
+    }
+}
+
+const FIGURES: &str = "SELECT \
+     (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'payments'::regclass), \
+     (SELECT coalesce(sum(open_payments), 0)::bigint FROM merchant_usage), \
+     (SELECT count(*) FROM payments WHERE in_flight), \
+     (SELECT count(*) FROM merchants), \
+     (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'events'::regclass), \
+     (SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL), \
+     (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'unmatched_transfers'::regclass), \
+     (SELECT count(*) FROM unmatched_transfers WHERE waits_for_payment_id IS NOT NULL)";
+
+impl Store for PostgresStore {
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
+        Box::pin(self.lanes.commit(batch))
+    }
+
+    fn damaged_rows(&self) -> u64 {
+        self.readers.damaged()
+    }
+
+    fn index_search(&self, _: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
+        Box::pin(async move {
+            match search::index(&self.readers, max).await {
+                Ok(indexed) => Ok(indexed),
+                // A payment changed, or another indexer was faster: the next call sees it.
+                Err(Fault::Outdated(_) | Fault::Contended(_)) => Ok(0),
+                Err(fault) => Err(unavailable(fault.to_string())),
+            }
+        })
+    }
+}

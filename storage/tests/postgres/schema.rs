@@ -1,0 +1,97 @@
+//! Opening and migrating: what is refused says why.
+
+use storage::{Address, Connections, OpenError, PostgresStore, Vault};
+
+use crate::{runtime, shared};
+
+crate::tests!(
+    a_database_is_migrated_once_and_then_opens,
+    every_refusal_states_its_cause,
+    a_newer_schema_is_refused_unless_it_allows_this_program,
+    hosts_of_different_clusters_are_refused,
+);
+
+fn open(address: &Address) -> Result<PostgresStore, OpenError> {
+    let one = Connections { writers: 1, readers: 1 };
+    runtime().block_on(PostgresStore::open(address, one, Vault::default()))
+}
+
+fn address(text: &str) -> Address {
+    text.parse().expect("a URL")
+}
+
+fn a_database_is_migrated_once_and_then_opens() {
+    let (cluster, _) = shared();
+    let address = address(&cluster.url(&cluster.create_database(None)));
+    assert!(matches!(open(&address), Err(OpenError::SchemaOlder { found: 0, known: 1 })));
+    // Several at once: one of them migrates, and all of them return when that is done.
+    let migrated = runtime().block_on(async {
+        let migrate = || PostgresStore::migrate(&address);
+        futures_util::future::try_join3(migrate(), migrate(), migrate()).await.expect("it migrates")
+    });
+    let applied = [migrated.0, migrated.1, migrated.2].concat();
+    assert_eq!(applied, ["initial"]);
+    assert!(open(&address).is_ok());
+    assert!(runtime().block_on(PostgresStore::migrate(&address)).expect("nothing to do").is_empty());
+}
+
+fn every_refusal_states_its_cause() {
+    let (cluster, template) = shared();
+    let url = cluster.url(template);
+    let nowhere = address("postgres://till@127.0.0.1:1/till?connect_timeout=1");
+    assert!(matches!(open(&nowhere), Err(OpenError::Unreachable(why)) if why.contains("refused")));
+    let other = address(&cluster.url("nothing_like_it"));
+    assert!(matches!(open(&other), Err(OpenError::NoDatabase { .. })));
+    let stranger = address(&url.replace("till@", "stranger@"));
+    assert!(matches!(open(&stranger), Err(OpenError::Authentication { .. })));
+    let demanding = address(&format!("{url}?sslmode=require"));
+    assert!(open(&demanding).is_ok(), "a Unix socket is never encrypted");
+    cluster.sql("postgres", "CREATE ROLE reader LOGIN");
+    cluster.sql(template, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader");
+    let reader = address(&url.replace("till@", "reader@"));
+    match open(&reader) {
+        Err(OpenError::Privilege(what)) => assert!(what.contains("INSERT") && what.contains("more"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+    let foreign = cluster.create_database(None);
+    cluster.sql(&foreign, "CREATE TABLE payments (id integer)");
+    let foreign = address(&cluster.url(&foreign));
+    let migrated = runtime().block_on(PostgresStore::migrate(&foreign));
+    assert!(matches!(migrated, Err(OpenError::Foreign)), "{migrated:?}");
+    let frozen = cluster.create_database(Some(template));
+    cluster.sql("postgres", &format!("ALTER DATABASE {frozen} SET default_transaction_read_only = on"));
+    assert!(matches!(open(&address(&cluster.url(&frozen))), Err(OpenError::ReadOnly(_))));
+}
+
+fn a_newer_schema_is_refused_unless_it_allows_this_program() {
+    let (cluster, template) = shared();
+    let name = cluster.create_database(Some(template));
+    let address = address(&cluster.url(&name));
+    let next = |oldest: u32, level: u32| {
+        let values = format!("({level}, 'later', {oldest})");
+        cluster.sql(&name, &format!("INSERT INTO schema_migrations (level, name, oldest_program) VALUES {values}"));
+    };
+    next(1, 2);
+    assert!(open(&address).is_ok(), "the migration only adds");
+    next(3, 3);
+    assert!(matches!(open(&address), Err(OpenError::SchemaNewer { found: 3, known: 1 })));
+    let migrated = runtime().block_on(PostgresStore::migrate(&address));
+    assert!(matches!(migrated, Err(OpenError::SchemaNewer { .. })));
+}
+
+fn hosts_of_different_clusters_are_refused() {
+    // A reconnection that reaches another database than before, as behind a list of hosts or a name that moved.
+    let (cluster, _) = shared();
+    let name = cluster.create_database(Some(&shared().1));
+    let address = address(&cluster.url(&name));
+    runtime().block_on(async {
+        let store = PostgresStore::open(&address, Connections { writers: 1, readers: 1 }, Vault::default()).await.unwrap();
+        cluster.sql(&name, "UPDATE single_values SET value = '\\x00' WHERE name = 'installation'");
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        cluster.sql(&name, end);
+        use storage::prelude::*;
+        let read = store.note("a").await;
+        let error = read.expect_err("another database").to_string();
+        assert!(error.contains("different databases"), "{error}");
+    });
+}
