@@ -1,31 +1,41 @@
-//! Names the commit a release is built from: the variable `HIVETILL_COMMIT` for packagers, else git, else "unknown".
+//! Sets the commit of the build: the environment variable `HIVETILL_COMMIT` for packagers, else git, else "unknown".
 
 use std::{env, path::Path, process::Command};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=HIVETILL_COMMIT");
-    let named = env::var_os("HIVETILL_COMMIT").and_then(|named| named.into_string().ok());
-    let named = named.map(|named| named.trim().to_owned()).filter(|named| is_fit(named));
-    // A development build asks git when it runs: otherwise each commit would compile it anew.
+    let commit = env::var_os("HIVETILL_COMMIT").and_then(|commit| commit.into_string().ok());
+    let commit = commit.map(|commit| commit.trim().to_owned()).filter(|commit| is_valid(commit));
     let is_release = env::var_os("PROFILE").is_some_and(|profile| profile == "release");
-    let commit = named.or_else(|| is_release.then(|| from_git().unwrap_or_else(|| "unknown".to_owned())));
-    println!("cargo:rustc-env=BUILT_FROM_COMMIT={}", commit.unwrap_or_default());
+    let commit = commit.or_else(|| from_git(is_release)).unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo:rustc-env=BUILD_COMMIT={commit}");
 }
 
-/// Logs and headers show it: letters, digits, dots, dashes and the like only.
-fn is_fit(name: &str) -> bool {
-    (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
+/// Returns whether a commit contains only characters that are safe in logs and headers.
+fn is_valid(commit: &str) -> bool {
+    (1..=64).contains(&commit.len()) && commit.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
 }
 
-fn from_git() -> Option<String> {
-    // The log of HEAD grows with every commit and checkout; the index changes with what is to be committed.
-    for name in ["logs/HEAD", "HEAD", "index"] {
+/// Returns the commit of the working tree; `None` if no git repository tracks these sources. A release build also names
+/// uncommitted changes (`-dirty`): it runs again when the index changes, a development build only after a commit or a checkout.
+fn from_git(is_release: bool) -> Option<String> {
+    // Sources without a repository may be unpacked inside another one.
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    // A commit changes the branch and the log of HEAD; a repository may keep no log.
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]).unwrap_or_default();
+    let watched = ["logs/HEAD", "HEAD", "packed-refs", &branch].into_iter().chain(is_release.then_some("index"));
+    for name in watched.filter(|name| !name.is_empty()) {
         if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists()) {
             println!("cargo:rerun-if-changed={path}");
         }
     }
-    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]).filter(|commit| is_fit(commit))
+    let commit = if is_release {
+        git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+    } else {
+        git(&["rev-parse", "--short=12", "HEAD"])
+    };
+    commit.filter(|commit| is_valid(commit))
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

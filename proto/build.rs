@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Server reflection shows comments; locations without one are removed.
     let mut described = descriptors.clone();
     for info in described.file.iter_mut().filter_map(|file| file.source_code_info.as_mut()) {
-        info.location.retain(|place| place.leading_comments.is_some() || place.trailing_comments.is_some());
+        info.location.retain(|location| location.leading_comments.is_some() || location.trailing_comments.is_some());
     }
     fs::write(out.join("engine_descriptor.bin"), prost::Message::encode_to_vec(&described))?;
     fs::write(out.join("names.rs"), names(&described))?;

@@ -1,26 +1,26 @@
-//! What operators see: the audit log, and whole lists as files.
+//! Admin features: the audit log, the payment inspector and exports.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Dev, LedgerHouse, Process, Serve, Shop, folder, shared};
+use crate::harness::{Dev, LedgerProcess, Process, Serve, Shop, folder, shared};
 
 crate::tests!(
-    the_audit_log_tells_who_did_what_from_where,
-    the_audit_log_is_for_admins_and_holds_no_secret,
-    an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so,
+    the_audit_log_records_actor_action_and_ip,
+    the_audit_log_is_for_admins_and_contains_no_secret,
+    an_admin_reads_any_payment_with_its_timeline_which_is_audited,
     the_operator_reads_a_payment_with_the_engine_running_or_not,
-    what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not,
-    an_export_has_every_row_of_its_filter,
+    records_about_an_account_are_exported_with_the_engine_running_or_not,
+    an_export_has_every_row_that_its_filter_matches,
     no_cell_of_an_export_is_a_formula,
     merchants_are_exported_by_their_filter,
-    an_export_is_asked_for_rightly,
+    invalid_export_requests_are_rejected,
 );
 
 fn audit(dev: &Dev, shop: &Shop, more: &str) -> Value {
     dev.api.get(&format!("/api/admin/audit?merchantId={}{more}", shop.id)).bearer(dev.admin_key()).send().ok(200)
 }
 
-fn the_audit_log_tells_who_did_what_from_where() {
+fn the_audit_log_records_actor_action_and_ip() {
     let dev = shared();
     let shop = dev.shop();
     shop.update(&json!({ "name": "Blue Mugs", "webhookUrl": "http://127.0.0.1:9/hook?token=hush" })).ok(200);
@@ -62,7 +62,7 @@ fn the_audit_log_tells_who_did_what_from_where() {
     assert_eq!(rest["nextCursor"], Value::Null);
 }
 
-fn the_audit_log_is_for_admins_and_holds_no_secret() {
+fn the_audit_log_is_for_admins_and_contains_no_secret() {
     let dev = shared();
     let shop = dev.shop();
     shop.update(&json!({ "webhookUrl": "http://127.0.0.1:9/hook?token=hush" })).ok(200);
@@ -73,13 +73,13 @@ fn the_audit_log_is_for_admins_and_holds_no_secret() {
     }
     shop.get("/api/admin/audit").send().refused(403, "admin_required");
     dev.api.get("/api/admin/audit").send().refused(401, "invalid_api_key");
-    let ask = |query: &str| dev.api.get(&format!("/api/admin/audit?{query}")).bearer(dev.admin_key()).send();
-    ask("limit=101").wrong(&["limit"]);
-    ask("cursor=x").wrong(&["cursor"]);
-    ask("merchantId=x").wrong(&["merchantId"]);
+    let request = |query: &str| dev.api.get(&format!("/api/admin/audit?{query}")).bearer(dev.admin_key()).send();
+    request("limit=101").wrong(&["limit"]);
+    request("cursor=x").wrong(&["cursor"]);
+    request("merchantId=x").wrong(&["merchantId"]);
 }
 
-fn an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so() {
+fn an_admin_reads_any_payment_with_its_timeline_which_is_audited() {
     let dev = shared();
     let (shop, other, alice) = (dev.shop(), dev.shop(), dev.demo_account("alice"));
     let payment = shop.open_payment();
@@ -114,7 +114,7 @@ fn an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so() {
 
 fn the_operator_reads_a_payment_with_the_engine_running_or_not() {
     let folder = folder("inspect");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
     let shop = Shop::open(&serve.api, &ledger.ledger);
@@ -144,9 +144,9 @@ fn the_operator_reads_a_payment_with_the_engine_running_or_not() {
     assert_eq!(reads.count(), 3, "{}", export.stdout);
 }
 
-fn what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not() {
+fn records_about_an_account_are_exported_with_the_engine_running_or_not() {
     let folder = folder("export-account");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
     let mut serve = Serve::start(&data, &ledger.ledger);
     let shop = Shop::open(&serve.api, &ledger.ledger);
@@ -185,29 +185,33 @@ fn what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not() {
     let refused = run("No");
     assert!(!refused.success && refused.stderr.contains("hiveAccount"), "{refused:?}");
     assert!(serve.process.stop().success());
-    let told = of(&export(), "audit", "action");
-    assert_eq!(told, ["account_exported", "account_exported"], "the first export and this one, with no engine running");
+    let reported = of(&export(), "audit", "action");
+    assert_eq!(
+        reported,
+        ["account_exported", "account_exported"],
+        "the first export and this one, with no engine running"
+    );
 }
 
 fn lines(text: &str) -> Vec<&str> {
     text.split("\r\n").filter(|line| !line.is_empty()).collect()
 }
 
-fn an_export_has_every_row_of_its_filter() {
+fn an_export_has_every_row_that_its_filter_matches() {
     let shop = shared().shop();
     let ids: Vec<String> = (0..230).map(|_| shop.open_payment().id).collect();
     for id in &ids[..5] {
         shop.cancelled(id);
     }
-    let answer = shop.get("/api/public/payments/export").send();
-    assert_eq!(answer.status, 200);
-    assert!(answer.header("content-type").is_some_and(|t| t.starts_with("text/csv")), "{:?}", answer.headers);
-    assert_eq!(answer.header("content-disposition"), Some("attachment; filename=\"payments.csv\""));
-    let text = answer.text();
+    let response = shop.get("/api/public/payments/export").send();
+    assert_eq!(response.status, 200);
+    assert!(response.header("content-type").is_some_and(|t| t.starts_with("text/csv")), "{:?}", response.headers);
+    assert_eq!(response.header("content-disposition"), Some("attachment; filename=\"payments.csv\""));
+    let text = response.text();
     let rows = lines(&text);
     assert!(rows[0].starts_with("id,status,createdAt,"), "{}", rows[0]);
     let found: Vec<&str> = rows[1..].iter().filter_map(|row| row.split(',').next()).collect();
-    // Of two that were made within a millisecond either may be first.
+    // Of two payments created within a millisecond either may be first.
     let mut newest_first: Vec<&str> = ids.iter().map(String::as_str).collect();
     newest_first.sort_by(|left, right| right.cmp(left));
     assert_eq!(found, newest_first);
@@ -240,26 +244,27 @@ fn no_cell_of_an_export_is_a_formula() {
 fn merchants_are_exported_by_their_filter() {
     let dev = shared();
     let shop = dev.shop();
-    let ask = |query: &str| dev.api.get(&format!("/api/admin/merchants/export?{query}")).bearer(dev.admin_key()).send();
-    let found = ask(&format!("format=json&query={}", shop.id)).ok(200);
+    let request =
+        |query: &str| dev.api.get(&format!("/api/admin/merchants/export?{query}")).bearer(dev.admin_key()).send();
+    let found = request(&format!("format=json&query={}", shop.id)).ok(200);
     assert_eq!(found.as_array().map(Vec::len), Some(1));
     assert_eq!(found[0]["hiveAccount"], shop.account.name.as_str());
-    let text = ask(&format!("query={}", shop.id)).text();
+    let text = request(&format!("query={}", shop.id)).text();
     assert_eq!(lines(&text).len(), 2, "{text}");
     assert!(text.contains(&shop.account.name) && !text.contains(&shop.key));
     let total =
         dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200)["pagination"]["total"].clone();
-    let all = ask("format=json").ok(200);
+    let all = request("format=json").ok(200);
     assert!(all.as_array().map(Vec::len) >= total.as_u64().and_then(|n| usize::try_from(n).ok()), "all of {total}");
     assert!(
-        ask("active=false&format=json")
+        request("active=false&format=json")
             .ok(200)
             .as_array()
             .is_some_and(|rows| rows.iter().all(|r| r["isActive"] == false))
     );
 }
 
-fn an_export_is_asked_for_rightly() {
+fn invalid_export_requests_are_rejected() {
     let shop = shared().shop();
     shop.get("/api/public/payments/export?format=xml").send().wrong(&["format"]);
     shop.get("/api/public/payments/export?status=paid").send().wrong(&["status"]);

@@ -1,4 +1,4 @@
-//! What agents do: `hivetill pay` as scripts run it, and the page that tells them how.
+//! Agents that pay: `hivetill pay` as scripts run it, and its documentation.
 
 use std::{
     path::Path,
@@ -17,28 +17,28 @@ use crate::{
 crate::tests!(
     one_command_pays_a_session,
     a_collected_fee_is_paid_in_the_same_transaction,
-    what_the_payer_does_not_allow_is_never_signed,
+    a_payment_beyond_the_payers_limits_is_never_signed,
     a_dry_run_needs_no_key_and_pays_nothing,
-    the_key_may_come_by_the_environment_and_is_never_shown,
-    an_address_that_asks_for_nothing_is_not_paid,
-    who_cannot_be_reached_gets_nothing,
-    attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment,
-    a_payment_that_hangs_is_handed_in_again_with_the_same_bytes,
-    a_payment_that_expires_unseen_is_known_to_be_unpaid,
+    the_key_is_read_from_the_environment_and_never_printed,
+    a_url_without_a_payment_request_is_not_paid,
+    an_unreachable_server_is_not_paid,
+    attack_14_a_lost_response_of_the_ledger_results_in_one_payment,
+    a_pending_payment_is_submitted_again_with_the_same_bytes,
+    a_payment_that_expires_unseen_is_reported_as_unpaid,
     a_signed_payment_is_submitted_again_without_a_new_signature,
-    with_json_nothing_is_printed_beside_it,
-    every_word_and_every_exit_code_stands_in_the_page_for_agents,
-    attack_35_the_page_says_that_a_receipt_proves_nothing,
+    with_json_nothing_else_is_printed,
+    the_page_for_agents_lists_every_reason_and_exit_code,
+    attack_35_the_page_warns_that_a_receipt_proves_nothing,
 );
 
-/// How `hivetill pay` ended: its code, its one line of JSON, and what it said beside.
+/// The result of `hivetill pay`: exit code, its line of JSON, and stderr.
 struct Paid {
     code: i32,
     json: Value,
-    said: String,
+    report: String,
 }
 
-/// A payer's command line.
+/// Returns a payer's command line.
 fn command(dev: &Dev, url: &str, payer: &Payer, max: &str, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     command
@@ -53,10 +53,10 @@ fn command(dev: &Dev, url: &str, payer: &Payer, max: &str, more: &[&str]) -> Com
 #[track_caller]
 fn run(mut command: Command) -> Paid {
     let output = command.output().expect("the binary starts");
-    let (stdout, said) =
+    let (stdout, report) =
         (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
-    let json = serde_json::from_str(stdout.trim()).unwrap_or_else(|error| panic!("{error}: {stdout}\n{said}"));
-    Paid { code: output.status.code().expect("an exit code"), json, said }
+    let json = serde_json::from_str(stdout.trim()).unwrap_or_else(|error| panic!("{error}: {stdout}\n{report}"));
+    Paid { code: output.status.code().expect("an exit code"), json, report }
 }
 
 #[track_caller]
@@ -64,7 +64,7 @@ fn pay(dev: &Dev, url: &str, payer: &Payer, max: &str) -> Paid {
     run(command(dev, url, payer, max, &[]))
 }
 
-/// Waits until the session has its money for good: once, and nothing besides.
+/// Waits until the session is paid irreversibly, exactly once.
 #[track_caller]
 fn paid_once(shop: &Shop, id: &str) -> Value {
     let record = shop.until(id, "paid for good", |p| p["status"] == "completed" && p["amountPaid"] == "1500");
@@ -85,8 +85,8 @@ fn one_command_pays_a_session() {
         let url =
             if by_id { format!("{}/checkout/{}", shop.api.base, payment.id) } else { address(&shop, &payment.slug) };
         let paid = pay(dev, &url, &agent, &format!("1.500 {currency}"));
-        assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
-        assert!(paid.said.contains(&format!("1.500 {currency} to {} for \"A blue mug\"", shop.account.name)));
+        assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.report);
+        assert!(paid.report.contains(&format!("1.500 {currency} to {} for \"A blue mug\"", shop.account.name)));
         assert_eq!(paid_once(&shop, &payment.id)["internalId"], paid.json["txId"]);
         let receipt = &paid.json["receipt"];
         assert_eq!((&receipt["success"], &receipt["payer"]), (&json!(true), &json!(agent.name)));
@@ -104,7 +104,7 @@ fn a_collected_fee_is_paid_in_the_same_transaction() {
     let shop = dev.shop();
     let payment = shop.open_with(&json!({ "amount": "10500", "currency": "HBD", "description": "A mug" }));
     let paid = pay(&dev, &address(&shop, &payment.slug), &dev.demo_account("alice"), "10.500 HBD");
-    assert_eq!(paid.code, 0, "{} {}", paid.json, paid.said);
+    assert_eq!(paid.code, 0, "{} {}", paid.json, paid.report);
     assert_eq!((&paid.json["feeAmount"], &paid.json["amount"]), (&json!("0.157 HBD"), &json!("10.500 HBD")));
     let record =
         shop.until(&payment.id, "paid with its fee", |p| p["transfers"].as_array().is_some_and(|t| t.len() == 2));
@@ -112,7 +112,7 @@ fn a_collected_fee_is_paid_in_the_same_transaction() {
     assert_eq!(transfers, [&paid.json["txId"]; 2]);
 }
 
-fn what_the_payer_does_not_allow_is_never_signed() {
+fn a_payment_beyond_the_payers_limits_is_never_signed() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -121,14 +121,14 @@ fn what_the_payer_does_not_allow_is_never_signed() {
     let other = dev.ledger.account("agent");
     let poor = dev.ledger.account("poor");
     dev.ledger.order("grant", &json!({ "name": poor.name, "amount": "-999999.000 HBD" }));
-    let nobody = Payer { name: "nobody.there".to_owned(), key: agent.key.clone() };
+    let unknown = Payer { name: "nobody.there".to_owned(), key: agent.key.clone() };
     let wrong_key = Payer { name: agent.name.clone(), key: other.key.clone() };
     let cases = [
         (&agent, "1.499 HBD", "above_maximum"),
         (&agent, "99.000 HIVE", "other_currency"),
         (&shop.account, "99.000 HBD", "self_payment"),
         (&wrong_key, "99.000 HBD", "not_its_key"),
-        (&nobody, "99.000 HBD", "no_account"),
+        (&unknown, "99.000 HBD", "no_account"),
         (&poor, "99.000 HBD", "insufficient_funds"),
     ];
     for (payer, max, reason) in cases {
@@ -151,7 +151,7 @@ fn a_dry_run_needs_no_key_and_pays_nothing() {
     let mut dry = command(dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--dry-run", "--json"]);
     dry.env_remove("HIVETILL_KEY");
     let shown = run(dry);
-    assert_eq!((shown.code, &shown.json["status"], shown.said.as_str()), (0, &json!("offer"), ""), "{}", shown.json);
+    assert_eq!((shown.code, &shown.json["status"], shown.report.as_str()), (0, &json!("offer"), ""), "{}", shown.json);
     assert_eq!((&shown.json["amount"], &shown.json["payTo"]), (&json!("1.500 HBD"), &json!(shop.account.name)));
     assert_eq!(shown.json["sessionId"], payment.id);
     let mut keyless = command(dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &[]);
@@ -161,21 +161,21 @@ fn a_dry_run_needs_no_key_and_pays_nothing() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
 
-fn the_key_may_come_by_the_environment_and_is_never_shown() {
+fn the_key_is_read_from_the_environment_and_never_printed() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
     for (max, code) in [("0.001 HBD", 10), ("1.500 HBD", 0)] {
         let paid = pay(dev, &address(&shop, &shop.open_payment().slug), &agent, max);
         assert_eq!(paid.code, code);
-        assert!(!paid.said.contains(&agent.key) && !paid.json.to_string().contains(&agent.key));
+        assert!(!paid.report.contains(&agent.key) && !paid.json.to_string().contains(&agent.key));
     }
     let help =
         Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["pay", "--help"]).env("HIVETILL_KEY", &agent.key).output();
     assert!(!String::from_utf8_lossy(&help.expect("help").stdout).contains(&agent.key));
 }
 
-fn an_address_that_asks_for_nothing_is_not_paid() {
+fn a_url_without_a_payment_request_is_not_paid() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -190,7 +190,7 @@ fn an_address_that_asks_for_nothing_is_not_paid() {
     assert_eq!((cancelled.code, &cancelled.json["reason"]), (11, &json!("session_not_pending")), "{}", cancelled.json);
 }
 
-fn who_cannot_be_reached_gets_nothing() {
+fn an_unreachable_server_is_not_paid() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
@@ -198,7 +198,8 @@ fn who_cannot_be_reached_gets_nothing() {
     assert_eq!((nowhere.code, &nowhere.json["status"]), (13, &json!("unreachable")), "{}", nowhere.json);
     let url = address(&shop, &shop.open_payment().slug);
     let mut no_node = Command::new(env!("CARGO_BIN_EXE_hivetill"));
-    no_node.env_clear().args(["pay", &url, "--account", &agent.name, "--max", "9.000 HBD", "--key", &agent.key]);
+    no_node.env_clear().env("HIVETILL_KEY", &agent.key);
+    no_node.args(["pay", &url, "--account", &agent.name, "--max", "9.000 HBD"]);
     let no_node = {
         no_node.args(["--node", "http://127.0.0.1:1"]);
         run(no_node)
@@ -208,27 +209,27 @@ fn who_cannot_be_reached_gets_nothing() {
     assert_eq!((plain.code, &plain.json["reason"]), (2, &json!("plain_http")));
 }
 
-fn attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment() {
+fn attack_14_a_lost_response_of_the_ledger_results_in_one_payment() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     for replies in [1, 3] {
         let payment = shop.open_payment();
         dev.ledger.order("node", &json!({ "dropBroadcastReplies": replies }));
         let paid = pay(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD");
-        assert_eq!(paid.code, 0, "{} {}", paid.json, paid.said);
+        assert_eq!(paid.code, 0, "{} {}", paid.json, paid.report);
         paid_once(&shop, &payment.id);
     }
 }
 
-fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
+fn a_pending_payment_is_submitted_again_with_the_same_bytes() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
-    // The node takes what is broadcast, and no block does.
+    // The node accepts broadcasts, but no block contains them.
     dev.ledger.order("hold_transactions", &json!({ "held": true }));
     let command = command(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--expires-in", "120"]);
     let paying = background(move || run(command));
-    // The server has said that it does not know.
+    // The server has answered that the outcome is unknown.
     shop.until_status(&payment.id, "processing");
     let second = pay(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD");
     assert_eq!((second.code, &second.json["reason"]), (12, &json!("payment_in_flight")), "{}", second.json);
@@ -236,21 +237,21 @@ fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
     assert!(second.json.get("expiresAt").is_none(), "nothing was signed");
     dev.ledger.order("hold_transactions", &json!({ "held": false }));
     let paid = paying.join().expect("it ends");
-    assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
+    assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.report);
     assert!(paid.json["attempts"].as_u64().expect("a count") > 1, "{}", paid.json);
-    assert!(paid.said.contains("not yet: settlement_pending"), "{}", paid.said);
+    assert!(paid.report.contains("not yet: settlement_pending"), "{}", paid.report);
     assert_eq!(paid_once(&shop, &payment.id)["internalId"], paid.json["txId"]);
 }
 
-fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
+fn a_payment_that_expires_unseen_is_reported_as_unpaid() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
-    // The node says that it takes the transaction, and forgets it.
+    // The node acknowledges the transaction and drops it.
     dev.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
     let command = command(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--expires-in", "25"]);
     let paid = run(command);
-    assert_eq!((paid.code, &paid.json["status"]), (11, &json!("unpaid")), "{} {}", paid.json, paid.said);
+    assert_eq!((paid.code, &paid.json["status"]), (11, &json!("unpaid")), "{} {}", paid.json, paid.report);
     let record = until("the session knows, too", || {
         Some(shop.payment(&payment.id)).filter(|record| record["status"] == "failed" || record["status"] == "pending")
     });
@@ -287,7 +288,7 @@ fn a_signed_payment_is_submitted_again_without_a_new_signature() {
     assert_eq!((other.code, &other.json["reason"]), (2, &json!("bad_payment")), "{}", other.json);
     let [first, second] = [0, 1].map(|_| {
         let paid = again(&agent, "1.500 HBD");
-        assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
+        assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.report);
         assert!(paid.json.get("payment").is_none(), "it is spent: {}", paid.json);
         paid.json["txId"].clone()
     });
@@ -295,14 +296,14 @@ fn a_signed_payment_is_submitted_again_without_a_new_signature() {
     assert_eq!(paid_once(&shop, &payment.id)["internalId"], first);
 }
 
-fn with_json_nothing_is_printed_beside_it() {
+fn with_json_nothing_else_is_printed() {
     let dev = shared();
     let shop = dev.shop();
     let agent = dev.ledger.account("agent");
     let url = address(&shop, &shop.open_payment().slug);
     for (max, code) in [("0.001 HBD", 10), ("1.500 HBD", 0)] {
         let paid = run(command(dev, &url, &agent, max, &["--json"]));
-        assert_eq!((paid.code, paid.said.as_str()), (code, ""), "{}", paid.json);
+        assert_eq!((paid.code, paid.report.as_str()), (code, ""), "{}", paid.json);
     }
 }
 
@@ -311,7 +312,7 @@ fn page_named(name: &str) -> String {
     std::fs::read_to_string(docs.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
+fn the_page_for_agents_lists_every_reason_and_exit_code() {
     let page = page_named("reference/x402.md");
     let (_, words) = page.split_once("## Every word").expect("the list");
     for reason in Reason::ALL {
@@ -331,7 +332,7 @@ fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
     }
 }
 
-fn attack_35_the_page_says_that_a_receipt_proves_nothing() {
+fn attack_35_the_page_warns_that_a_receipt_proves_nothing() {
     let page = page_named("how-to/pay-as-an-agent.md");
     assert!(page.contains("`PAYMENT-RESPONSE` is not signed. A merchant trusts the webhook"));
 }

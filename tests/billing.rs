@@ -1,27 +1,27 @@
-//! Billing from outside: a month is used, ends, is billed to its merchant, and paid at the invoice's own checkout.
+//! Billing: usage in a month, the invoice, and its payment at the invoice's checkout.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Ask, Dev, Shop, folder, shared, until};
+use crate::harness::{Dev, RequestBuilder, Response, Shop, folder, shared, until};
 
 crate::tests!(
-    a_month_is_billed_once_and_paid_at_its_own_checkout,
-    a_fee_collected_with_its_payment_is_not_billed_and_one_kept_back_is,
-    fee_tiers_are_read_and_replaced_whole,
-    wrong_questions_about_billing_name_their_field,
-    billing_is_for_admins_and_for_each_merchant_its_own,
+    a_month_is_invoiced_once_and_paid_at_the_invoices_checkout,
+    a_collected_fee_is_not_invoiced_and_a_missing_one_is,
+    fee_tiers_are_read_and_replaced_as_a_whole,
+    invalid_billing_requests_name_their_field,
+    billing_is_visible_to_admins_and_to_the_merchant_itself,
 );
 
-/// More than any month has.
+/// Longer than any month, seconds.
 const A_MONTH: u64 = 32 * 86_400;
 
-fn admin(dev: &Dev, method: &str, path: &str) -> Ask {
-    dev.api.ask(method, &format!("/api/admin/billing/{path}")).bearer(dev.admin_key())
+fn admin(dev: &Dev, method: &str, path: &str) -> RequestBuilder {
+    dev.api.request(method, &format!("/api/admin/billing/{path}")).bearer(dev.admin_key())
 }
 
-fn ask(dev: &Dev, path: &str) -> Value {
+fn request(dev: &Dev, path: &str) -> Value {
     admin(dev, "GET", path).send().ok(200)
 }
 
@@ -29,7 +29,7 @@ fn mine(shop: &Shop) -> Value {
     shop.get("/api/public/billing/me").send().ok(200)
 }
 
-fn generate(dev: &Dev, body: &Value) -> Answer {
+fn generate(dev: &Dev, body: &Value) -> Response {
     admin(dev, "POST", "generate-invoices").json(body).send()
 }
 
@@ -65,7 +65,7 @@ const PERIOD: [&str; 12] = [
     "updatedAt",
 ];
 
-fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
+fn a_month_is_invoiced_once_and_paid_at_the_invoices_checkout() {
     let folder = folder("billing");
     let data = format!("--data={}", folder.join("data").to_str().expect("a path"));
     let mut dev = Dev::with(&[&data]);
@@ -109,7 +109,7 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
         assert_eq!(again, json!({ "invoicesGenerated": 0, "totalBilledCents": 0, "details": [] }));
     }
     assert_eq!(mine(&shop)["outstandingAmountCents"], 150);
-    let overview = ask(&dev, "overview");
+    let overview = request(&dev, "overview");
     let totals = &overview["totals"];
     assert_eq!((&totals["merchantsCount"], &totals["totalOutstandingCents"]), (&json!(1), &json!(150)));
     assert_eq!((&totals["merchantsBehindCount"], &totals["merchantsPaidCount"]), (&json!(0), &json!(0)));
@@ -117,7 +117,7 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
     has_members(totals, &["currentMonthProjectedCents"]);
     assert_eq!(overview["merchants"][0]["oldestUnpaidPeriodStart"], invoice["periodStart"]);
 
-    // The invoice is a payment like any other, of the operator.
+    // The invoice is a payment of the operator.
     let url = invoice["invoicePaymentUrl"].as_str().expect("an address");
     let slug = invoice["invoiceSlug"].as_str().expect("a slug");
     assert!(url.ends_with(&format!("/for/{slug}")), "{url}");
@@ -138,24 +138,25 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
     sell(&dev, &operator, 100_000);
     let own = mine(&operator)["currentMonth"].clone();
     assert_eq!((&own["totalVolumeCents"], &own["projectedInvoiceCents"]), (&json!(10_000), &json!(0)));
-    assert_eq!(ask(&dev, "overview")["totals"]["merchantsCount"], 1, "the operator is not billed");
-    let of_shop = ask(&dev, &format!("merchant/{}", shop.id));
+    assert_eq!(request(&dev, "overview")["totals"]["merchantsCount"], 1, "the operator is not billed");
+    let of_shop = request(&dev, &format!("merchant/{}", shop.id));
     assert_eq!(of_shop["paidInvoices"][0]["merchantHiveAccountName"], shop.account.name.as_str());
-    let list = ask(&dev, &format!("periods?status=paid&merchantId={}", shop.id));
+    let list = request(&dev, &format!("periods?status=paid&merchantId={}", shop.id));
     assert_eq!((&list["pagination"]["total"], &list["data"][0]["id"]), (&json!(1), &invoice["id"]));
     has_members(
         &list["data"][0],
         &["merchantId", "merchantName", "merchantHiveAccountName", "merchantIconUrl", "invoiceAmountCents"],
     );
     for query in ["status=invoiced", "status=overdue", &format!("status=paid&merchantId={}", operator.id), "page=2"] {
-        assert_eq!(ask(&dev, &format!("periods?{query}"))["data"], json!([]), "{query}");
+        assert_eq!(request(&dev, &format!("periods?{query}"))["data"], json!([]), "{query}");
     }
     let log = dev.api.get(&format!("/api/admin/audit?merchantId={}", shop.id)).bearer(dev.admin_key()).send().ok(200);
-    let told: Vec<_> = log["data"].as_array().unwrap().iter().filter(|e| e["action"] == "invoice_generated").collect();
-    assert_eq!((told.len(), &told[0]["subject"]), (1, &invoice["id"]));
+    let reported: Vec<_> =
+        log["data"].as_array().unwrap().iter().filter(|e| e["action"] == "invoice_generated").collect();
+    assert_eq!((reported.len(), &reported[0]["subject"]), (1, &invoice["id"]));
 }
 
-fn a_fee_collected_with_its_payment_is_not_billed_and_one_kept_back_is() {
+fn a_collected_fee_is_not_invoiced_and_a_missing_one_is() {
     let dev = Dev::with(&["--set=fees.mode=split", "--set=fees.account=hivetill.fees"]);
     let (shop, payer) = (dev.shop(), dev.ledger.account("payer"));
     let order = json!({ "amount": "100000", "currency": "HBD", "description": "Mugs" });
@@ -172,14 +173,14 @@ fn a_fee_collected_with_its_payment_is_not_billed_and_one_kept_back_is() {
     shop.until_status(&plain.id, "completed");
     let month = mine(&shop)["currentMonth"].clone();
     assert_eq!((&month["totalVolumeCents"], &month["projectedInvoiceCents"]), (&json!(20_000), &json!(150)));
-    let period = ask(&dev, &format!("periods?merchantId={}", shop.id))["data"][0].clone();
+    let period = request(&dev, &format!("periods?merchantId={}", shop.id))["data"][0].clone();
     assert_eq!((&period["splitVolumeCents"], &period["missingFeeCents"]), (&json!(20_000), &json!(150)));
 }
 
-fn fee_tiers_are_read_and_replaced_whole() {
+fn fee_tiers_are_read_and_replaced_as_a_whole() {
     let dev = Dev::start();
     let tier = |min: Value, max: Value, percent: Value| json!({ "minVolumeCents": min, "maxVolumeCents": max, "percentFee": percent });
-    let first = ask(&dev, "tiers");
+    let first = request(&dev, "tiers");
     assert_eq!((&first["tiers"][0]["percentFee"], &first["version"]), (&json!(1.5), &json!(0)));
     let put = |tiers: &Value| admin(&dev, "PUT", "tiers").json(&json!({ "tiers": tiers })).send();
     let good = json!([
@@ -189,7 +190,7 @@ fn fee_tiers_are_read_and_replaced_whole() {
     ]);
     let stored = put(&good).ok(200);
     assert_eq!((&stored["tiers"], &stored["version"]), (&good, &json!(1)));
-    assert_eq!(ask(&dev, "tiers"), stored);
+    assert_eq!(request(&dev, "tiers"), stored);
     let last = || tier(json!(10), json!(null), json!(1));
     for (tiers, field) in [
         (json!([]), "tiers"),
@@ -210,12 +211,12 @@ fn fee_tiers_are_read_and_replaced_whole() {
         put(&tiers).wrong(&[field]);
     }
     admin(&dev, "PUT", "tiers").json(&json!({})).send().wrong(&["tiers"]);
-    assert_eq!(ask(&dev, "tiers"), stored, "what is refused changes nothing");
+    assert_eq!(request(&dev, "tiers"), stored, "what is refused changes nothing");
     let log = dev.api.get("/api/admin/audit?limit=1").bearer(dev.admin_key()).send().ok(200);
     assert_eq!(log["data"][0]["action"], "fee_tiers_changed", "{log}");
 }
 
-fn wrong_questions_about_billing_name_their_field() {
+fn invalid_billing_requests_name_their_field() {
     let dev = shared();
     let wrong = |path: &str, fields: &[&str]| admin(dev, "GET", path).send().wrong(fields);
     wrong("periods?status=late", &["status"]);
@@ -238,7 +239,7 @@ fn wrong_questions_about_billing_name_their_field() {
     assert!(refused["statusMessage"].as_str().is_some_and(|text| text.contains("billing.merchant_id")), "{refused}");
 }
 
-fn billing_is_for_admins_and_for_each_merchant_its_own() {
+fn billing_is_visible_to_admins_and_to_the_merchant_itself() {
     let dev = shared();
     let shop = dev.shop();
     for (method, path) in [
@@ -251,9 +252,9 @@ fn billing_is_for_admins_and_for_each_merchant_its_own() {
     ] {
         let path = format!("/api/admin/billing/{path}");
         let tiers = json!({ "tiers": [{ "minVolumeCents": 0, "maxVolumeCents": null, "percentFee": 0 }] });
-        let with = |ask: Ask| if method == "PUT" { ask.json(&tiers) } else { ask };
-        with(dev.api.ask(method, &path).bearer(&shop.key)).send().refused(403, "admin_required");
-        with(dev.api.ask(method, &path)).send().refused(401, "invalid_api_key");
+        let with = |request: RequestBuilder| if method == "PUT" { request.json(&tiers) } else { request };
+        with(dev.api.request(method, &path).bearer(&shop.key)).send().refused(403, "admin_required");
+        with(dev.api.request(method, &path)).send().refused(401, "invalid_api_key");
     }
     dev.api.get("/api/public/billing/me").send().refused(401, "invalid_api_key");
     let body = json!({ "name": "till", "scopes": ["payments:write"] });

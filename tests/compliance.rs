@@ -1,17 +1,17 @@
-//! Compliance from outside: the creation that crosses a limit, the hold it leads to, and the admin who ends it.
+//! Compliance: a payment above a limit, the resulting hold, and its clearance by an admin.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Dev, Shop};
 
-crate::tests!(a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it);
+crate::tests!(a_merchant_above_its_limits_is_on_hold_until_an_admin_clears_it);
 
-fn create(shop: &Shop, path: &str, units: u64) -> crate::harness::Answer {
+fn create(shop: &Shop, path: &str, units: u64) -> crate::harness::Response {
     let body = json!({ "amount": units.to_string(), "currency": "HBD", "description": "A mug" });
     shop.post(&format!("/api/public/payments{path}"), &body).send()
 }
 
-fn a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it() {
+fn a_merchant_above_its_limits_is_on_hold_until_an_admin_clears_it() {
     let dev = Dev::with(&[
         "--limits=production",
         "--set=limits.register=",
@@ -22,7 +22,7 @@ fn a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it() {
     let (shop, other) = (dev.shop(), dev.shop());
     let path = format!("/api/admin/merchants/{}/compliance", shop.id);
     let admin = |method: &str, rest: &str, body: &Value| {
-        dev.api.ask(method, &format!("{path}{rest}")).bearer(dev.admin_key()).json(body).send()
+        dev.api.request(method, &format!("{path}{rest}")).bearer(dev.admin_key()).json(body).send()
     };
     let paid: Value = create(&shop, "", 10_000).ok(201);
     let id = paid["id"].as_str().expect("an id");
@@ -55,7 +55,7 @@ fn a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it() {
     dev.api.get("/api/admin/merchants?flagged=perhaps").bearer(dev.admin_key()).send().wrong(&["flagged"]);
     let file = dev.api.get("/api/admin/merchants/export?format=json&flagged=true").bearer(dev.admin_key()).send();
     assert_eq!(file.ok(200)[0]["id"], json!(shop.id));
-    assert!(shop.get("/api/public/merchants/me").send().ok(200)["flagged"].is_null(), "told to admins alone");
+    assert!(shop.get("/api/public/merchants/me").send().ok(200)["flagged"].is_null(), "visible to admins only");
     dev.api
         .post(&format!("{path}/clear"), &json!({ "reason": "me" }))
         .bearer(&shop.key)
@@ -81,10 +81,10 @@ fn a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it() {
     assert_eq!(list("flagged=true"), []);
     let log: Value =
         dev.api.get(&format!("/api/admin/audit?merchantId={}", shop.id)).bearer(dev.admin_key()).send().ok(200);
-    let told = log["data"].as_array().expect("entries");
-    let clearing = told.iter().find(|entry| entry["action"] == "compliance_cleared").expect("it is told");
+    let reported = log["data"].as_array().expect("entries");
+    let clearing = reported.iter().find(|entry| entry["action"] == "compliance_cleared").expect("an audit event");
     assert!(clearing["changes"].to_string().contains("passport seen"), "{clearing}");
-    assert!(told.iter().any(|entry| entry["action"] == "merchant_flagged"), "{told:?}");
+    assert!(reported.iter().any(|entry| entry["action"] == "merchant_flagged"), "{reported:?}");
     create(&shop, "", 20_000).ok(201);
     let back = admin("PUT", "/limits", &json!({ "limits": null })).ok(200);
     assert_eq!((&back["ownLimits"], &back["limits"]["singleCents"]), (&json!(false), &json!(1_000)));

@@ -1,62 +1,62 @@
-//! The merchant's dashboard from outside: who gets in, what no other site can do, and every action without a browser.
+//! The dashboard over HTTP: sessions, CSRF protection, and every action without a browser.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Dev, Receiver, Shop, shared, until};
+use crate::harness::{Api, Dev, Receiver, Response, Shop, shared, until};
 
 crate::tests!(
-    a_key_opens_a_session_and_the_cookie_travels_safely,
-    a_wrong_key_opens_nothing_and_is_not_repeated,
-    every_page_asks_for_a_session,
-    a_session_of_somebodys_choosing_is_not_adopted,
-    no_other_site_can_send_a_form,
-    another_merchants_payments_do_not_exist,
+    a_key_opens_a_session_with_a_secure_cookie,
+    a_wrong_key_opens_no_session_and_is_not_echoed,
+    every_page_requires_a_session,
+    a_session_id_chosen_by_the_client_is_rejected,
+    forms_are_protected_against_csrf,
+    payments_of_other_merchants_are_not_found,
     only_admins_see_merchants,
-    pages_let_nothing_else_in_and_cannot_be_framed,
+    pages_load_nothing_external_and_cannot_be_framed,
     logging_out_everywhere_ends_every_session,
     a_replaced_key_ends_its_sessions,
-    payments_are_filtered_searched_and_exported_whole,
+    payments_are_filtered_searched_and_exported_completely,
     no_export_cell_is_a_formula,
-    a_payment_is_made_paid_with_play_money_and_cancelled,
-    settings_are_saved_and_refused_by_field,
+    a_test_payment_is_created_paid_and_cancelled,
+    settings_are_saved_and_validated_by_field,
     a_new_secret_is_shown_once,
     an_admin_switches_a_merchant_off_and_on_and_issues_a_key,
-    money_that_paid_nothing_is_assigned_or_ignored,
-    a_merchant_proves_its_account_and_reviews_a_change_of_it,
-    an_exception_is_resolved_and_its_refund_filled_in,
-    metadata_is_deleted_once_the_payment_has_ended,
-    webhooks_are_looked_at_tested_and_sent_again,
-    guessing_keys_at_the_login_locks_the_address_out,
+    unmatched_transfers_are_assigned_or_ignored,
+    a_merchant_proves_its_account_and_reviews_an_account_change,
+    an_exception_is_resolved_and_its_refund_prepared,
+    metadata_is_deleted_once_the_payment_is_final,
+    webhooks_are_listed_tested_and_redelivered,
+    guessing_keys_at_the_login_locks_the_ip_address_out,
 );
 
-/// Somebody who is logged in.
+/// A logged-in user.
 pub(crate) struct Visitor {
     api: Api,
     pub(crate) cookie: String,
     token: String,
 }
 
-fn post_form(api: &Api, path: &str, cookie: Option<&str>, body: &str) -> Answer {
-    let ask = api.ask("POST", path).header("accept", "text/html");
-    let ask = ask.header("content-type", "application/x-www-form-urlencoded");
-    let ask = if let Some(cookie) = cookie { ask.header("cookie", cookie) } else { ask };
-    ask.body(body).send()
+fn post_form(api: &Api, path: &str, cookie: Option<&str>, body: &str) -> Response {
+    let request = api.request("POST", path).header("accept", "text/html");
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let request = if let Some(cookie) = cookie { request.header("cookie", cookie) } else { request };
+    request.body(body).send()
 }
 
 fn form(pairs: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-pub(crate) fn cookie_of(answer: &Answer) -> String {
-    let set = answer.header("set-cookie").expect("a cookie");
+pub(crate) fn cookie_of(response: &Response) -> String {
+    let set = response.header("set-cookie").expect("a cookie");
     set.split(';').next().expect("its value").to_owned()
 }
 
 impl Visitor {
     pub(crate) fn log_in(api: &Api, key: &str) -> Self {
-        let answer = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
-        assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard")), "{}", answer.text());
-        let mut visitor = Self { api: api.clone(), cookie: cookie_of(&answer), token: String::new() };
+        let response = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
+        assert_eq!((response.status, response.header("location")), (303, Some("/dashboard")), "{}", response.text());
+        let mut visitor = Self { api: api.clone(), cookie: cookie_of(&response), token: String::new() };
         let page = visitor.page("/dashboard");
         let token = page.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
         visitor.token = token.expect("a form's token").to_owned();
@@ -67,18 +67,18 @@ impl Visitor {
         Self::log_in(&shop.api, &shop.key)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.api.get(path).header("accept", "text/html").header("cookie", &self.cookie).send()
     }
 
     #[track_caller]
     pub(crate) fn page(&self, path: &str) -> String {
-        let answer = self.get(path);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.text()
+        let response = self.get(path);
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        response.text()
     }
 
-    pub(crate) fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+    pub(crate) fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Response {
         let pairs: Vec<(&str, &str)> =
             [("token", self.token.as_str())].into_iter().chain(pairs.iter().copied()).collect();
         post_form(&self.api, path, Some(&self.cookie), &form(&pairs))
@@ -86,16 +86,16 @@ impl Visitor {
 
     #[track_caller]
     pub(crate) fn done(&self, path: &str, pairs: &[(&str, &str)]) -> String {
-        let answer = self.send(path, pairs);
-        assert_eq!(answer.status, 303, "{path}: {}", answer.text());
-        answer.header("location").expect("a page").to_owned()
+        let response = self.send(path, pairs);
+        assert_eq!(response.status, 303, "{path}: {}", response.text());
+        response.header("location").expect("a page").to_owned()
     }
 }
 
-fn a_key_opens_a_session_and_the_cookie_travels_safely() {
+fn a_key_opens_a_session_with_a_secure_cookie() {
     let shop = shared().shop();
-    let answer = post_form(&shop.api, "/dashboard/login", None, &form(&[("key", &format!(" {} ", shop.key))]));
-    let cookie = answer.header("set-cookie").expect("a cookie");
+    let response = post_form(&shop.api, "/dashboard/login", None, &form(&[("key", &format!(" {} ", shop.key))]));
+    let cookie = response.header("set-cookie").expect("a cookie");
     assert!(cookie.starts_with("__Host-hivetill="), "{cookie}");
     for part in ["Path=/", "Secure", "HttpOnly", "SameSite=Lax"] {
         assert!(cookie.contains(part), "{cookie}");
@@ -105,57 +105,58 @@ fn a_key_opens_a_session_and_the_cookie_travels_safely() {
     assert!(page.contains("Overview") && !page.contains(&shop.key) && !page.contains("<script"));
 }
 
-fn a_wrong_key_opens_nothing_and_is_not_repeated() {
+fn a_wrong_key_opens_no_session_and_is_not_echoed() {
     let api = &shared().api;
     for key in ["", "sk_live_000000000000000000000000000000000000000000000000", "<script>alert(1)</script>"] {
-        let answer = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
-        assert_eq!(answer.status, 401, "{key}");
-        assert!(answer.header("set-cookie").is_none());
-        let page = answer.text();
-        assert!(page.contains("no API key of ours") && (key.is_empty() || !page.contains(key)), "{page}");
+        let response = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
+        assert_eq!(response.status, 401, "{key}");
+        assert!(response.header("set-cookie").is_none());
+        let page = response.text();
+        assert!(page.contains("The API key is invalid") && (key.is_empty() || !page.contains(key)), "{page}");
     }
 }
 
-fn every_page_asks_for_a_session() {
+fn every_page_requires_a_session() {
     let api = &shared().api;
     let cookie = format!("__Host-hivetill={}", "0".repeat(64));
     for path in ["", "/payments", "/payments/new", "/payments.csv", "/settings", "/merchants", "/payments/pay_x"] {
         for cookie in ["", &cookie] {
-            let answer = api.get(&format!("/dashboard{path}")).header("cookie", cookie).send();
-            assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")), "{path}");
+            let response = api.get(&format!("/dashboard{path}")).header("cookie", cookie).send();
+            assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/login")), "{path}");
         }
     }
     for path in ["/logout", "/settings", "/payments/new", "/settings/secret", "/payments/pay_x/cancel"] {
-        let answer = post_form(api, &format!("/dashboard{path}"), Some(&cookie), "name=x");
-        assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")), "{path}");
+        let response = post_form(api, &format!("/dashboard{path}"), Some(&cookie), "name=x");
+        assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/login")), "{path}");
     }
 }
 
-fn a_session_of_somebodys_choosing_is_not_adopted() {
+fn a_session_id_chosen_by_the_client_is_rejected() {
     let shop = shared().shop();
     let chosen = format!("__Host-hivetill={}", "a".repeat(64));
-    let answer = post_form(&shop.api, "/dashboard/login", Some(&chosen), &form(&[("key", &shop.key)]));
-    let first = cookie_of(&answer);
+    let response = post_form(&shop.api, "/dashboard/login", Some(&chosen), &form(&[("key", &shop.key)]));
+    let first = cookie_of(&response);
     assert_ne!(first, chosen);
-    // Logging in again makes another session, and the one before is over.
-    let answer = post_form(&shop.api, "/dashboard/login", Some(&first), &form(&[("key", &shop.key)]));
-    assert_ne!(cookie_of(&answer), first);
+    // Another login creates another session and ends the previous one.
+    let response = post_form(&shop.api, "/dashboard/login", Some(&first), &form(&[("key", &shop.key)]));
+    assert_ne!(cookie_of(&response), first);
     for old in [chosen, first] {
         assert_eq!(shop.api.get("/dashboard").header("cookie", &old).send().status, 303);
     }
 }
 
-fn no_other_site_can_send_a_form() {
+fn forms_are_protected_against_csrf() {
     let shop = shared().shop();
     let (visitor, other) = (Visitor::of(&shop), Visitor::of(&shop));
     let change = |token: &str| form(&[("token", token), ("name", "Stolen"), ("hiveAccount", &shop.account.name)]);
     for token in ["", "00", &other.token] {
-        let answer = post_form(&shop.api, "/dashboard/settings", Some(&visitor.cookie), &change(token));
-        assert_eq!(answer.status, 403, "{token}");
+        let response = post_form(&shop.api, "/dashboard/settings", Some(&visitor.cookie), &change(token));
+        assert_eq!(response.status, 403, "{token}");
     }
     let from = |header: &str, value: &str| {
-        let ask = shop.api.ask("POST", "/dashboard/settings").header("cookie", &visitor.cookie).header(header, value);
-        ask.header("content-type", "application/x-www-form-urlencoded").body(change(&visitor.token)).send().status
+        let request =
+            shop.api.request("POST", "/dashboard/settings").header("cookie", &visitor.cookie).header(header, value);
+        request.header("content-type", "application/x-www-form-urlencoded").body(change(&visitor.token)).send().status
     };
     assert_eq!(from("sec-fetch-site", "cross-site"), 403);
     assert_eq!(from("sec-fetch-site", "same-site"), 403);
@@ -164,11 +165,11 @@ fn no_other_site_can_send_a_form() {
     assert_ne!(shop.get("/api/public/merchants/me").send().ok(200)["name"], "Stolen");
     assert_eq!(from("origin", &shop.api.base), 303);
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["name"], "Stolen");
-    let login = shop.api.ask("POST", "/dashboard/login").header("origin", "https://evil.example");
-    assert_eq!(login.body(form(&[("key", &shop.key)])).send().status, 403, "nobody is logged in from elsewhere");
+    let login = shop.api.request("POST", "/dashboard/login").header("origin", "https://evil.example");
+    assert_eq!(login.body(form(&[("key", &shop.key)])).send().status, 403, "a cross-site form cannot log in");
 }
 
-fn another_merchants_payments_do_not_exist() {
+fn payments_of_other_merchants_are_not_found() {
     let (shop, other) = (shared().shop(), shared().shop());
     let foreign = other.open_payment();
     let visitor = Visitor::of(&shop);
@@ -194,19 +195,19 @@ fn only_admins_see_merchants() {
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], true);
 }
 
-fn pages_let_nothing_else_in_and_cannot_be_framed() {
+fn pages_load_nothing_external_and_cannot_be_framed() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     for path in ["/dashboard", "/dashboard/login", "/dashboard/payments", "/dashboard/settings", "/dashboard/nothing"] {
-        let answer = visitor.get(path);
-        let policy = answer.header("content-security-policy").expect("a policy");
+        let response = visitor.get(path);
+        let policy = response.header("content-security-policy").expect("a policy");
         assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
         for (name, value) in
             [("x-frame-options", "DENY"), ("cache-control", "no-store"), ("referrer-policy", "no-referrer")]
         {
-            assert_eq!(answer.header(name), Some(value), "{path}");
+            assert_eq!(response.header(name), Some(value), "{path}");
         }
-        let page = answer.text();
+        let page = response.text();
         assert!(!page.contains("<script") && !page.contains(" style=") && !page.contains(" onclick"), "{path}");
     }
 }
@@ -224,12 +225,16 @@ fn a_replaced_key_ends_its_sessions() {
     let dev = shared();
     let shop = dev.shop();
     let visitor = Visitor::of(&shop);
-    dev.api.ask("POST", &format!("/api/admin/merchants/{}/api-key", shop.id)).bearer(dev.admin_key()).send().ok(200);
-    let answer = visitor.get("/dashboard");
-    assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")));
+    dev.api
+        .request("POST", &format!("/api/admin/merchants/{}/api-key", shop.id))
+        .bearer(dev.admin_key())
+        .send()
+        .ok(200);
+    let response = visitor.get("/dashboard");
+    assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/login")));
 }
 
-fn payments_are_filtered_searched_and_exported_whole() {
+fn payments_are_filtered_searched_and_exported_completely() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let open = |n: u32| {
@@ -272,16 +277,16 @@ fn no_export_cell_is_a_formula() {
     let body = json!({ "amount": "1000", "currency": "HBD", "description": "=HYPERLINK(\"https://evil.example\")",
         "metadata": { "@note": "+1" } });
     shop.open_with(&body);
-    let answer = Visitor::of(&shop).get("/dashboard/payments.csv");
-    assert!(answer.header("content-disposition").is_some_and(|value| value.starts_with("attachment")));
-    let csv = answer.text();
+    let response = Visitor::of(&shop).get("/dashboard/payments.csv");
+    assert!(response.header("content-disposition").is_some_and(|value| value.starts_with("attachment")));
+    let csv = response.text();
     assert!(
         csv.contains("\"'=HYPERLINK(\"\"https://evil.example\"\")\"") && csv.contains("\"{\"\"@note\"\":\"\"+1\"\"}\""),
         "{csv}"
     );
 }
 
-fn a_payment_is_made_paid_with_play_money_and_cancelled() {
+fn a_test_payment_is_created_paid_and_cancelled() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let make = |amount: &str| {
@@ -320,13 +325,13 @@ fn a_payment_is_made_paid_with_play_money_and_cancelled() {
         let mut fields = vec![("amount", "1"), ("currency", "HBD"), ("description", "x")];
         fields.retain(|(name, _)| *name != field);
         fields.push((field, value));
-        let answer = visitor.send("/dashboard/payments/new", &fields);
-        assert_eq!(answer.status, 400, "{field}");
-        assert!(answer.text().contains(&format!("<li>{field} ")), "{field}: {}", answer.text());
+        let response = visitor.send("/dashboard/payments/new", &fields);
+        assert_eq!(response.status, 400, "{field}");
+        assert!(response.text().contains(&format!("<li>{field} ")), "{field}: {}", response.text());
     }
 }
 
-fn settings_are_saved_and_refused_by_field() {
+fn settings_are_saved_and_validated_by_field() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let account = shop.account.name.as_str();
@@ -385,10 +390,10 @@ fn settings_are_saved_and_refused_by_field() {
 fn a_new_secret_is_shown_once() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
-    let answer = visitor.send("/dashboard/settings/secret", &[("graceHours", "24")]);
-    let page = answer.text();
+    let response = visitor.send("/dashboard/settings/secret", &[("graceHours", "24")]);
+    let page = response.text();
     let secret = page.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a secret");
-    assert!(secret.starts_with("whsec_") && page.contains("signs beside it until"));
+    assert!(secret.starts_with("whsec_") && page.contains("also signs until"));
     assert!(!visitor.page("/dashboard/settings").contains("whsec_"));
     assert_eq!(visitor.send("/dashboard/settings/secret", &[("graceHours", "169")]).status, 400);
 }
@@ -410,10 +415,10 @@ fn an_admin_switches_a_merchant_off_and_on_and_issues_a_key() {
     Visitor::log_in(&dev.api, key);
 }
 
-fn money_that_paid_nothing_is_assigned_or_ignored() {
+fn unmatched_transfers_are_assigned_or_ignored() {
     let dev = shared();
     let (shop, other) = (dev.shop().prove(), dev.shop().prove());
-    let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
+    let (visitor, third_party) = (Visitor::of(&shop), Visitor::of(&other));
     let payment = shop.open_payment();
     let bob = dev.demo_account("bob");
     dev.ledger.transfer(&bob, &shop.account.name, "1.500 HBD", "for the <b>mug</b>");
@@ -428,8 +433,8 @@ fn money_that_paid_nothing_is_assigned_or_ignored() {
     };
     let (mug, tip) = (link("for the"), link("a tip"));
     assert!(visitor.page(&mug).contains("A blue mug"), "the open payment is the likeliest");
-    assert_eq!(stranger.get(&mug).status, 404);
-    assert_eq!(stranger.send(&format!("{mug}/assign"), &[("paymentId", &payment.id)]).status, 404);
+    assert_eq!(third_party.get(&mug).status, 404);
+    assert_eq!(third_party.send(&format!("{mug}/assign"), &[("paymentId", &payment.id)]).status, 404);
     let wrong = visitor.send(&format!("{mug}/assign"), &[("paymentId", "pay_nonsense")]);
     assert!((400..500).contains(&wrong.status), "{}", wrong.status);
     let path = visitor.done(&format!("{mug}/assign"), &[("paymentId", &payment.id)]);
@@ -441,7 +446,7 @@ fn money_that_paid_nothing_is_assigned_or_ignored() {
     assert!(visitor.page(&tip).contains("Thanks"));
 }
 
-fn an_exception_is_resolved_and_its_refund_filled_in() {
+fn an_exception_is_resolved_and_its_refund_prepared() {
     let dev = shared();
     let shop = dev.shop().prove();
     let visitor = Visitor::of(&shop);
@@ -467,7 +472,7 @@ fn an_exception_is_resolved_and_its_refund_filled_in() {
     assert!(!page.contains("&#60;tip&#62;") && !page.contains("delete-note") && page.contains("accepted"), "{page}");
 }
 
-fn metadata_is_deleted_once_the_payment_has_ended() {
+fn metadata_is_deleted_once_the_payment_is_final() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let payment = shop.open_with(&json!({
@@ -484,9 +489,9 @@ fn metadata_is_deleted_once_the_payment_has_ended() {
     assert!(!page.contains("adalovelace") && !page.contains("delete-metadata"), "{page}");
 }
 
-fn webhooks_are_looked_at_tested_and_sent_again() {
+fn webhooks_are_listed_tested_and_redelivered() {
     let (shop, other) = (shared().shop(), shared().shop());
-    let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
+    let (visitor, third_party) = (Visitor::of(&shop), Visitor::of(&other));
     assert!(visitor.page("/dashboard/webhooks").contains("not set"));
     let receiver = Receiver::start();
     shop.set_webhook(&receiver);
@@ -495,20 +500,20 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
     shop.cancelled(&payment.id);
     let page = until("both deliveries", || {
         let page = visitor.page("/dashboard/webhooks?state=delivered");
-        (page.matches(">Send again<").count() == 2).then_some(page)
+        (page.matches(">Redeliver<").count() == 2).then_some(page)
     });
     assert!(page.contains("success 200") && page.contains("<td>test</td>"), "{page}");
     let link = page.split("<td><a href=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a delivery");
     assert!(visitor.page(link).contains("Attempt 1: success 200"));
-    assert_eq!(stranger.get(link).status, 404);
-    assert_eq!(stranger.send(&format!("{link}/redeliver"), &[]).status, 404);
+    assert_eq!(third_party.get(link).status, 404);
+    assert_eq!(third_party.send(&format!("{link}/redeliver"), &[]).status, 404);
     let shown = visitor.done(&format!("{link}/redeliver"), &[]);
-    assert!(visitor.page(&shown).contains("The event is sent once more."));
+    assert!(visitor.page(&shown).contains("The event is being redelivered."));
     until("the third", || {
         let page = visitor.page("/dashboard/webhooks?state=delivered");
-        (page.matches(">Send again<").count() == 3).then_some(())
+        (page.matches(">Redeliver<").count() == 3).then_some(())
     });
-    // A test event of a type and a status that were chosen.
+    // A test event of a chosen type and status.
     for (kind, status, event) in [
         ("payment.status_changed", "failed", json!({ "status": "failed" })),
         ("payment.exception", "pending", json!({ "status": "pending" })),
@@ -538,19 +543,19 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
     }
 }
 
-fn guessing_keys_at_the_login_locks_the_address_out() {
+fn guessing_keys_at_the_login_locks_the_ip_address_out() {
     let dev = Dev::with(&["--limits", "production"]);
     let wrong = form(&[("key", "sk_live_000000000000000000000000000000000000000000000000")]);
     let locked =
-        (0..30).map(|_| post_form(&dev.api, "/dashboard/login", None, &wrong)).find(|answer| answer.status == 429);
+        (0..30).map(|_| post_form(&dev.api, "/dashboard/login", None, &wrong)).find(|response| response.status == 429);
     let page = locked.expect("an end to guessing").text();
-    assert!(page.contains("too many wrong API keys"), "{page}");
-    // Even the right key is not looked at now.
-    let right = form(&[("key", dev.said["merchant"]["apiKey"].as_str().expect("a key"))]);
+    assert!(page.contains("too many invalid API keys"), "{page}");
+    // The correct key is rejected, too, during the lockout.
+    let right = form(&[("key", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))]);
     assert_eq!(post_form(&dev.api, "/dashboard/login", None, &right).status, 429);
 }
 
-fn a_merchant_proves_its_account_and_reviews_a_change_of_it() {
+fn a_merchant_proves_its_account_and_reviews_an_account_change() {
     let dev = shared();
     let shop = dev.shop();
     let visitor = Visitor::of(&shop);
@@ -570,14 +575,14 @@ fn a_merchant_proves_its_account_and_reviews_a_change_of_it() {
     assert!(wrong.text().contains("active authority"), "{}", wrong.text());
     let path = visitor.done("/dashboard/account/prove", &[("nonce", nonce), ("signatures", &shop.account.sign(text))]);
     assert!(visitor.page(&path).contains("Ownership is proven."));
-    assert!(visitor.page("/dashboard/unmatched").contains("There are none."));
+    assert!(visitor.page("/dashboard/unmatched").contains("No transfers."));
 
     let new = dev.ledger.account("new");
     shop.update(&json!({ "hiveAccount": new.name })).ok(200);
     assert!(visitor.page("/dashboard").contains(&format!("to @{} is pending", new.name)), "every page announces it");
     let page = visitor.page("/dashboard/account");
-    assert!(page.contains(&format!("Agree with @{}", shop.account.name)), "{page}");
+    assert!(page.contains(&format!("Sign as @{}", shop.account.name)), "{page}");
     let path = visitor.done("/dashboard/account/cancel", &[]);
-    assert!(visitor.page(&path).contains("The change is cancelled."));
+    assert!(visitor.page(&path).contains("The change was cancelled."));
     assert!(!visitor.page("/dashboard").contains("is pending"));
 }

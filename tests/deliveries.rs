@@ -1,27 +1,27 @@
-//! What a merchant sees and asks of its webhooks: the endpoint, the log of deliveries, and to send again.
+//! Webhook deliveries of a merchant: endpoint health, the delivery log, replay and redelivery.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Dev, Receiver, Reply, Shop, folder, shared, until};
+use crate::harness::{Dev, Receiver, Reply, Response, Shop, folder, shared, until};
 
 crate::tests!(
-    the_log_says_what_was_sent_and_what_was_answered,
-    the_log_is_read_in_parts_and_filtered,
-    an_event_is_delivered_again_when_its_merchant_asks,
-    a_test_event_comes_as_any_other_and_is_told_apart,
-    a_test_event_is_of_the_type_and_status_that_is_asked,
-    a_delivery_shows_what_was_sent_without_its_signatures,
-    a_network_error_has_its_name,
-    what_is_asked_twice_under_one_key_is_sent_once,
+    the_log_shows_requests_and_responses,
+    the_log_is_paginated_and_filtered,
+    an_event_is_redelivered_on_request,
+    a_test_event_is_delivered_and_marked_as_a_test,
+    a_test_event_has_the_requested_type_and_status,
+    a_delivery_shows_its_request_without_signatures,
+    a_network_error_is_classified,
+    a_request_repeated_with_its_idempotency_key_is_sent_once,
     every_delivery_is_exported,
-    an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled,
-    a_failing_endpoint_says_so,
-    what_cannot_be_asked_is_refused_by_name,
-    an_endpoint_is_ones_own,
-    what_was_asked_for_is_sent_after_a_kill,
-    a_private_address_is_refused_when_it_is_saved,
+    an_endpoint_that_returns_410_is_disabled_and_gets_held_events_when_enabled,
+    a_failing_endpoint_has_the_status_failing,
+    invalid_webhook_requests_name_their_field,
+    an_endpoint_is_accessible_to_its_merchant_only,
+    requested_deliveries_survive_a_kill,
+    a_private_webhook_address_is_rejected_when_it_is_saved,
 );
 
 fn event(shop: &Shop) -> String {
@@ -59,7 +59,7 @@ fn until_delivery(shop: &Shop, id: &str, status: &str) -> Value {
     })
 }
 
-/// Waits for as many deliveries as there should be, none of them waiting, newest first.
+/// Waits until there are `count` deliveries and none is pending; returns them newest first.
 #[track_caller]
 fn settled(shop: &Shop, count: usize) -> Vec<Value> {
     until(&format!("{count} deliveries to settle"), || {
@@ -78,7 +78,7 @@ fn endpoint(shop: &Shop) -> Value {
     shop.get(&path(shop, "webhook")).send().ok(200)
 }
 
-fn the_log_says_what_was_sent_and_what_was_answered() {
+fn the_log_shows_requests_and_responses() {
     let (shop, receiver) = shop();
     receiver.reply(&[Reply::Status(503)]);
     event(&shop);
@@ -112,7 +112,7 @@ fn the_log_says_what_was_sent_and_what_was_answered() {
     assert_eq!(deliveries(&shop, "").len(), 1);
 }
 
-fn the_log_is_read_in_parts_and_filtered() {
+fn the_log_is_paginated_and_filtered() {
     let (shop, receiver) = shop();
     for _ in 0..5 {
         event(&shop);
@@ -134,7 +134,7 @@ fn the_log_is_read_in_parts_and_filtered() {
     assert_eq!(deliveries(&shop, &format!("?eventId={event}")), [all[2].clone()]);
 }
 
-fn an_event_is_delivered_again_when_its_merchant_asks() {
+fn an_event_is_redelivered_on_request() {
     let (shop, receiver) = shop();
     event(&shop);
     let first = settled(&shop, 1).remove(0);
@@ -151,7 +151,7 @@ fn an_event_is_delivered_again_when_its_merchant_asks() {
     assert_eq!(listed["events"].as_array().map(Vec::len), Some(1), "it is the same event");
 }
 
-fn a_test_event_comes_as_any_other_and_is_told_apart() {
+fn a_test_event_is_delivered_and_marked_as_a_test() {
     let (shop, receiver) = shop();
     let sent = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
     assert_eq!(sent["trigger"], "test");
@@ -165,12 +165,12 @@ fn a_test_event_comes_as_any_other_and_is_told_apart() {
     receiver.reply(&[Reply::Status(500)]);
     let sent = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
     assert_eq!(until_delivery(&shop, id_of(&sent), "failed")["attempts"], 1, "a test is not repeated");
-    assert_eq!(endpoint(&shop)["status"], "active", "and says nothing of the endpoint");
+    assert_eq!(endpoint(&shop)["status"], "active", "and does not affect the endpoint's health");
 }
 
-fn a_test_event_is_of_the_type_and_status_that_is_asked() {
+fn a_test_event_has_the_requested_type_and_status() {
     let (shop, receiver) = shop();
-    let ask = |body: &Value| shop.post(&path(&shop, "webhook-test"), body).send();
+    let request = |body: &Value| shop.post(&path(&shop, "webhook-test"), body).send();
     let all = [
         json!({ "type": "payment.status_changed", "status": "system_cancelled" }),
         json!({ "type": "payment.exception", "status": "pending" }),
@@ -179,7 +179,7 @@ fn a_test_event_is_of_the_type_and_status_that_is_asked() {
         json!({ "type": "merchant.account_change" }),
     ];
     for (number, wanted) in all.iter().enumerate() {
-        let sent = ask(wanted).ok(200);
+        let sent = request(wanted).ok(200);
         until_delivery(&shop, id_of(&sent), "delivered");
         let hook = receiver.hook(number);
         hook.verify(&shop.secret);
@@ -193,19 +193,19 @@ fn a_test_event_is_of_the_type_and_status_that_is_asked() {
         (json!({ "type": "payment.status_change" }), "type", "did you mean payment.status_changed?"),
         (json!({ "status": "complete" }), "status", "did you mean completed?"),
         (json!({ "status": "paid" }), "status", "must be one of pending, "),
-        (json!({ "status": "pending" }), "status", "never pending"),
-        (json!({ "type": "x402.settled", "status": "completed" }), "status", "must be left out"),
+        (json!({ "status": "pending" }), "status", "cannot be pending"),
+        (json!({ "type": "x402.settled", "status": "completed" }), "status", "is not allowed"),
         (json!({ "type": 1 }), "type", "must be a string"),
         (json!({ "kind": "x402.settled" }), "kind", ""),
     ] {
-        let refused = ask(&body);
+        let refused = request(&body);
         assert!(refused.status == 400 && refused.text().contains(near), "{body}: {}", refused.text());
         assert_eq!(refused.json()["details"][0]["field"], field, "{body}");
     }
     assert_eq!(receiver.hooks().len(), all.len(), "a refused test sends nothing");
 }
 
-fn a_delivery_shows_what_was_sent_without_its_signatures() {
+fn a_delivery_shows_its_request_without_signatures() {
     let (shop, receiver) = shop();
     shop.post(&path(&shop, "webhook-secret"), &json!({ "graceHours": 1 })).send().ok(200);
     event(&shop);
@@ -229,36 +229,38 @@ fn a_delivery_shows_what_was_sent_without_its_signatures() {
     let id = sent["eventId"].as_str().expect("an event");
     let one = shop.get(&format!("/api/public/events/{id}")).send();
     assert_eq!((one.status, one.text().as_bytes()), (200, &*hook.body), "the event is what was sent");
-    let stranger = shared().shop();
-    stranger.get(&format!("/api/public/events/{id}")).send().refused(404, "not_found");
+    let third_party = shared().shop();
+    third_party.get(&format!("/api/public/events/{id}")).send().refused(404, "not_found");
     for none in ["evt_00000000000000000000000000", "pay_1", "x"] {
         shop.get(&format!("/api/public/events/{none}")).send().refused(404, "not_found");
     }
 }
 
-fn a_network_error_has_its_name() {
+fn a_network_error_is_classified() {
     let (shop, receiver) = shop();
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     drop(receiver);
-    // The path is named like another error.
+    // The path contains names of other errors.
     shop.update(&json!({ "webhookUrl": format!("http://127.0.0.1:{port}/dns/tls") })).ok(200);
     let sent = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
     let failed = until_delivery(&shop, id_of(&sent), "failed");
     assert_eq!((&failed["lastOutcome"], &failed["attemptLog"][0]["outcome"]), (&json!("refused"), &json!("refused")));
 }
 
-fn what_is_asked_twice_under_one_key_is_sent_once() {
+fn a_request_repeated_with_its_idempotency_key_is_sent_once() {
     let (shop, receiver) = shop();
     let events = [event(&shop), event(&shop)];
     let all = settled(&shop, events.len());
-    let ask = |rest: &str, key: &str| shop.post(&path(&shop, rest), &json!({})).header("idempotency-key", key).send();
-    let again = |delivery: &Value, key: &str| ask(&format!("webhook-deliveries/{}/redeliver", id_of(delivery)), key);
-    let (test, redeliver) = (|| ask("webhook-test", "one"), || again(&all[0], "one"));
-    let asks: [&dyn Fn() -> Answer; 2] = [&test, &redeliver];
-    for ask in asks {
-        let first = ask();
+    let request =
+        |rest: &str, key: &str| shop.post(&path(&shop, rest), &json!({})).header("idempotency-key", key).send();
+    let again =
+        |delivery: &Value, key: &str| request(&format!("webhook-deliveries/{}/redeliver", id_of(delivery)), key);
+    let (test, redeliver) = (|| request("webhook-test", "one"), || again(&all[0], "one"));
+    let requests: [&dyn Fn() -> Response; 2] = [&test, &redeliver];
+    for request in requests {
+        let first = request();
         assert_eq!(first.header("idempotent-replayed"), None);
-        let second = ask();
+        let second = request();
         assert_eq!(second.header("idempotent-replayed"), Some("true"));
         let (first, second) = (first.ok(200), second.ok(200));
         assert_eq!(first["id"], second["id"]);
@@ -294,7 +296,7 @@ fn every_delivery_is_exported() {
     export("?status=gone").wrong(&["status"]);
 }
 
-fn an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled() {
+fn an_endpoint_that_returns_410_is_disabled_and_gets_held_events_when_enabled() {
     let (shop, receiver) = shop();
     assert_eq!(endpoint(&shop)["status"], "active");
     receiver.reply(&[Reply::Status(410)]);
@@ -316,20 +318,20 @@ fn an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled() {
     let enabled = shop.post(&path(&shop, "webhook-enable"), &since).send().ok(200);
     assert_eq!((&enabled["status"], &enabled["replayed"]), (&json!("active"), &json!(3)));
     receiver.hook(3);
-    let mut told: Vec<String> = receiver.hooks()[1..]
+    let mut reported: Vec<String> = receiver.hooks()[1..]
         .iter()
         .map(|hook| hook.json()["data"]["id"].as_str().expect("an id").to_owned())
         .collect();
-    told.sort();
+    reported.sort();
     ids.sort();
-    assert_eq!(told, ids);
+    assert_eq!(reported, ids);
     let replay = shop.post(&path(&shop, "webhook-replay"), &json!({ "since": held[2]["createdAt"] })).send().ok(200);
     assert_eq!((&replay["replayed"], &replay["hasMore"]), (&json!(0), &json!(false)));
 }
 
-fn a_failing_endpoint_says_so() {
+fn a_failing_endpoint_has_the_status_failing() {
     let (shop, receiver) = shop();
-    receiver.reply(&[Reply::HangUp, Reply::Redirect(receiver.address())]);
+    receiver.reply(&[Reply::CloseConnection, Reply::Redirect(receiver.address())]);
     event(&shop);
     let failing = until("two failures", || {
         let found = endpoint(&shop);
@@ -346,7 +348,7 @@ fn a_failing_endpoint_says_so() {
     assert_eq!(health.map(|field| &enabled[field]), health.map(|field| &failing[field]), "enabling changes no health");
 }
 
-fn what_cannot_be_asked_is_refused_by_name() {
+fn invalid_webhook_requests_name_their_field() {
     let bare = shared().shop();
     for rest in ["webhook-test", "webhook-enable"] {
         bare.post(&path(&bare, rest), &json!({})).send().refused(409, "no_webhook_endpoint");
@@ -354,7 +356,7 @@ fn what_cannot_be_asked_is_refused_by_name() {
     assert_eq!((&endpoint(&bare)["status"], &endpoint(&bare)["url"]), (&json!("none"), &Value::Null));
     event(&bare);
     let held = settled(&bare, 1).remove(0);
-    assert_eq!(held["status"], "held", "an event that nobody hears is kept");
+    assert_eq!(held["status"], "held", "an event for a disabled endpoint is kept");
     let (shop, _receiver) = shop();
     let replay = |body: Value| shop.post(&path(&shop, "webhook-replay"), &body).send();
     for bad in [json!("yesterday"), json!(7), json!("2020-01-01T00:00:00Z"), json!("9000-01-01T00:00:00Z")] {
@@ -374,9 +376,9 @@ fn what_cannot_be_asked_is_refused_by_name() {
     }
 }
 
-fn an_endpoint_is_ones_own() {
+fn an_endpoint_is_accessible_to_its_merchant_only() {
     let (shop, other) = (shared().shop(), shared().shop());
-    let asks = [
+    let requests = [
         ("GET", "webhook"),
         ("POST", "webhook-enable"),
         ("POST", "webhook-replay"),
@@ -386,21 +388,21 @@ fn an_endpoint_is_ones_own() {
         ("GET", "webhook-deliveries/whd_00000000000000000000000001"),
         ("POST", "webhook-deliveries/whd_00000000000000000000000001/redeliver"),
     ];
-    for (method, rest) in asks {
+    for (method, rest) in requests {
         let since = json!({ "since": "2026-01-01T00:00:00Z" });
         let body = if rest == "webhook-replay" { since } else { json!({}) };
-        let ask = || {
-            let ask = shop.api.ask(method, &path(&shop, rest));
-            if method == "POST" { ask.json(&body) } else { ask }
+        let request = || {
+            let request = shop.api.request(method, &path(&shop, rest));
+            if method == "POST" { request.json(&body) } else { request }
         };
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer(&other.key).send().refused(403, "forbidden_merchant");
-        let by_admin = ask().bearer(shared().admin_key()).send();
+        request().send().refused(401, "invalid_api_key");
+        request().bearer(&other.key).send().refused(403, "forbidden_merchant");
+        let by_admin = request().bearer(shared().admin_key()).send();
         assert!(!matches!(by_admin.status, 401 | 403), "{method} {rest}: {}", by_admin.status);
     }
 }
 
-fn what_was_asked_for_is_sent_after_a_kill() {
+fn requested_deliveries_survive_a_kill() {
     let data = folder("deliveries").join("data");
     let data = format!("--data={}", data.to_str().expect("a path"));
     let mut dev = Dev::with(&[&data]);
@@ -408,7 +410,7 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     shop.set_webhook(&receiver);
     event(&shop);
     let first = settled(&shop, 1).remove(0);
-    // Nobody is there, and then we are not either.
+    // The endpoint is down, then the gateway as well.
     let address = receiver.address();
     drop(receiver);
     until("the endpoint to be gone", || std::net::TcpStream::connect(address).is_err().then_some(()));
@@ -416,7 +418,7 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent = listener.local_addr().expect("bound");
     shop.update(&json!({ "webhookUrl": format!("http://{silent}/hook") })).ok(200);
-    // Taken by the kernel and never answered: the attempts are under way when the process dies.
+    // The kernel accepts connections and nothing answers: attempts are in progress when the process dies.
     let again = shop.post(&path(&shop, &format!("webhook-deliveries/{}/redeliver", id_of(&first))), &json!({}));
     let again = again.send().ok(200);
     let test = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
@@ -425,14 +427,14 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     let receiver = Receiver::again_at(silent);
     let dev = Dev::with(&[&data]);
     let shop = Shop { api: dev.api.clone(), ..shop };
-    let told = until("everything to be told", || {
+    let reported = until("every delivery", || {
         let hooks = receiver.hooks();
-        let told: Vec<String> = hooks.iter().map(|hook| hook.header("x-hivetill-delivery").to_owned()).collect();
-        let has = |id: &str| told.iter().any(|told| told == id);
+        let reported: Vec<String> = hooks.iter().map(|hook| hook.header("x-hivetill-delivery").to_owned()).collect();
+        let has = |id: &str| reported.iter().any(|reported| reported == id);
         let has_event = hooks.iter().any(|hook| hook.json()["data"]["id"] == waiting.as_str());
         (has(id_of(&again)) && has(id_of(&test)) && has_event).then_some(hooks)
     });
-    for hook in told {
+    for hook in reported {
         hook.verify(&shop.secret);
     }
     for id in [id_of(&again), id_of(&test)] {
@@ -440,7 +442,7 @@ fn what_was_asked_for_is_sent_after_a_kill() {
     }
 }
 
-fn a_private_address_is_refused_when_it_is_saved() {
+fn a_private_webhook_address_is_rejected_when_it_is_saved() {
     let dev = Dev::with(&["--set=webhooks.allow_insecure=false"]);
     let shop = dev.shop();
     let save = |url: &str| shop.update(&json!({ "webhookUrl": url }));

@@ -1,4 +1,4 @@
-//! The documentation is held to the truth: links lead somewhere, and commands do what their page says.
+//! Tests of the documentation: links resolve, and commands do what their page states.
 
 use std::{
     collections::BTreeSet,
@@ -18,18 +18,18 @@ use crate::{
 };
 
 crate::tests!(
-    every_link_of_the_documentation_leads_somewhere,
-    every_path_that_contributors_are_given_exists,
-    the_page_on_testing_a_shop_does_what_it_says,
-    what_a_page_has_readers_export_does_not_stop_the_gateway,
-    the_webhook_page_shows_whole_requests_as_they_are_sent,
+    every_link_of_the_documentation_resolves,
+    every_path_in_the_contributing_guide_exists,
+    the_commands_for_testing_a_shop_work,
+    variables_exported_by_the_guides_are_not_read_as_settings,
+    the_webhook_page_shows_complete_requests_as_sent,
 );
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
 }
 
-/// Returns every page: at the top, and below `docs`.
+/// Returns every page, at the top level and below `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     let mut folders = vec![root().join("docs")];
@@ -49,19 +49,19 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Returns a page's text outside of code.
+/// Returns a page's text without code.
 fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// Returns the anchor of a heading as code hosts make it.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-fn every_link_of_the_documentation_leads_somewhere() {
+fn every_link_of_the_documentation_resolves() {
     let (mut findings, mut links) = (Vec::new(), 0);
     for page in pages() {
         let text = std::fs::read_to_string(&page).expect("a page");
@@ -88,13 +88,13 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-fn every_path_that_contributors_are_given_exists() {
+fn every_path_in_the_contributing_guide_exists() {
     let tops = ["engine", "storage", "actors", "proto", "api", "simulations", "tests", "docs", ".ci"];
     let (mut findings, mut paths) = (Vec::new(), 0);
     for name in ["contributing.md", "explanation/architecture.md", "explanation/simulation.md"] {
         let text = std::fs::read_to_string(root().join("docs").join(name)).expect("a page");
         for word in prose(&text).split('`').skip(1).step_by(2).filter(|word| !word.contains([' ', '*'])) {
-            // What `.ci/long` writes is there only once it has run.
+            // Results exist only after `.ci/long` has run.
             let is_path = word.split_once('/').is_some_and(|(top, _)| tops.contains(&top));
             if is_path && !word.starts_with("docs/results/") {
                 paths += 1;
@@ -108,7 +108,7 @@ fn every_path_that_contributors_are_given_exists() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-/// Returns a page's blocks of a language, in order.
+/// Returns a page's code blocks of a language, in order.
 pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(page)).expect("the page");
     let opening = format!("{language}\n");
@@ -116,14 +116,14 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     blocks.filter_map(|block| block.strip_prefix(&opening).map(str::to_owned)).collect()
 }
 
-fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
+fn variables_exported_by_the_guides_are_not_read_as_settings() {
     let mut exported = BTreeSet::new();
     for page in pages().iter().filter(|page| page.parent().is_some_and(|folder| folder.ends_with("how-to"))) {
         let text = std::fs::read_to_string(page).expect("a page");
         let is_part = |c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
         exported.extend(text.split(is_part).filter(|word| word.starts_with("HIVETILL_")).map(str::to_owned));
     }
-    // A setting has a value of its own kind.
+    // An exported setting must not be read as one.
     let settings = ["HIVETILL_LEDGER_NODES", "HIVETILL_GRPC_TOKEN"];
     assert!(settings.iter().all(|name| exported.remove(*name)) && exported.len() > 4, "{exported:?}");
     let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
@@ -132,7 +132,7 @@ fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn the_page_on_testing_a_shop_does_what_it_says() {
+fn the_commands_for_testing_a_shop_work() {
     let dev = Dev::start();
     let commands = blocks("docs/how-to/test-your-shop.md", "sh");
     assert!(commands.len() > 9, "the page is read wrongly");
@@ -146,21 +146,21 @@ fn the_page_on_testing_a_shop_does_what_it_says() {
         .env("HIVETILL_LEDGER_NODES", &dev.ledger.rpc.base)
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)
-        .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .stdin(Stdio::null())
         .output()
         .expect("bash starts");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert!(!said.contains("\"error\""), "{said}");
+    let report = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{report}");
+    assert!(!report.contains("\"error\""), "{report}");
 }
 
-/// The page on webhooks, and what it signs its examples with.
+/// The page of webhook requests, and the secret of its examples.
 const WEBHOOKS: &str = "docs/reference/webhook-requests.md";
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const MILLISECONDS: &str = "1795183512000";
 
-fn the_webhook_page_shows_whole_requests_as_they_are_sent() {
+fn the_webhook_page_shows_complete_requests_as_sent() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let hook_of = |is: &dyn Fn(&Value) -> bool| {
@@ -198,7 +198,7 @@ fn the_webhook_page_shows_whole_requests_as_they_are_sent() {
     assert_eq!(blocks(WEBHOOKS, "http").len(), shown.len());
 }
 
-/// Writes a request with the same ids and times each time, signed anew under the page's secret.
+/// Formats a request with fixed ids and times, signed with the page's secret.
 fn shown(hook: &Hook) -> String {
     let event = hook.json();
     let is_test = event["data"]["id"].as_str().is_some_and(|id| id.starts_with("test_"));

@@ -1,4 +1,4 @@
-//! A merchant's events: the list, the stream, and that neither ever misses one.
+//! A merchant's events: the list and the stream, without gaps.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,16 +10,16 @@ use serde_json::Value;
 use crate::harness::{Api, Dev, Receiver, Shop, TIMEOUT, background, folder, shared, until};
 
 crate::tests!(
-    the_list_holds_what_webhooks_told_in_their_order,
-    the_list_is_read_in_parts_without_a_gap_or_a_repeat,
-    a_list_is_ones_own_and_its_parameters_are_checked,
-    a_stream_tells_what_happens_and_goes_on_where_it_broke,
-    a_stream_begins_now_unless_told_otherwise,
-    a_stream_of_a_replaced_key_ends,
-    events_and_streams_go_on_after_a_kill_without_a_gap,
+    the_list_has_the_events_of_webhooks_in_order,
+    the_list_is_paginated_without_gaps_or_repeats,
+    a_list_is_limited_to_its_merchant_and_its_parameters_are_validated,
+    a_stream_sends_events_and_resumes_after_a_break,
+    a_stream_starts_at_the_end_by_default,
+    a_stream_ends_when_its_key_is_replaced,
+    events_and_streams_continue_after_a_kill_without_a_gap,
 );
 
-/// Makes an event: a cancelled payment. Returns the payment's id.
+/// Creates an event by cancelling a payment. Returns the payment's id.
 fn event(shop: &Shop) -> String {
     let payment = shop.open_payment();
     shop.cancelled(&payment.id);
@@ -35,10 +35,10 @@ fn payments_of(events: &Value) -> Vec<String> {
     events.iter().map(|event| event["data"]["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// One open stream of events.
+/// An open stream of events.
 struct Stream(BufReader<TcpStream>);
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(Debug)]
 struct Told {
     id: String,
@@ -68,7 +68,7 @@ impl Stream {
         Self(reader)
     }
 
-    /// Waits for the next event; none when the stream has ended.
+    /// Waits for the next event; `None` when the stream has ended.
     fn next(&mut self) -> Option<Told> {
         let (mut id, mut name, mut data) = (String::new(), String::new(), None);
         loop {
@@ -77,7 +77,7 @@ impl Stream {
                 return None;
             }
             let line = line.trim_end();
-            // Sizes of chunks and heartbeats stand between; an event ends with an empty line after its data.
+            // Chunk sizes and heartbeats may come between; an event ends with an empty line after its data.
             if let Some(text) = line.strip_prefix("id:") {
                 text.clone_into(&mut id);
             } else if let Some(text) = line.strip_prefix("event:") {
@@ -97,7 +97,7 @@ impl Stream {
     }
 }
 
-fn the_list_holds_what_webhooks_told_in_their_order() {
+fn the_list_has_the_events_of_webhooks_in_order() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let ids = [event(&shop), event(&shop)];
@@ -105,13 +105,13 @@ fn the_list_holds_what_webhooks_told_in_their_order() {
     assert_eq!(payments_of(&events), ids);
     assert_eq!(events["hasMore"], false);
     receiver.hook(1);
-    let mut told: Vec<Value> = receiver.hooks().iter().map(crate::harness::Hook::json).collect();
-    told.sort_by_key(|body| body["createdAt"].to_string());
-    assert_eq!(events["events"].as_array().expect("a list"), &told, "the same bodies, the same ids");
+    let mut reported: Vec<Value> = receiver.hooks().iter().map(crate::harness::Hook::json).collect();
+    reported.sort_by_key(|body| body["createdAt"].to_string());
+    assert_eq!(events["events"].as_array().expect("a list"), &reported, "the same bodies, the same ids");
     assert!(events["events"][0]["id"].as_str().is_some_and(|id| id.starts_with("evt_")));
 }
 
-fn the_list_is_read_in_parts_without_a_gap_or_a_repeat() {
+fn the_list_is_paginated_without_gaps_or_repeats() {
     let shop = shared().shop();
     let ids: Vec<String> = (0..7).map(|_| event(&shop)).collect();
     let (mut read, mut cursor) = (Vec::new(), String::new());
@@ -136,13 +136,13 @@ fn the_list_is_read_in_parts_without_a_gap_or_a_repeat() {
     assert_eq!(payments_of(&list(&shop, &format!("?after={cursor}"))), [id]);
 }
 
-fn a_list_is_ones_own_and_its_parameters_are_checked() {
+fn a_list_is_limited_to_its_merchant_and_its_parameters_are_validated() {
     let (shop, other) = (shared().shop(), shared().shop());
     event(&other);
     assert_eq!(payments_of(&list(&shop, "")).len(), 0);
     for address in ["/api/public/events", "/api/public/events/stream"] {
         shop.api.get(address).send().refused(401, "invalid_api_key");
-        shop.api.ask("POST", address).bearer(&shop.key).send().refused(405, "method_not_allowed");
+        shop.api.request("POST", address).bearer(&shop.key).send().refused(405, "method_not_allowed");
         for bad in ["x", "-1", "1.5", "%201", "99999999999999999999999"] {
             shop.api.get(&format!("{address}?after={bad}")).bearer(&shop.key).send().wrong(&["after"]);
         }
@@ -154,7 +154,7 @@ fn a_list_is_ones_own_and_its_parameters_are_checked() {
     bad.send().wrong(&["after"]);
 }
 
-fn a_stream_tells_what_happens_and_goes_on_where_it_broke() {
+fn a_stream_sends_events_and_resumes_after_a_break() {
     let shop = shared().shop();
     let before = event(&shop);
     let mut stream = Stream::open(&shop.api, &shop.key, "?after=0", None);
@@ -177,7 +177,7 @@ fn a_stream_tells_what_happens_and_goes_on_where_it_broke() {
     assert_eq!(list["nextCursor"], "4");
 }
 
-fn a_stream_begins_now_unless_told_otherwise() {
+fn a_stream_starts_at_the_end_by_default() {
     let (shop, other) = (shared().shop(), shared().shop());
     event(&shop);
     let mut stream = Stream::open(&shop.api, &shop.key, "", None);
@@ -187,17 +187,17 @@ fn a_stream_begins_now_unless_told_otherwise() {
     assert_eq!(stream.event().data["data"]["id"], id.as_str());
 }
 
-fn a_stream_of_a_replaced_key_ends() {
+fn a_stream_ends_when_its_key_is_replaced() {
     let dev = shared();
     let shop = dev.shop();
     let mut stream = Stream::open(&shop.api, &shop.key, "", None);
     stream.event();
     let path = format!("/api/admin/merchants/{}/api-key", shop.id);
-    dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
-    assert!(stream.next().is_none(), "nothing more is told");
+    dev.api.request("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    assert!(stream.next().is_none(), "no more events");
 }
 
-fn events_and_streams_go_on_after_a_kill_without_a_gap() {
+fn events_and_streams_continue_after_a_kill_without_a_gap() {
     let data = folder("events").join("data");
     let data = format!("--data={}", data.to_str().expect("a path"));
     let mut dev = Dev::with(&[&data]);
@@ -209,7 +209,7 @@ fn events_and_streams_go_on_after_a_kill_without_a_gap() {
     let worker = background(move || {
         for id in ids {
             let path = format!("/api/public/payments/{id}/cancel");
-            if cancelling.api.ask("POST", &path).bearer(&cancelling.key).try_send().is_err() {
+            if cancelling.api.request("POST", &path).bearer(&cancelling.key).try_send().is_err() {
                 return;
             }
         }
@@ -217,15 +217,15 @@ fn events_and_streams_go_on_after_a_kill_without_a_gap() {
     let mut heard = Vec::new();
     let mut last = String::new();
     for _ in 0..5 {
-        let told = stream.event();
-        heard.push(told.data["data"]["id"].as_str().expect("an id").to_owned());
-        last = told.id;
+        let reported = stream.event();
+        heard.push(reported.data["data"]["id"].as_str().expect("an id").to_owned());
+        last = reported.id;
     }
     dev.process.kill();
-    // What was written to the socket before may still be read.
-    while let Some(told) = stream.next() {
-        heard.push(told.data["data"]["id"].as_str().expect("an id").to_owned());
-        last = told.id;
+    // Data written to the socket before may still arrive.
+    while let Some(reported) = stream.next() {
+        heard.push(reported.data["data"]["id"].as_str().expect("an id").to_owned());
+        last = reported.id;
     }
     let _ = worker.join();
     let dev = Dev::with(&[&data]);
@@ -243,7 +243,7 @@ fn events_and_streams_go_on_after_a_kill_without_a_gap() {
         (listed.len() == payments.len()).then_some(listed)
     });
     assert_eq!(heard, listed, "once each, in the order of the list");
-    // Cancellations that one block decides are decided side by side.
+    // Cancellations decided by one block are decided concurrently.
     heard.sort();
     let mut payments = payments;
     payments.sort();

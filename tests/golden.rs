@@ -1,7 +1,7 @@
-//! The main exchanges, word for word: each request and its whole answer, as a file of `tests/golden`. Ids, keys and
-//! times are replaced by their kind.
+//! Golden tests of the main requests: each request and its complete response, as a file in `tests/golden`. Ids, keys
+//! and times are replaced by placeholders.
 //!
-//! `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests golden` writes the files anew.
+//! `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests golden` updates the files.
 
 mod script;
 
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::harness::{Api, Ledger, Receiver, order, shared, until};
 use script::Script;
 
-crate::tests!(the_main_exchanges_are_what_they_were);
+crate::tests!(the_main_exchanges_match_their_golden_files);
 
-fn the_main_exchanges_are_what_they_were() {
+fn the_main_exchanges_match_their_golden_files() {
     let dev = shared();
     for (name, text) in tell(&dev.api, &dev.ledger, dev.admin_key()) {
         check(name, &text);
     }
 }
 
-/// Compares a transcript with its file, or writes the file.
+/// Compares a transcript with its file, or updates the file.
 #[track_caller]
 fn check(name: &str, text: &str) {
     if is_update() {
@@ -47,7 +47,7 @@ pub(crate) fn is_update() -> bool {
     std::env::var("HIVETILL_UPDATE_GOLDEN").is_ok()
 }
 
-/// Goes through the main exchanges with a gateway that nobody has used these account names with.
+/// Runs the main requests on a gateway where these account names are unused.
 pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static str, String)> {
     let mut merchants = Script::new(api);
     let mut payments = Script::new(api);
@@ -100,7 +100,7 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
     let slug = made["slug"].as_str().expect("a slug").to_owned();
     payments.exchange("Reads it", "GET", &payment, key, None);
     payments.exchange("Reads its state", "GET", &format!("{payment}/status"), key, None);
-    payments.exchange("The customer's page asks how it stands", "GET", &format!("/for/{slug}/status"), None, None);
+    payments.exchange("The checkout page requests the status", "GET", &format!("/for/{slug}/status"), None, None);
     let params = json!({ "from": "alice", "to": "golden.shop", "amount": "1.500 HBD", "memo": memo });
     ledger.order("transfer", &params);
     until("the payment to be completed", || {
@@ -138,6 +138,6 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
     refusals.exchange("No such account", "POST", "/api/public/merchants/register", None, Some(&body));
     let body = json!({ "name": "x", "hiveAccount": "null" });
     refusals.exchange("No account to be paid at", "POST", "/api/public/merchants/register", None, Some(&body));
-    refusals.exchange("Paid already, says a program's address", "GET", &format!("/for/{slug}"), None, None);
+    refusals.exchange("A program requests a paid checkout URL", "GET", &format!("/for/{slug}"), None, None);
     vec![("merchants", merchants.text()), ("payments", payments.text()), ("refusals", refusals.text())]
 }

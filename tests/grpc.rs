@@ -1,4 +1,4 @@
-//! The engine's gRPC port, as an internal service calls it.
+//! The engine's gRPC port as internal services use it.
 
 use std::future::Future;
 
@@ -14,14 +14,14 @@ use crate::harness::{Dev, Shop, TIMEOUT, folder};
 crate::tests!(
     a_service_registers_creates_watches_and_lists,
     every_call_needs_the_bearer_token,
-    a_refusal_carries_its_reason_and_fields,
+    an_error_has_its_reason_and_fields,
     health_and_reflection_are_served,
     a_service_reads_and_watches_a_merchants_events,
-    a_service_reads_what_a_merchant_used_and_what_it_would_be_billed,
-    a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
-    compliance_and_books_are_for_admins_and_name_what_is_wrong,
-    a_service_minds_a_merchants_webhooks,
-    a_service_proves_accounts_and_exchanges_them,
+    a_service_reads_usage_and_the_preview_of_an_invoice,
+    a_payment_without_a_target_is_rejected_and_for_an_unknown_session_gets_a_verdict,
+    compliance_and_reconciliation_are_for_admins_and_validate_fields,
+    a_service_manages_a_merchants_webhooks,
+    a_service_proves_and_changes_accounts,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
@@ -40,7 +40,7 @@ impl Port {
         let data = folder("grpc").join("data");
         let data_flag = format!("--data={}", data.to_str().expect("a path"));
         let dev = Dev::with(&[&[data_flag.as_str()], more].concat());
-        let token = dev.said["grpcToken"].as_str().expect("the token").to_owned();
+        let token = dev.startup["grpcToken"].as_str().expect("the token").to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { dev, token, runtime }
     }
@@ -48,12 +48,12 @@ impl Port {
     #[track_caller]
     pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
         let limited = async { tokio::time::timeout(TIMEOUT, work).await };
-        self.runtime.block_on(limited).expect("an answer in time")
+        self.runtime.block_on(limited).expect("a response in time")
     }
 
     pub(crate) async fn channel_async(&self) -> Channel {
-        let url = self.dev.said["grpc"].as_str().expect("the port").to_owned();
-        Channel::from_shared(url).expect("a URL").connect().await.expect("the port answers")
+        let url = self.dev.startup["grpc"].as_str().expect("the port").to_owned();
+        Channel::from_shared(url).expect("a URL").connect().await.expect("the port responds")
     }
 
     pub(crate) fn channel(&self) -> Channel {
@@ -145,7 +145,7 @@ fn a_service_registers_creates_watches_and_lists() {
     assert_eq!(endpoint.expect("read").into_record().expect("a record").url, None);
 }
 
-fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
+fn a_service_reads_usage_and_the_preview_of_an_invoice() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let payment = shop.open_payment();
@@ -200,40 +200,40 @@ fn every_call_needs_the_bearer_token() {
 }
 
 #[track_caller]
-fn refused<T>(answer: Result<T, Status>, code: Code, reason: Reason, fields: &[&str]) {
-    let status = answer.map(|_| ()).expect_err("refused");
+fn refused<T>(response: Result<T, Status>, code: Code, reason: Reason, fields: &[&str]) {
+    let status = response.map(|_| ()).expect_err("refused");
     assert_eq!(status.code(), code, "{status:?}");
     let error = ApiError::from(status);
     assert_eq!(error.reason, reason);
     assert_eq!(error.fields.iter().map(|field| field.field.as_str()).collect::<Vec<_>>(), fields);
 }
 
-fn a_refusal_carries_its_reason_and_fields() {
+fn an_error_has_its_reason_and_fields() {
     let port = Port::open();
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let wrong = v1::CreatePaymentRequest { amount_units: 0, description: String::new(), ..mug() };
-    let answer = port.run(engine.payments().create_payment(with_key(&shop, wrong)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["amount", "description"]);
-    let answer = port.run(engine.payments().create_payment(mug()));
-    refused(answer, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
+    let response = port.run(engine.payments().create_payment(with_key(&shop, wrong)));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["amount", "description"]);
+    let response = port.run(engine.payments().create_payment(mug()));
+    refused(response, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
     let foreign = v1::GetPaymentRequest { payment_id: other.open_payment().id };
-    let answer = port.run(engine.payments().get_payment(with_key(&shop, foreign)));
-    refused(answer, Code::NotFound, Reason::NotFound, &[]);
-    let answer = port.run(engine.merchants().list_merchants(with_key(&shop, v1::ListMerchantsRequest::default())));
-    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let response = port.run(engine.payments().get_payment(with_key(&shop, foreign)));
+    refused(response, Code::NotFound, Reason::NotFound, &[]);
+    let response = port.run(engine.merchants().list_merchants(with_key(&shop, v1::ListMerchantsRequest::default())));
+    refused(response, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let unknown =
         v1::RegisterMerchantRequest { name: "x".to_owned(), hive_account: "nobody-here".to_owned(), icon_url: None };
-    let answer = port.run(engine.merchants().register_merchant(unknown));
-    refused(answer, Code::InvalidArgument, Reason::UnknownAccount, &["hiveAccount"]);
+    let response = port.run(engine.merchants().register_merchant(unknown));
+    refused(response, Code::InvalidArgument, Reason::UnknownAccount, &["hiveAccount"]);
     let unspecified = v1::CreatePaymentRequest { currency: 0, ..mug() };
-    let answer = port.run(engine.payments().create_payment(with_key(&shop, unspecified)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["currency"]);
+    let response = port.run(engine.payments().create_payment(with_key(&shop, unspecified)));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["currency"]);
     let future = v1::CreatePaymentRequest { currency: 99, ..mug() };
-    let answer = port.run(engine.payments().create_payment(with_key(&shop, future)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["currency"]);
+    let response = port.run(engine.payments().create_payment(with_key(&shop, future)));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["currency"]);
     let most = v1::CreatePaymentRequest { amount_units: u64::MAX, ..mug() };
-    let answer = port.run(engine.payments().create_payment(with_key(&shop, most)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["amount"]);
+    let response = port.run(engine.payments().create_payment(with_key(&shop, most)));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["amount"]);
 }
 
 fn health_and_reflection_are_served() {
@@ -253,12 +253,12 @@ fn health_and_reflection_are_served() {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
     };
-    let answer = port.run(async {
+    let response = port.run(async {
         let mut client = ServerReflectionClient::new(transport);
         let mut stream = client.server_reflection_info(tokio_stream::iter([request])).await?.into_inner();
-        stream.next().await.expect("an answer")
+        stream.next().await.expect("a response")
     });
-    let Some(MessageResponse::ListServicesResponse(list)) = answer.expect("reflected").message_response else {
+    let Some(MessageResponse::ListServicesResponse(list)) = response.expect("reflected").message_response else {
         panic!("no list of services");
     };
     let names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
@@ -267,7 +267,7 @@ fn health_and_reflection_are_served() {
     }
 }
 
-fn a_signed_payment_for_nothing_is_refused_and_for_nobody_judged() {
+fn a_payment_without_a_target_is_rejected_and_for_an_unknown_session_gets_a_verdict() {
     let port = Port::open();
     let engine = port.engine();
     for request in [v1::X402Payment::default(), v1::X402Payment { nonce: "n".into(), ..v1::X402Payment::default() }] {
@@ -283,7 +283,7 @@ fn a_signed_payment_for_nothing_is_refused_and_for_nobody_judged() {
     let request = v1::VerifyPaymentRequest { payment: Some(payment) };
     let verdict = port.run(engine.x402().verify_payment(request)).expect("a verdict").into_inner().verdict;
     let Some(v1::verify_payment_response::Verdict::Refused(refused)) = verdict else { panic!("{verdict:?}") };
-    assert_eq!(refused.reason(), v1::X402Reason::InvalidPayload, "a verdict is an answer");
+    assert_eq!(refused.reason(), v1::X402Reason::InvalidPayload, "a verdict is a response");
 }
 
 fn a_service_reads_and_watches_a_merchants_events() {
@@ -305,44 +305,44 @@ fn a_service_reads_and_watches_a_merchants_events() {
     let body: serde_json::Value = serde_json::from_slice(&listed.events[0].body).expect("JSON");
     assert_eq!(body["id"], listed.events[0].id.as_str());
     refused(list("nonsense"), Code::InvalidArgument, Reason::ValidationFailed, &["after"]);
-    let told = port.run(async {
+    let reported = port.run(async {
         let request = v1::WatchEventsRequest { page_token: Some("0".to_owned()) };
         let mut stream = engine.events().watch_events(with_key(&shop, request)).await.expect("a stream").into_inner();
         let ready = stream.next().await.expect("at once").expect("a place");
         assert_eq!((ready.next_page_token.as_str(), ready.event), ("0", None));
-        let mut told = Vec::new();
-        told.push(stream.next().await.expect("what was").expect("an event"));
+        let mut reported = Vec::new();
+        reported.push(stream.next().await.expect("what was").expect("an event"));
         let (asking, id) = (shop.clone(), shop.open_payment().id);
         let second = id.clone();
         crate::harness::background(move || asking.cancel(&id));
-        told.push(stream.next().await.expect("what happens").expect("an event"));
-        assert_eq!(told[1].event.as_ref().map(|event| event.payment_id.as_str()), Some(second.as_str()));
-        told
+        reported.push(stream.next().await.expect("what happens").expect("an event"));
+        assert_eq!(reported[1].event.as_ref().map(|event| event.payment_id.as_str()), Some(second.as_str()));
+        reported
     });
-    assert_eq!(told[0].event.as_ref(), listed.events.first());
-    assert_eq!(told.iter().map(|told| told.next_page_token.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(reported[0].event.as_ref(), listed.events.first());
+    assert_eq!(reported.iter().map(|reported| reported.next_page_token.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     let keyless = port.run(engine.events().watch_events(v1::WatchEventsRequest::default()));
     refused(keyless, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
 }
 
-fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
+fn compliance_and_reconciliation_are_for_admins_and_validate_fields() {
     use v1::set_merchant_limits_request::Change;
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let get = v1::GetComplianceStatusRequest { merchant_id: shop.id.clone() };
-    let answer = port.run(engine.compliance().get_compliance_status(with_key(&shop, get.clone())));
-    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let response = port.run(engine.compliance().get_compliance_status(with_key(&shop, get.clone())));
+    refused(response, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let admin = Caller::with_key(port.dev.admin_key());
     let limits = v1::Thresholds { single_cents: Some(5), daily_cents: Some(0), monthly_cents: Some(7) };
     let set = |limits: Option<v1::Thresholds>| {
         let change = limits.map_or(Change::Remove(()), Change::Limits);
         v1::SetMerchantLimitsRequest { merchant_id: shop.id.clone(), change: Some(change) }
     };
-    let answer = port.run(engine.compliance().set_merchant_limits(with_key(&shop, set(None))));
-    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let response = port.run(engine.compliance().set_merchant_limits(with_key(&shop, set(None))));
+    refused(response, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let wrong = set(Some(v1::Thresholds { daily_cents: Some(u64::MAX), ..limits }));
-    let answer = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["limits.dailyCents"]);
+    let response = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["limits.dailyCents"]);
     let standing = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
     assert_eq!(standing.expect("set").into_record().expect("a record").limits, Some(limits));
     let standing = port
@@ -356,15 +356,15 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
         reason: reason.to_owned(),
         limits: None,
     };
-    let answer = port.run(engine.compliance().clear_hold(with_key(&shop, clear(&shop.id, "me"))));
-    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
-    let answer = port.run(engine.compliance().clear_hold(admin.request(clear(&shop.id, " "))));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["reason"]);
-    let answer = port.run(engine.compliance().clear_hold(admin.request(clear("mer_nobody", "why"))));
-    refused(answer, Code::NotFound, Reason::NotFound, &[]);
-    let answer = port
+    let response = port.run(engine.compliance().clear_hold(with_key(&shop, clear(&shop.id, "me"))));
+    refused(response, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let response = port.run(engine.compliance().clear_hold(admin.request(clear(&shop.id, " "))));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["reason"]);
+    let response = port.run(engine.compliance().clear_hold(admin.request(clear("mer_nobody", "why"))));
+    refused(response, Code::NotFound, Reason::NotFound, &[]);
+    let response = port
         .run(engine.reconciliation().list_reconciliations(with_key(&shop, v1::ListReconciliationsRequest::default())));
-    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    refused(response, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let wrong = v1::ListReconciliationsRequest { page_token: "-1".to_owned(), page_size: 0 };
     refused(
         port.run(engine.reconciliation().list_reconciliations(admin.request(wrong))),
@@ -380,12 +380,12 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     assert_eq!((listed.total_size, listed.merchants.len()), (0, 0));
 }
 
-fn a_service_minds_a_merchants_webhooks() {
+fn a_service_manages_a_merchants_webhooks() {
     let port = Port::open();
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let test = || v1::SendTestWebhookRequest { merchant_id: shop.id.clone(), ..Default::default() };
-    let answer = port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test())));
-    refused(answer, Code::FailedPrecondition, Reason::NoWebhookEndpoint, &[]);
+    let response = port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test())));
+    refused(response, Code::FailedPrecondition, Reason::NoWebhookEndpoint, &[]);
     let receiver = crate::harness::Receiver::start();
     shop.set_webhook(&receiver);
     let sent = port
@@ -423,18 +423,18 @@ fn a_service_minds_a_merchants_webhooks() {
     let enabled = port.run(engine.webhook_endpoints().enable_webhook_endpoint(with_key(&shop, enable)));
     assert!(enabled.expect("enabled").into_inner().endpoint.is_some_and(|endpoint| endpoint.enabled));
     let wrong = v1::ReplayWebhooksRequest { merchant_id: shop.id.clone(), since: Some(proto::time::from_millis(1)) };
-    let answer = port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, wrong)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["since"]);
-    let answer = port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&other, named)));
-    refused(answer, Code::PermissionDenied, Reason::ForbiddenMerchant, &[]);
+    let response = port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, wrong)));
+    refused(response, Code::InvalidArgument, Reason::ValidationFailed, &["since"]);
+    let response = port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&other, named)));
+    refused(response, Code::PermissionDenied, Reason::ForbiddenMerchant, &[]);
     let log = v1::ListAuditRequest { merchant_id: Some(shop.id.clone()), ..v1::ListAuditRequest::default() };
     let log = port.run(engine.audit_log().list_audit(Caller::with_key(port.dev.admin_key()).request(log)));
-    let told: Vec<_> = log.expect("listed").into_inner().entries.into_iter().map(|entry| entry.action).collect();
-    assert_eq!(told[..3], ["webhook_enabled", "webhook_redelivered", "webhook_tested"]);
+    let reported: Vec<_> = log.expect("listed").into_inner().entries.into_iter().map(|entry| entry.action).collect();
+    assert_eq!(reported[..3], ["webhook_enabled", "webhook_redelivered", "webhook_tested"]);
 }
 
-fn a_service_proves_accounts_and_exchanges_them() {
-    use v1::{AccountChallengeAction, AccountProofMeans, AccountVerification};
+fn a_service_proves_and_changes_accounts() {
+    use v1::{AccountChallengeAction, AccountProofMethod, AccountVerification};
     let port = Port::open();
     let engine = port.engine();
     let shop = port.dev.shop();
@@ -462,7 +462,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
     let merchant = proven.merchant.expect("the merchant");
     assert!(proven.complete && merchant.account_verified_at.is_some());
     assert_eq!(merchant.account_verification(), AccountVerification::Verified);
-    assert_eq!(merchant.account_verified_by(), AccountProofMeans::Signature);
+    assert_eq!(merchant.account_verified_by(), AccountProofMethod::Signature);
     assert_eq!(submit(&issued, &shop.account).expect_err("it is used up").code(), Code::NotFound);
     list().expect("the owner may read");
 

@@ -1,4 +1,4 @@
-//! Who may call the gRPC port: tokens with scopes, their rotation, and certificates of clients.
+//! Access to the gRPC port: tokens with scopes, rotation of tokens, client certificates, connection limits.
 
 use std::{
     collections::BTreeSet,
@@ -32,42 +32,42 @@ use tonic_types::StatusExt;
 
 use crate::{
     grpc::{Port, mug, with_key},
-    harness::{Api, LedgerHouse, Process, Shop, Split, folder, order, until, until_ready},
+    harness::{Api, LedgerProcess, Process, Shop, Split, folder, order, until, until_ready},
     limits::connect_from,
 };
 
 crate::tests!(
-    the_service_token_opens_every_call_but_those_of_the_operator,
-    a_payment_is_inspected_by_the_operator_or_with_an_admins_key,
+    the_service_token_grants_all_calls_except_those_of_the_operator,
+    a_payment_is_inspected_with_the_operators_token_or_an_admins_key,
     two_tokens_of_a_scope_are_valid_at_once,
-    a_facade_needs_no_more_than_the_service_token,
-    tokens_that_protect_nothing_are_refused_at_the_start,
-    a_port_with_a_client_authority_admits_its_clients_only,
-    certificates_that_cannot_be_used_are_refused_at_the_start,
-    a_client_that_is_silent_after_the_tls_handshake_is_closed,
-    one_address_has_half_of_the_connections,
+    the_service_token_is_sufficient_for_a_facade,
+    weak_tokens_are_rejected_at_the_start,
+    a_port_with_a_client_authority_accepts_only_its_clients,
+    unusable_certificates_are_rejected_at_the_start,
+    a_client_that_is_idle_after_the_tls_handshake_is_disconnected,
+    one_ip_address_gets_at_most_half_of_the_connections,
 );
 
 const OPERATOR: &str = "operator-0123456789-0123456789-0123456789";
 const SERVICE: &str = "service-0123456789-0123456789-0123456789";
 
-/// Returns every method that the port's reflection lists, as a path, without those of health and reflection.
+/// Returns the paths of all methods that reflection lists, except health and reflection.
 pub(crate) async fn methods(channel: Channel, token: &str) -> BTreeSet<String> {
     let mut client = ServerReflectionClient::new(Transport::remote(channel, Some(token)).expect("a token"));
-    let mut ask = async |question| {
+    let mut builder = async |question| {
         let request = ServerReflectionRequest { host: String::new(), message_request: Some(question) };
-        let mut answers =
+        let mut responses =
             client.server_reflection_info(tokio_stream::iter([request])).await.expect("reflected").into_inner();
-        answers.next().await.expect("an answer").expect("reflected").message_response
+        responses.next().await.expect("a response").expect("reflected").message_response
     };
-    let Some(MessageResponse::ListServicesResponse(list)) = ask(MessageRequest::ListServices(String::new())).await
+    let Some(MessageResponse::ListServicesResponse(list)) = builder(MessageRequest::ListServices(String::new())).await
     else {
         panic!("no list of services");
     };
     let mut methods = BTreeSet::new();
     for service in list.service.iter().filter(|service| service.name.starts_with("hivetill.")) {
         let question = MessageRequest::FileContainingSymbol(service.name.clone());
-        let Some(MessageResponse::FileDescriptorResponse(files)) = ask(question).await else { panic!("no file") };
+        let Some(MessageResponse::FileDescriptorResponse(files)) = builder(question).await else { panic!("no file") };
         for file in files.file_descriptor_proto {
             let file = FileDescriptorProto::decode(file.as_slice()).expect("a description");
             let described =
@@ -80,7 +80,7 @@ pub(crate) async fn methods(channel: Channel, token: &str) -> BTreeSet<String> {
     methods
 }
 
-/// Sends an empty message and returns the status.
+/// Calls a method with an empty message and returns the status.
 async fn call(channel: Channel, path: &str, headers: &[(&'static str, &str)]) -> Status {
     let mut client: Grpc<Channel> = Grpc::new(channel);
     client.ready().await.expect("ready");
@@ -93,7 +93,7 @@ async fn call(channel: Channel, path: &str, headers: &[(&'static str, &str)]) ->
     let codec = tonic_prost::ProstCodec::<(), ()>::default();
     match client.server_streaming(request, path, codec).await {
         Err(status) => status,
-        Ok(answer) => answer.into_inner().message().await.err().unwrap_or_else(|| Status::ok("")),
+        Ok(response) => response.into_inner().message().await.err().unwrap_or_else(|| Status::ok("")),
     }
 }
 
@@ -101,7 +101,7 @@ fn reason(status: &Status) -> String {
     status.get_error_details().error_info().map(|info| info.reason.clone()).unwrap_or_default()
 }
 
-fn the_service_token_opens_every_call_but_those_of_the_operator() {
+fn the_service_token_grants_all_calls_except_those_of_the_operator() {
     let port = Port::with(&[&format!("--set=grpc.token={OPERATOR}"), &format!("--set=grpc.service_token={SERVICE}")]);
     let channel = port.channel();
     let methods = port.run(methods(channel.clone(), OPERATOR));
@@ -138,7 +138,7 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
     assert_eq!(refused, wanted.map(str::to_owned).into());
     let by_table = REQUIREMENTS.iter().filter(|(_, requirement)| *requirement != Requirement::Service).count();
     assert_eq!(by_table, wanted.len());
-    // Neither an admin's key nor another way to write a path opens them.
+    // Neither an admin's key nor another spelling of a path grants access.
     for path in [
         "/hivetill.engine.v1.MaintenanceService/CopyStore",
         "/hivetill.engine.v1.MaintenanceService/CopyStore/",
@@ -152,7 +152,7 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
         let status = port.run(call(channel.clone(), path, &headers));
         assert!(matches!(status.code(), Code::PermissionDenied | Code::Unimplemented), "{path}: {status:?}");
     }
-    // Of two tokens the first decides.
+    // If there are two tokens, the first one decides.
     let path = "/hivetill.engine.v1.MaintenanceService/DescribeEngine";
     let headers = [("authorization", &*format!("Bearer {SERVICE}")), ("authorization", &*format!("Bearer {OPERATOR}"))];
     assert_eq!(port.run(call(channel.clone(), path, &headers)).code(), Code::PermissionDenied);
@@ -160,7 +160,7 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
     assert_eq!(port.run(call(channel, path, &headers)).code(), Code::Ok);
 }
 
-fn a_payment_is_inspected_by_the_operator_or_with_an_admins_key() {
+fn a_payment_is_inspected_with_the_operators_token_or_an_admins_key() {
     let port = Port::with(&[&format!("--set=grpc.token={OPERATOR}"), &format!("--set=grpc.service_token={SERVICE}")]);
     let (shop, channel) = (port.dev.shop(), port.channel());
     let request = || v1::InspectPaymentRequest { payment_id: shop.open_payment().id };
@@ -172,7 +172,7 @@ fn a_payment_is_inspected_by_the_operator_or_with_an_admins_key() {
     assert_eq!(inspect(SERVICE, Caller::with_key(port.dev.admin_key()).request(request())), Ok(()));
     assert_eq!(inspect(SERVICE, Request::new(request())), Err("OPERATOR_TOKEN_REQUIRED".to_owned()));
     assert_eq!(inspect(SERVICE, with_key(&shop, request())), Err("ADMIN_REQUIRED".to_owned()));
-    // A key that is no text is a wrong key, not the lack of one.
+    // A key that is not text is a wrong key, not a missing one.
     for token in [SERVICE, OPERATOR] {
         let mut garbled = Request::new(request());
         let key = http::HeaderValue::from_bytes(b"sk_live_\xff").expect("a header");
@@ -189,7 +189,7 @@ fn two_tokens_of_a_scope_are_valid_at_once() {
         &format!("--set=grpc.service_token={SERVICE}"),
         &format!("--set=grpc.previous_service_token={old_service}"),
     ]);
-    assert_eq!(port.dev.said["grpcToken"], OPERATOR, "dev prints the operator's token");
+    assert_eq!(port.dev.startup["grpcToken"], OPERATOR, "dev prints the operator's token");
     let channel = port.channel();
     for (token, code) in [
         (OPERATOR, Code::Ok),
@@ -206,9 +206,9 @@ fn two_tokens_of_a_scope_are_valid_at_once() {
     }
 }
 
-fn a_facade_needs_no_more_than_the_service_token() {
+fn the_service_token_is_sufficient_for_a_facade() {
     let folder = folder("access");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let (token, service) = (format!("--set=grpc.token={OPERATOR}"), format!("--set=grpc.service_token={SERVICE}"));
     let (_engine, grpc) = Split::engine_with(&folder.join("data"), &ledger.ledger, "127.0.0.1:0", &[&token, &service]);
     let url = format!("--engine-url={grpc}");
@@ -227,7 +227,7 @@ fn a_facade_needs_no_more_than_the_service_token() {
     assert!(admin(OPERATOR).success);
 }
 
-fn tokens_that_protect_nothing_are_refused_at_the_start() {
+fn weak_tokens_are_rejected_at_the_start() {
     let folder = folder("access");
     let data = folder.join("data");
     let data_flag = format!("--data={}", data.to_str().expect("a path"));
@@ -244,20 +244,20 @@ fn tokens_that_protect_nothing_are_refused_at_the_start() {
     };
     for name in ["grpc.token", "grpc.previous_token", "grpc.service_token", "grpc.previous_service_token"] {
         for token in ["abc", "abcdefghijklmnopqrstuvwxyz12345", "abcdefghijklmnop abcdefghijklmnop"] {
-            let said = start(&[&format!("{name}={token}")]);
-            assert!(said.contains(&format!("setting `{name}` must be 32 to 512 visible")), "{said}");
+            let report = start(&[&format!("{name}={token}")]);
+            assert!(report.contains(&format!("setting `{name}` must be 32 to 512 visible")), "{report}");
         }
     }
     let same = [format!("grpc.token={OPERATOR}"), format!("grpc.service_token={OPERATOR}")];
     assert!(start(&[&same[0], &same[1]]).contains("grpc.service_token"));
-    // The token that is kept in a file follows the same rules.
+    // The token in the token file must follow the same rules.
     std::fs::create_dir_all(&data).expect("made");
     std::fs::write(data.join("grpc-token"), "abc\n").expect("written");
-    let said = start(&[]);
-    assert!(said.contains("grpc.token: ") && said.contains("grpc-token must be 32 to 512 visible"), "{said}");
+    let report = start(&[]);
+    assert!(report.contains("grpc.token: ") && report.contains("grpc-token must be 32 to 512 visible"), "{report}");
     std::fs::write(data.join("grpc-token"), SERVICE).expect("written");
-    let said = start(&[&format!("grpc.previous_service_token={SERVICE}")]);
-    assert!(said.contains("grpc.previous_service_token: must not be a token of the operator"), "{said}");
+    let report = start(&[&format!("grpc.previous_service_token={SERVICE}")]);
+    assert!(report.contains("grpc.previous_service_token: must not be the operator's token"), "{report}");
 }
 
 fn certificate(name: &str) -> PathBuf {
@@ -272,14 +272,14 @@ fn setting(name: &str, file: &str) -> String {
     format!("--set=grpc.{name}={}", certificate(file).display())
 }
 
-fn a_port_with_a_client_authority_admits_its_clients_only() {
+fn a_port_with_a_client_authority_accepts_only_its_clients() {
     let tls = [
         setting("tls_cert", "server.pem"),
         setting("tls_key", "server.key"),
         setting("tls_client_ca", "authority.pem"),
     ];
     let port = Port::with(&[&tls[0], &tls[1], &tls[2]]);
-    let url = port.dev.said["grpc"].as_str().expect("the port").to_owned();
+    let url = port.dev.startup["grpc"].as_str().expect("the port").to_owned();
     assert!(url.starts_with("https://"), "{url}");
     let engine = |client: Option<&str>| {
         let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem("authority.pem")));
@@ -288,7 +288,7 @@ fn a_port_with_a_client_authority_admits_its_clients_only() {
         }
         let endpoint = Endpoint::from_shared(url.clone()).expect("a URL").tls_config(tls).expect("certificates");
         let channel = port.run(async { endpoint.connect_lazy() });
-        Engine::new(Transport::remote(channel, port.dev.said["grpcToken"].as_str()).expect("a token"))
+        Engine::new(Transport::remote(channel, port.dev.startup["grpcToken"].as_str()).expect("a token"))
     };
     let shop = port.dev.shop();
     let create = |client| {
@@ -296,11 +296,11 @@ fn a_port_with_a_client_authority_admits_its_clients_only() {
         made.map(|_| ()).map_err(|status| status.code())
     };
     assert_eq!(create(Some("client")), Ok(()));
-    // A certificate of another authority, none, and one of this authority that is for servers.
+    // A certificate of another authority, no certificate, and a server certificate of this authority.
     for wrong in [Some("foreign-client"), None, Some("server")] {
         assert_eq!(create(wrong), Err(Code::Unavailable), "{wrong:?}");
     }
-    let token = format!("--set=grpc.token={}", port.dev.said["grpcToken"].as_str().expect("a token"));
+    let token = format!("--set=grpc.token={}", port.dev.startup["grpcToken"].as_str().expect("a token"));
     let ca = setting("tls_ca", "authority.pem");
     let admin = |more: &[&str]| {
         let args = ["admin", "--json", "--account", "hivetill.fees", "--engine-url", &url, &token, &ca];
@@ -313,13 +313,13 @@ fn a_port_with_a_client_authority_admits_its_clients_only() {
     assert!(!refused.success && refused.stderr.contains("grpc.tls_client_cert"), "{refused:?}");
 }
 
-fn certificates_that_cannot_be_used_are_refused_at_the_start() {
+fn unusable_certificates_are_rejected_at_the_start() {
     let folder = folder("access");
     let data_flag = format!("--data={}", folder.join("data").to_str().expect("a path"));
     let empty = folder.join("empty.pem");
     std::fs::write(&empty, "").expect("written");
     let empty = format!("--set=grpc.tls_client_ca={}", empty.display());
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let (server, key) = (setting("tls_cert", "server.pem"), setting("tls_key", "server.key"));
     for (more, words) in [
         ([&server, &setting("tls_key", "client.key"), ""], "grpc.tls_cert: "),
@@ -336,10 +336,10 @@ fn certificates_that_cannot_be_used_are_refused_at_the_start() {
     }
 }
 
-/// How long a test waits for the server to close: far beyond the deadline.
+/// How long a test waits for the server to close a connection, far beyond the server's deadline.
 const READ_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Says whether the server closes a connection of which nothing more comes.
+/// Returns whether the server has closed the connection.
 fn is_closed(read: std::io::Result<usize>) -> bool {
     match read {
         Ok(count) => count == 0,
@@ -347,9 +347,9 @@ fn is_closed(read: std::io::Result<usize>) -> bool {
     }
 }
 
-fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
+fn a_client_that_is_idle_after_the_tls_handshake_is_disconnected() {
     let port = Port::with(&[&setting("tls_cert", "server.pem"), &setting("tls_key", "server.key")]);
-    let address = port.dev.said["grpc"].as_str().expect("the port").trim_start_matches("https://").to_owned();
+    let address = port.dev.startup["grpc"].as_str().expect("the port").trim_start_matches("https://").to_owned();
     let mut roots = rustls::RootCertStore::empty();
     let authority = CertificateDer::pem_slice_iter(&pem("authority.pem")).collect::<Result<Vec<_>, _>>();
     roots.add_parsable_certificates(authority.expect("PEM"));
@@ -358,7 +358,7 @@ fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
     let mut config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let config = Arc::new(config);
-    // Nothing, and all but the last byte of what opens HTTP/2.
+    // Nothing, and the HTTP/2 preface without its last byte.
     for sent in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
         let name = "127.0.0.1".try_into().expect("a name");
         let mut tls = rustls::ClientConnection::new(Arc::clone(&config), name).expect("a client");
@@ -371,7 +371,7 @@ fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
         stream.write_all(sent).and_then(|()| stream.flush()).expect("sent");
         let read = loop {
             match stream.read(&mut [0; 1_024]) {
-                // The server may speak first.
+                // The server may send first.
                 Ok(1..) => {}
                 read => break read,
             }
@@ -380,21 +380,21 @@ fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
     }
 }
 
-fn one_address_has_half_of_the_connections() {
+fn one_ip_address_gets_at_most_half_of_the_connections() {
     const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let port = Port::with(&["--set=grpc.connections=8"]);
-    let url = port.dev.said["grpc"].as_str().expect("the port").to_owned();
+    let url = port.dev.startup["grpc"].as_str().expect("the port").to_owned();
     let open = || {
         let mut stream = connect_from(Ipv4Addr::new(127, 0, 0, 2), &url);
         stream.set_read_timeout(Some(READ_TIMEOUT)).expect("a timeout");
-        // What is closed already may refuse the bytes.
+        // A closed connection may fail to write.
         let _ = stream.write_all(OPENING);
         let is_open = !is_closed(stream.read(&mut [0; 64]));
         (stream, is_open)
     };
     let mut streams: Vec<_> = (0..12).map(|_| open()).collect();
     assert_eq!(streams.iter().filter(|(_, is_open)| *is_open).count(), 4);
-    // Others have theirs.
+    // Other addresses can still connect.
     let health = port.run(port.engine().system().get_health(Caller::default().request(v1::GetHealthRequest {})));
     health.expect("a call from another address");
     streams.retain(|(_, is_open)| *is_open);

@@ -1,4 +1,4 @@
-//! The gRPC port as client libraries meet it: status codes, health, limits, compression, metrics, graceful stop.
+//! The gRPC port as client libraries see it: status codes, health, limits, compression, metrics, graceful shutdown.
 
 use http::uri::PathAndQuery;
 use proto::{
@@ -16,25 +16,25 @@ use crate::{
 };
 
 crate::tests!(
-    a_refusal_is_a_google_rpc_status,
-    a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well,
+    an_error_is_a_google_rpc_status,
+    an_interrupted_watch_is_unavailable_and_a_finished_one_ends_with_ok,
     health_needs_no_token_and_names_every_service,
     malformed_and_oversized_messages_get_the_standard_codes,
     compressed_requests_are_read,
-    watches_leave_room_for_unary_calls,
+    watches_do_not_exhaust_unary_calls,
     a_request_id_is_echoed_and_calls_are_counted,
-    a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing,
-    an_idempotency_key_is_honoured_or_refused,
+    a_mutation_without_a_required_field_is_rejected_and_changes_nothing,
+    an_idempotency_key_is_honoured_or_rejected,
     a_settlement_honours_a_key_for_a_seller_only,
-    a_violation_is_named_by_its_place_in_the_request,
-    a_status_that_nobody_knows_is_refused,
-    a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing,
+    a_violation_names_the_path_of_its_field,
+    an_unknown_status_is_rejected,
+    an_undefined_enum_number_is_rejected_and_changes_nothing,
     a_watch_ends_when_its_key_is_revoked,
-    two_keys_that_differ_are_refused,
-    a_call_that_is_cancelled_before_its_message_is_no_failure_of_the_engine,
+    two_different_keys_are_rejected,
+    a_call_cancelled_before_its_message_is_not_counted_as_a_failure,
 );
 
-fn a_refusal_is_a_google_rpc_status() {
+fn an_error_is_a_google_rpc_status() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let wrong = v1::CreatePaymentRequest {
@@ -63,7 +63,7 @@ fn a_refusal_is_a_google_rpc_status() {
     lacks(port.run(engine.payments().create_payment(spaced.request(mug()))), &["idempotency-key"]);
 }
 
-fn a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well() {
+fn an_interrupted_watch_is_unavailable_and_a_finished_one_ends_with_ok() {
     let mut port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let (open, done) = (shop.open_payment(), shop.open_payment());
@@ -87,8 +87,8 @@ fn a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well() {
     assert_eq!(cut.code(), Code::Unavailable, "{cut:?}");
     let cut = port.run(events.next()).expect("a status").expect_err("cut off");
     assert_eq!(cut.code(), Code::Unavailable, "{cut:?}");
-    let told = port.run(serving.next()).expect("a status").expect("a change");
-    assert_eq!(told.status(), ServingStatus::NotServing);
+    let reported = port.run(serving.next()).expect("a status").expect("a change");
+    assert_eq!(reported.status(), ServingStatus::NotServing);
     assert!(port.dev.process.wait().success());
 }
 
@@ -97,14 +97,14 @@ fn health_needs_no_token_and_names_every_service() {
     let mut health = HealthClient::new(port.channel());
     for service in proto::SERVICES.iter().chain(&[""]) {
         let asked = HealthCheckRequest { service: (*service).to_owned() };
-        let answer = port.run(health.check(asked)).unwrap_or_else(|refused| panic!("{service}: {refused}"));
-        assert_eq!(answer.into_inner().status(), ServingStatus::Serving, "{service}");
+        let response = port.run(health.check(asked)).unwrap_or_else(|refused| panic!("{service}: {refused}"));
+        assert_eq!(response.into_inner().status(), ServingStatus::Serving, "{service}");
     }
     let asked = HealthCheckRequest { service: "hivetill.engine.v1.Nobody".to_owned() };
     assert_eq!(port.run(health.check(asked)).expect_err("unknown").code(), Code::NotFound);
 }
 
-/// Bytes where the interface has text.
+/// A message with bytes where the interface has text.
 #[derive(Clone, PartialEq, prost::Message)]
 struct NotText {
     #[prost(bytes = "vec", tag = "1")]
@@ -146,7 +146,7 @@ fn compressed_requests_are_read() {
     assert_eq!(made.into_record().expect("a payment").description, mug().description);
 }
 
-fn watches_leave_room_for_unary_calls() {
+fn watches_do_not_exhaust_unary_calls() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let payment = shop.open_payment();
@@ -166,7 +166,7 @@ fn watches_leave_room_for_unary_calls() {
     let details = refused.get_error_details();
     let info = details.error_info().expect("ErrorInfo");
     assert_eq!((info.reason.as_str(), info.domain.as_str()), ("RATE_LIMITED", "hivetill"));
-    assert!(refused.message().contains("holds 512 watches; open another connection"), "{refused:?}");
+    assert!(refused.message().contains("has the maximum of 512 watches; open another connection"), "{refused:?}");
     assert!(details.retry_info().is_none() && details.bad_request().is_none(), "no wait ends a watch: {details:?}");
     assert!(port.run(engine.payments().get_payment(with_key(&shop, get))).is_ok(), "unary calls go on");
     streams.truncate(500);
@@ -185,8 +185,8 @@ fn a_request_id_is_echoed_and_calls_are_counted() {
         let caller = Caller { request_id: Some(id), ..Caller::with_key(&shop.key) };
         caller.request(v1::GetPaymentRequest { payment_id: shop.open_payment().id })
     };
-    let answer = port.run(engine.payments().get_payment(named(&shop))).expect("read");
-    assert_eq!(answer.metadata().get("x-request-id").and_then(|id| id.to_str().ok()), Some("order-4711"));
+    let response = port.run(engine.payments().get_payment(named(&shop))).expect("read");
+    assert_eq!(response.metadata().get("x-request-id").and_then(|id| id.to_str().ok()), Some("order-4711"));
     let refused = port.run(engine.payments().get_payment(v1::GetPaymentRequest::default())).expect_err("no key");
     assert_eq!(ApiError::from(refused).reason, Reason::InvalidApiKey);
     let page = metrics.get("/metrics").send().text();
@@ -200,15 +200,15 @@ fn a_request_id_is_echoed_and_calls_are_counted() {
 }
 
 #[track_caller]
-fn lacks<T>(answer: Result<T, Status>, paths: &[&str]) {
-    let status = answer.map(|_| ()).expect_err("refused");
+fn lacks<T>(response: Result<T, Status>, paths: &[&str]) {
+    let status = response.map(|_| ()).expect_err("refused");
     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
     let details = status.get_error_details();
     let fields = &details.bad_request().expect("BadRequest").field_violations;
     assert_eq!(fields.iter().map(|field| field.field.as_str()).collect::<Vec<_>>(), paths);
 }
 
-fn a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing() {
+fn a_mutation_without_a_required_field_is_rejected_and_changes_nothing() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let admin = Caller::with_key(port.dev.admin_key());
@@ -261,7 +261,7 @@ fn a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing() {
     assert_eq!(tiers.into_record().expect("tiers").version, 0);
 }
 
-fn an_idempotency_key_is_honoured_or_refused() {
+fn an_idempotency_key_is_honoured_or_rejected() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let key = http::HeaderValue::from_static("order-4711");
@@ -310,7 +310,7 @@ fn a_settlement_honours_a_key_for_a_seller_only() {
     settle(&Caller::default(), session()).expect("a verdict");
 }
 
-fn a_violation_is_named_by_its_place_in_the_request() {
+fn a_violation_names_the_path_of_its_field() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let unnamed = Caller { idempotency_key: Some(http::HeaderValue::from_static("")), ..Caller::with_key(&shop.key) };
@@ -327,7 +327,7 @@ fn a_violation_is_named_by_its_place_in_the_request() {
     lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
 }
 
-fn a_status_that_nobody_knows_is_refused() {
+fn an_unknown_status_is_rejected() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop().prove());
     let list = |statuses| {
@@ -342,12 +342,12 @@ fn a_status_that_nobody_knows_is_refused() {
     }
 }
 
-fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
+fn an_undefined_enum_number_is_rejected_and_changes_nothing() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let merchant_id = || shop.id.clone();
     let known = i32::from(v1::ApiKeyScope::PaymentsRead);
-    // The number that a later version might define, beside one that is known, must not be left out in silence.
+    // An unknown number next to a known one must not be silently dropped.
     for scopes in [vec![known, 99], vec![0], vec![known, -1], vec![]] {
         let request = v1::CreateApiKeyRequest { merchant_id: merchant_id(), name: "till".to_owned(), scopes };
         lacks(port.run(engine.api_keys().create_api_key(with_key(&shop, request))), &["scopes"]);
@@ -395,7 +395,7 @@ fn a_watch_ends_when_its_key_is_revoked() {
     });
 }
 
-fn two_keys_that_differ_are_refused() {
+fn two_different_keys_are_rejected() {
     let port = Port::open();
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let mut request = with_key(&shop, v1::GetCurrentMerchantRequest {});
@@ -421,7 +421,7 @@ fn two_keys_that_differ_are_refused() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["data"].as_array().map(Vec::len), Some(1));
 }
 
-fn a_call_that_is_cancelled_before_its_message_is_no_failure_of_the_engine() {
+fn a_call_cancelled_before_its_message_is_not_counted_as_a_failure() {
     let mut port = Port::with(&["--set=metrics.listen=127.0.0.1:0", "--set=log.level=info"]);
     let metrics = crate::operations::metrics::metrics_of(&mut port.dev.process);
     let shop = port.dev.shop();
@@ -434,12 +434,12 @@ fn a_call_that_is_cancelled_before_its_message_is_no_failure_of_the_engine() {
         client.ready().await.expect("ready");
         client.client_streaming(request, path, codec).await
     });
-    // The call and its connection go on only while their runtime does.
+    // The call and its connection exist only while their runtime runs.
     let a_moment = std::time::Duration::from_millis(5);
     let shows = |line: &str| metrics.get("/metrics").send().text().contains(line).then_some(());
     until("the call to be open", || {
-        let answer = port.run(async { tokio::time::timeout(a_moment, &mut call).await });
-        assert!(answer.is_err(), "it waits for its message: {answer:?}");
+        let response = port.run(async { tokio::time::timeout(a_moment, &mut call).await });
+        assert!(response.is_err(), "it waits for its message: {response:?}");
         shows("hivetill_grpc_server_open_calls 1\n")
     });
     drop(call);

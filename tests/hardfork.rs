@@ -1,4 +1,4 @@
-//! A hard fork adds operations and extensions that nobody knew: payments beside them complete, and the operator is told.
+//! Operations and extensions of a future hard fork: payments next to them complete, and the operator is notified.
 
 use serde_json::json;
 
@@ -8,23 +8,23 @@ use crate::{
 };
 
 crate::tests!(
-    a_payment_beside_unknown_operations_completes_wherever_they_stand,
-    unknown_virtual_operations_are_counted_and_hide_no_transfer,
-    kinds_without_number_take_few_series_and_few_lines,
+    a_payment_next_to_unknown_operations_completes,
+    unknown_virtual_operations_are_counted_and_do_not_hide_transfers,
+    many_unknown_kinds_are_limited_to_few_series_and_lines,
 );
 
 fn dev() -> Dev {
     Dev::with(&[LISTEN, "--set=log.level=info"])
 }
 
-/// Returns the lines of the log about unknown operations, by their kinds.
+/// Returns the log lines about unknown operations.
 fn reported(dev: &Dev) -> Vec<String> {
     let log = dev.process.log();
     let kinds = log.lines().filter_map(|line| line.split_once("operation of the unknown kind ")?.1.split(':').next());
     kinds.map(str::to_owned).collect()
 }
 
-/// Returns the series of unknown operations: kind and count.
+/// Returns the metric of unknown operations: kind and count.
 fn counted(watch: &Watch) -> Vec<(String, u64)> {
     let page = watch.text();
     let series = page.lines().filter_map(|line| line.strip_prefix("hivetill_unknown_operations_total{kind=\""));
@@ -32,7 +32,7 @@ fn counted(watch: &Watch) -> Vec<(String, u64)> {
     read.map(|(kind, count)| (kind.to_owned(), count.parse().expect("a number"))).collect()
 }
 
-fn a_payment_beside_unknown_operations_completes_wherever_they_stand() {
+fn a_payment_next_to_unknown_operations_completes() {
     let mut dev = dev();
     let watch = Watch::of(&mut dev.process);
     let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
@@ -68,7 +68,7 @@ fn a_payment_beside_unknown_operations_completes_wherever_they_stand() {
     assert!(unmatched.status == 403 || unmatched.json()["data"] == json!([]), "{}", unmatched.text());
 }
 
-fn unknown_virtual_operations_are_counted_and_hide_no_transfer() {
+fn unknown_virtual_operations_are_counted_and_do_not_hide_transfers() {
     let mut dev = dev();
     let watch = Watch::of(&mut dev.process);
     let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
@@ -87,7 +87,7 @@ fn unknown_virtual_operations_are_counted_and_hide_no_transfer() {
     assert_eq!(of("producer_reward"), 0, "{counts:?}");
 }
 
-fn kinds_without_number_take_few_series_and_few_lines() {
+fn many_unknown_kinds_are_limited_to_few_series_and_lines() {
     let mut dev = dev();
     let watch = Watch::of(&mut dev.process);
     let shop = dev.shop();

@@ -1,4 +1,4 @@
-//! Idempotency keys: the same creation under the same key is one payment, on either path and from many callers.
+//! Idempotency keys: one key creates one payment, on either path and with concurrent callers.
 
 use std::{collections::BTreeMap, thread};
 
@@ -9,24 +9,24 @@ use tonic_types::StatusExt;
 
 use crate::{
     grpc::{Port, mug},
-    harness::{Answer, LedgerHouse, Serve, Shop, folder, order, shared},
+    harness::{LedgerProcess, Response, Serve, Shop, folder, order, shared},
 };
 
 crate::tests!(
-    the_same_creation_under_one_key_is_one_payment_and_the_same_answer,
-    a_repeated_creation_shows_the_payment_as_it_is_now,
-    another_creation_under_the_same_key_is_refused_and_makes_nothing,
-    many_callers_at_once_under_one_key_make_one_payment,
-    a_refused_creation_leaves_its_key_free,
-    a_key_that_is_none_is_named,
+    a_repeated_creation_with_its_key_returns_the_same_payment,
+    a_repeated_creation_returns_the_current_payment,
+    another_creation_with_the_same_key_is_rejected,
+    concurrent_callers_with_one_key_create_one_payment,
+    a_rejected_creation_does_not_use_its_key,
+    an_invalid_key_is_rejected_by_name,
     a_key_belongs_to_its_merchant,
-    a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc,
-    a_change_that_honours_no_key_refuses_it_and_changes_nothing,
+    the_limit_of_idempotency_keys_applies_to_rest_and_grpc,
+    an_operation_without_key_support_rejects_a_key_and_changes_nothing,
 );
 
 const CREATE: &str = "/api/public/payments";
 
-fn create(shop: &Shop, path: &str, key: &str, body: &Value) -> Answer {
+fn create(shop: &Shop, path: &str, key: &str, body: &Value) -> Response {
     shop.post(path, body).header("idempotency-key", key).send()
 }
 
@@ -34,7 +34,7 @@ fn count(shop: &Shop) -> Value {
     shop.get(CREATE).send().ok(200)["pagination"]["total"].clone()
 }
 
-fn the_same_creation_under_one_key_is_one_payment_and_the_same_answer() {
+fn a_repeated_creation_with_its_key_returns_the_same_payment() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let first = create(&shop, CREATE, "order-1", &order());
@@ -52,25 +52,25 @@ fn the_same_creation_under_one_key_is_one_payment_and_the_same_answer() {
     assert_eq!(count(&shop), 1);
 }
 
-/// Repeats a creation and checks that the answer is the payment as it is now: only its state differs.
+/// Repeats a creation and checks that the response is the current payment: only its state differs.
 #[track_caller]
 fn is_now(shop: &Shop, key: &str, body: &Value, made: &Value, status: &str) {
     let again = create(shop, CREATE, key, body);
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
     let mut wanted = made.clone();
     wanted["status"] = status.into();
-    // The gateway has another address after a restart.
+    // The gateway has another port after a restart.
     wanted["checkoutUrl"] = format!("{}/checkout/{}", shop.api.base, made["id"].as_str().expect("an id")).into();
     wanted["slugUrl"] = format!("{}/for/{}", shop.api.base, made["slug"].as_str().expect("a slug")).into();
     assert_eq!(again.ok(201), wanted);
 }
 
-fn a_repeated_creation_shows_the_payment_as_it_is_now() {
+fn a_repeated_creation_returns_the_current_payment() {
     let work = folder("replays");
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let data = work.join("data");
-    let mut serve = Serve::start(&data, &house.ledger);
-    let mut shop = Shop::open(&serve.api, &house.ledger);
+    let mut serve = Serve::start(&data, &setup.ledger);
+    let mut shop = Shop::open(&serve.api, &setup.ledger);
     let short = json!({ "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 60 });
     let bodies = [("open", order()), ("paid", order()), ("cancelled", order()), ("late", short)];
     let made: BTreeMap<&str, Value> =
@@ -78,10 +78,10 @@ fn a_repeated_creation_shows_the_payment_as_it_is_now() {
     let id = |key: &str| made[key]["id"].as_str().expect("an id");
     let account = shop.account.name.clone();
     let pay = json!({ "from": "alice", "to": account, "amount": "1.500 HBD", "memo": format!("pos-{}", id("paid")) });
-    house.ledger.order("transfer", &pay);
+    setup.ledger.order("transfer", &pay);
     shop.until_status(id("paid"), "completed");
     shop.cancelled(id("cancelled"));
-    house.ledger.advance(120);
+    setup.ledger.advance(120);
     shop.until_status(id("late"), "system_cancelled");
     for round in ["at once", "after a restart"] {
         let now = ["pending", "completed", "user_cancelled", "system_cancelled"];
@@ -90,12 +90,12 @@ fn a_repeated_creation_shows_the_payment_as_it_is_now() {
         }
         assert_eq!(count(&shop), 4, "{round}");
         serve.process.kill();
-        serve = Serve::start(&data, &house.ledger);
+        serve = Serve::start(&data, &setup.ledger);
         shop.api = serve.api.clone();
     }
 }
 
-fn another_creation_under_the_same_key_is_refused_and_makes_nothing() {
+fn another_creation_with_the_same_key_is_rejected() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     create(&shop, CREATE, "order-1", &order()).ok(201);
@@ -105,19 +105,19 @@ fn another_creation_under_the_same_key_is_refused_and_makes_nothing() {
     create(&shop, CREATE, "order-2", &other).ok(201);
 }
 
-fn many_callers_at_once_under_one_key_make_one_payment() {
+fn concurrent_callers_with_one_key_create_one_payment() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let ids: Vec<Value> = thread::scope(|scope| {
-        let ask = || create(&shop, CREATE, "order-1", &order()).ok(201)["id"].clone();
-        let callers: Vec<_> = (0..20).map(|_| scope.spawn(ask)).collect();
-        callers.into_iter().map(|caller| caller.join().expect("an answer")).collect()
+        let request = || create(&shop, CREATE, "order-1", &order()).ok(201)["id"].clone();
+        let callers: Vec<_> = (0..20).map(|_| scope.spawn(request)).collect();
+        callers.into_iter().map(|caller| caller.join().expect("a response")).collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     assert_eq!(count(&shop), 1);
 }
 
-fn a_refused_creation_leaves_its_key_free() {
+fn a_rejected_creation_does_not_use_its_key() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     let wrong = json!({ "amount": "0", "currency": "HBD", "description": "A blue mug" });
@@ -125,7 +125,7 @@ fn a_refused_creation_leaves_its_key_free() {
     create(&shop, CREATE, "order-1", &order()).ok(201);
 }
 
-fn a_key_that_is_none_is_named() {
+fn an_invalid_key_is_rejected_by_name() {
     let dev = shared();
     let shop = Shop::open(&dev.api, &dev.ledger);
     for key in ["\"\"", "two words", &"x".repeat(256)] {
@@ -141,7 +141,7 @@ fn a_key_belongs_to_its_merchant() {
     assert_ne!(create(&two, CREATE, "order-1", &order()).ok(201)["id"], first["id"]);
 }
 
-fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
+fn the_limit_of_idempotency_keys_applies_to_rest_and_grpc() {
     let port = Port::with(&["--set=limits.idempotency_keys=3"]);
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
     let by_grpc = |key: &'static str| {
@@ -162,15 +162,15 @@ fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
     let delay = details.retry_info().and_then(|info| info.retry_delay);
     assert_eq!(delay, Some(std::time::Duration::from_secs(300)));
     assert_eq!(count(&shop), 3, "what is refused makes nothing");
-    // Known keys are answered, and whoever sends none is not limited.
+    // Existing keys are answered, and requests without a key are not limited.
     assert_eq!(create(&shop, CREATE, "order-1", &order()).ok(201), first);
     assert_eq!(by_grpc("order-2").expect("replayed").into_record().expect("a payment").id, second);
     shop.post(CREATE, &order()).send().ok(201);
     create(&other, CREATE, "order-4", &order()).ok(201);
 }
 
-/// Mutations that are not done once under a key: whoever repeated one would believe that it was.
-fn a_change_that_honours_no_key_refuses_it_and_changes_nothing() {
+/// Operations that do not support idempotency keys: ignoring the key would suggest that a repeat is safe.
+fn an_operation_without_key_support_rejects_a_key_and_changes_nothing() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -206,16 +206,16 @@ fn a_change_that_honours_no_key_refuses_it_and_changes_nothing() {
     ];
     for (method, path) in &changes {
         let key = if path.starts_with("/api/admin/") { dev.admin_key() } else { &shop.key };
-        let ask = dev.api.ask(method, path).bearer(key).header("idempotency-key", "order-1");
-        let refused = ask.json(&json!({})).send().refused(400, "validation_failed");
+        let request = dev.api.request(method, path).bearer(key).header("idempotency-key", "order-1");
+        let refused = request.json(&json!({})).send().refused(400, "validation_failed");
         assert_eq!(refused["details"][0]["field"], "Idempotency-Key", "{method} {path}: {refused}");
     }
     shop.get("/api/public/merchants/me").header("idempotency-key", "order-1").send().ok(200);
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
     let keys = shop.get(&of("/api-keys")).send().ok(200);
     assert_eq!(keys.as_array().or(keys["data"].as_array()).map(Vec::len), Some(1), "{keys}");
-    // An unknown route and an unknown method stay what they are.
-    let ask = |method: &str, path: &str| dev.api.ask(method, path).header("idempotency-key", "order-1").send();
-    ask("POST", "/api/public/nothing").refused(404, "unknown_route");
-    ask("DELETE", "/api/public/payments").refused(405, "method_not_allowed");
+    // Unknown routes and methods keep their errors.
+    let request = |method: &str, path: &str| dev.api.request(method, path).header("idempotency-key", "order-1").send();
+    request("POST", "/api/public/nothing").refused(404, "unknown_route");
+    request("DELETE", "/api/public/payments").refused(405, "method_not_allowed");
 }

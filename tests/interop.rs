@@ -1,9 +1,10 @@
-//! Payments by the clients that wallets, shops and agents use, unmodified: dhive, hive-tx, wax and hive-nectar, and the
-//! official x402 packages with our scheme for Hive. They need node and npm, or Python; where those are missing these
-//! tests are counted as ignored, with the reason.
+//! Interoperability with unmodified clients of wallets, shops and agents: dhive, hive-tx, wax, hive-nectar, and the
+//! official x402 packages with Hivetill's scheme for Hive. They need Node and npm, or Python; without these the tests
+//! are ignored with a reason.
 
 mod clients;
 mod grpc;
+mod mcp;
 mod sellers;
 mod shops;
 
@@ -20,7 +21,7 @@ use crate::harness::{Dev, shared};
 
 const CLIENTS: [&str; 3] = ["dhive", "hive-tx", "wax"];
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn tests() -> Vec<Trial> {
     let pays = CLIENTS.map(|client| {
         let title = format!("a_payment_by_{}_completes", client.replace('-', "_"));
@@ -41,10 +42,11 @@ pub(crate) fn tests() -> Vec<Trial> {
         .chain(grpc::tests())
         .chain(shops::tests())
         .chain(sellers::tests())
+        .chain(mcp::tests())
         .collect()
 }
 
-/// The official x402 packages against gateways that take one transfer, and two.
+/// The official x402 packages against gateways in fee modes with one and with two transfers.
 const X402_MODES: [(&str, &[&str]); 2] = [
     ("the_official_x402_packages_pay_settle_and_sell", &[]),
     (
@@ -53,12 +55,12 @@ const X402_MODES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Runs a test where node can, and says why not elsewhere.
+/// Runs a test if Node is installed, otherwise ignores it with a reason.
 fn with_node(test: impl FnOnce()) -> Result<Completion, Failed> {
     with(&prepare_clients(), test)
 }
 
-/// Makes the clients, and what else comes from npm, ready; says what is missing.
+/// Installs the npm packages of the clients; returns what is missing.
 pub(crate) fn prepare_clients() -> Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     MISSING.get_or_init(|| prepare(&folder())).clone()
@@ -83,12 +85,12 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop"))
 }
 
-/// The package of the scheme for Hive.
+/// The package of the x402 scheme for Hive.
 fn scheme() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/x402-hive"))
 }
 
-/// Makes a folder's clients ready; says what is missing.
+/// Installs the packages of a directory; returns what is missing.
 fn prepare(folder: &Path) -> Option<String> {
     let version = |program: &str| {
         let output = Command::new(program).arg("--version").output().ok().filter(|output| output.status.success())?;
@@ -99,7 +101,8 @@ fn prepare(folder: &Path) -> Option<String> {
     if major < 20 {
         return Some(format!("node {node} is too old; 20 is needed"));
     }
-    // npm writes this file last, so a folder with it is whole; it is compared with what is wanted by its age.
+    // npm writes this file last, so that its presence means a complete installation; its age is compared with the
+    // manifest.
     let age = |path: &str| std::fs::metadata(folder.join(path)).and_then(|file| file.modified()).ok();
     if age("node_modules/.package-lock.json") >= age("package-lock.json") {
         return None;
@@ -112,24 +115,24 @@ fn prepare(folder: &Path) -> Option<String> {
     match done {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Some(format!("`npm ci` failed: {}", said.lines().next().unwrap_or_default()))
+            let report = String::from_utf8_lossy(&output.stderr).into_owned();
+            Some(format!("`npm ci` failed: {}", report.lines().next().unwrap_or_default()))
         }
         Err(error) => Some(format!("npm does not start: {error}")),
     }
 }
 
-/// The folder that holds Python's clients.
+/// The directory of the Python clients.
 fn python() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/nectar"))
 }
 
-/// Makes hive-nectar ready; says what is missing.
+/// Installs hive-nectar; returns what is missing.
 fn prepare_nectar() -> Option<String> {
     prepare_python(&python(), &folder().join("requirements.txt"))
 }
 
-/// Installs what a list of requirements names into a virtual environment; says what is missing.
+/// Installs a requirements file into a virtual environment; returns what is missing.
 fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
     let done = python.join("requirements.txt");
     let read = |path: &Path| std::fs::read_to_string(path).ok();
@@ -141,8 +144,8 @@ fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
         match output {
             Ok(output) if output.status.success() => None,
             Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                Some(format!("`{}` failed: {}", program.display(), said.lines().last().unwrap_or_default()))
+                let report = String::from_utf8_lossy(&output.stderr).into_owned();
+                Some(format!("`{}` failed: {}", program.display(), report.lines().last().unwrap_or_default()))
             }
             Err(error) => Some(format!("`{}` does not start: {error}", program.display())),
         }
@@ -150,11 +153,11 @@ fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
     let (at, list) = (python.display().to_string(), wanted.display().to_string());
     let missing = run(Path::new("python3"), &["-m", "venv", &at])
         .or_else(|| run(&python.join("bin/pip"), &["install", "--quiet", "--disable-pip-version-check", "-r", &list]));
-    // Copied last: a folder with it is whole.
+    // Copied last: its presence means a complete installation.
     missing.or_else(|| std::fs::copy(wanted, &done).err().map(|error| error.to_string()))
 }
 
-/// Pays and reads with hive-nectar, which gives up a node at the first method it lacks.
+/// Pays and reads with hive-nectar, which stops using a node at the first missing method.
 fn pay_with_nectar() {
     let dev: &Dev = shared();
     let (shop, carol) = (dev.shop(), dev.demo_account("carol"));
@@ -164,22 +167,22 @@ fn pay_with_nectar() {
         .args(["--rpc", &dev.ledger.rpc.base, "--from", "carol", "--to", &shop.account.name])
         .args(["--amount", "1.500", "--currency", "HBD", "--memo", &payment.memo])
         .env("HIVETILL_KEY", &carol.key)
-        // Its settings are kept in the home folder.
+        // It stores its settings in the home directory.
         .env("HOME", crate::harness::folder("nectar"))
         .stdin(Stdio::null())
         .output()
         .expect("python starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(report.trim()).expect("one line of JSON");
     let done = shop.until_status(&payment.id, "completed");
-    assert_eq!(done["internalId"], said["txId"], "the client and we call the transaction the same");
+    assert_eq!(done["internalId"], report["txId"], "the client and we call the transaction the same");
     let amount = serde_json::json!({ "amount": "1500", "nai": "@@000000013", "precision": 3 });
-    let entry = serde_json::json!({ "to": shop.account.name, "amount": amount, "txId": said["txId"] });
-    assert_eq!(said["history"], serde_json::json!([entry]), "{said}");
-    assert_eq!(said["onlyTransfers"], serde_json::json!(["transfer"]), "{said}");
-    assert_eq!((&said["fund"], &said["witnesses"]), (&"post".into(), &21.into()), "{said}");
-    assert!(said["head"].as_u64() > Some(0), "{said}");
+    let entry = serde_json::json!({ "to": shop.account.name, "amount": amount, "txId": report["txId"] });
+    assert_eq!(report["history"], serde_json::json!([entry]), "{report}");
+    assert_eq!(report["onlyTransfers"], serde_json::json!(["transfer"]), "{report}");
+    assert_eq!((&report["fund"], &report["witnesses"]), (&"post".into(), &21.into()), "{report}");
+    assert!(report["head"].as_u64() > Some(0), "{report}");
 }
 
 fn pay(client: &str) {
@@ -193,15 +196,15 @@ fn pay(client: &str) {
         .stdin(Stdio::null())
         .output()
         .expect("node starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{client}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{client}: {report}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(report.trim()).expect("one line of JSON");
     let done = shop.until_status(&payment.id, "completed");
-    assert_eq!(done["internalId"], said["txId"], "{client} and we call the transaction the same");
+    assert_eq!(done["internalId"], report["txId"], "{client} and we call the transaction the same");
     assert_eq!(done["amountPaid"], "1500");
 }
 
-/// Runs the folder's own tests.
+/// Runs the directory's own tests.
 fn run_suite() {
     let dev = shared();
     let mut node = Command::new("node");
@@ -214,7 +217,7 @@ fn run_suite() {
     all_pass(node);
 }
 
-/// Runs the tests of the x402 scheme against a gateway of their own.
+/// Runs the tests of the x402 scheme against a gateway.
 fn run_x402_suite(settings: &[&str]) {
     let dev = Dev::with(settings);
     let mut node = Command::new("node");
@@ -222,7 +225,7 @@ fn run_x402_suite(settings: &[&str]) {
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)
-        .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .env("HIVETILL_ACCOUNT", "alice")
         .env("HIVETILL_KEY", dev.demo_account("alice").key)
         .env("HIVETILL_TO", "shop.demo")
@@ -230,16 +233,16 @@ fn run_x402_suite(settings: &[&str]) {
     all_pass(node);
 }
 
-/// Runs node's tests and expects that there are some, that all pass, and that none is skipped.
+/// Runs Node's tests and asserts that there are some, that all pass, and that none is skipped.
 #[track_caller]
 fn all_pass(mut node: Command) {
     let output = node.stdin(Stdio::null()).output().expect("node starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     let counts = |word: &str| {
-        let line = said.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix(word));
+        let line = report.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix(word));
         line.and_then(|count| count.trim().parse::<u32>().ok())
     };
-    assert!(counts("pass ").is_some_and(|passed| passed > 0), "{said}");
-    assert_eq!(counts("skipped "), Some(0), "{said}");
+    assert!(counts("pass ").is_some_and(|passed| passed > 0), "{report}");
+    assert_eq!(counts("skipped "), Some(0), "{report}");
 }

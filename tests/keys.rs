@@ -1,31 +1,31 @@
-//! API keys beyond the first, and secrets at rest.
+//! Additional API keys, and encryption of secrets at rest.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Dev, Ledger, LedgerHouse, Process, Receiver, Serve, Shop, folder, order, shared};
+use crate::harness::{Dev, Ledger, LedgerProcess, Process, Receiver, Response, Serve, Shop, folder, order, shared};
 
 crate::tests!(
-    a_key_does_what_its_scopes_say_and_nothing_else,
-    a_key_gives_no_more_than_it_has,
-    what_is_wrong_with_a_key_that_is_asked_for_is_named,
-    a_revoked_key_opens_nothing_and_none_revokes_itself,
+    a_key_is_limited_to_its_scopes,
+    a_key_cannot_grant_more_than_its_own_scopes,
+    invalid_key_requests_name_their_field,
+    a_revoked_key_is_rejected_and_no_key_revokes_itself,
     a_key_revokes_only_keys_whose_scopes_it_has,
-    keys_are_rolled_by_support_unless_a_setting_says_otherwise,
-    a_rolled_key_goes_on_for_its_overlap,
-    support_ends_every_key_of_a_merchant,
-    an_admins_key_without_the_scope_is_no_admins_key,
-    secrets_are_sealed_and_sign_the_same_under_another_master_key,
-    serve_makes_a_master_key_that_no_backup_contains,
-    secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start,
+    keys_are_rolled_by_support_by_default,
+    a_rolled_key_stays_valid_for_its_overlap,
+    support_revokes_every_key_of_a_merchant,
+    a_key_without_the_admin_scope_has_no_admin_rights,
+    sealed_secrets_sign_the_same_under_another_master_key,
+    serve_creates_a_master_key_that_no_backup_contains,
+    unencrypted_secrets_are_reported_by_the_doctor_and_sealed_at_the_next_start,
 );
 
 fn keys_of(shop: &Shop) -> String {
     format!("/api/public/merchants/{}/api-keys", shop.id)
 }
 
-fn create(shop: &Shop, scopes: &[&str]) -> Answer {
+fn create(shop: &Shop, scopes: &[&str]) -> Response {
     shop.post(&keys_of(shop), &json!({ "name": "till 3", "scopes": scopes })).send()
 }
 
@@ -33,12 +33,12 @@ fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// A shop that shows another key of its own.
+/// Returns the shop with another of its keys.
 fn with(shop: &Shop, key: &Value) -> Shop {
     Shop { key: text(key), ..shop.clone() }
 }
 
-fn a_key_does_what_its_scopes_say_and_nothing_else() {
+fn a_key_is_limited_to_its_scopes() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let cases: [(&str, [u16; 4]); 3] = [
@@ -55,7 +55,7 @@ fn a_key_does_what_its_scopes_say_and_nothing_else() {
         let changed = other.update(&json!({ "name": "Mugs" }));
         let seen = other.get("/api/public/merchants/me").send();
         assert_eq!([list.status, opened.status, changed.status, seen.status], [read, write, change, me], "{scope}");
-        for refused in [list, opened, changed].iter().filter(|answer| answer.status == 403) {
+        for refused in [list, opened, changed].iter().filter(|response| response.status == 403) {
             refused.refused(403, "insufficient_scope");
         }
         let cancelled = other.cancel(&payment.id);
@@ -70,7 +70,7 @@ fn a_key_does_what_its_scopes_say_and_nothing_else() {
     assert!(keys[1]["lastUsedAt"].is_string() || keys[1]["lastUsedAt"].is_null());
 }
 
-fn a_key_gives_no_more_than_it_has() {
+fn a_key_cannot_grant_more_than_its_own_scopes() {
     let shop = shared().shop();
     create(&shop, &["admin"]).refused(403, "insufficient_scope");
     let made = create(&shop, &["merchant:write"]).ok(201);
@@ -82,7 +82,7 @@ fn a_key_gives_no_more_than_it_has() {
     other.get(&keys_of(&shop)).send().refused(403, "forbidden_merchant");
 }
 
-fn what_is_wrong_with_a_key_that_is_asked_for_is_named() {
+fn invalid_key_requests_name_their_field() {
     let shop = shared().shop();
     for scopes in [json!([]), json!(["payments"]), json!("payments:read"), json!([1]), Value::Null] {
         shop.post(&keys_of(&shop), &json!({ "scopes": scopes })).send().wrong(&["scopes"]);
@@ -95,13 +95,13 @@ fn what_is_wrong_with_a_key_that_is_asked_for_is_named() {
     create(&shop, &["payments:read"]).refused(409, "too_many_api_keys");
 }
 
-fn a_revoked_key_opens_nothing_and_none_revokes_itself() {
+fn a_revoked_key_is_rejected_and_no_key_revokes_itself() {
     let shop = shared().shop();
     let made = create(&shop, &["payments:read"]).ok(201);
     let other = with(&shop, &made["apiKey"]);
     other.get("/api/public/payments").send().ok(200);
     let place = |id: &Value| format!("{}/{}", keys_of(&shop), text(id));
-    let revoke = |id: &Value| shop.api.ask("DELETE", &place(id)).bearer(&shop.key).send();
+    let revoke = |id: &Value| shop.api.request("DELETE", &place(id)).bearer(&shop.key).send();
     let left = revoke(&made["key"]["id"]).ok(200);
     assert_eq!(left["data"].as_array().map(Vec::len), Some(1));
     other.get("/api/public/payments").send().refused(401, "invalid_api_key");
@@ -111,13 +111,14 @@ fn a_revoked_key_opens_nothing_and_none_revokes_itself() {
     shop.get("/api/public/payments").send().ok(200);
 }
 
-/// Otherwise a stolen key of few scopes locks the merchant out.
+/// Otherwise a stolen key with few scopes could lock the merchant out.
 fn a_key_revokes_only_keys_whose_scopes_it_has() {
     let shop = shared().shop();
     let reader = create(&shop, &["payments:read"]).ok(201);
     let settings = with(&shop, &create(&shop, &["merchant:write"]).ok(201)["apiKey"]);
     let second = create(&shop, &["merchant:write"]).ok(201);
-    let revoke = |id: &str| shop.api.ask("DELETE", &format!("{}/{id}", keys_of(&shop))).bearer(&settings.key).send();
+    let revoke =
+        |id: &str| shop.api.request("DELETE", &format!("{}/{id}", keys_of(&shop))).bearer(&settings.key).send();
     for key in [first_key(&shop), text(&reader["key"]["id"])] {
         revoke(&key).refused(403, "insufficient_scope");
     }
@@ -130,14 +131,14 @@ fn first_key(shop: &Shop) -> String {
     text(&shop.get(&keys_of(shop)).send().ok(200)["data"][0]["id"])
 }
 
-fn keys_are_rolled_by_support_unless_a_setting_says_otherwise() {
+fn keys_are_rolled_by_support_by_default() {
     let shop = shared().shop();
     let roll = format!("{}/{}/roll", keys_of(&shop), first_key(&shop));
     shop.post(&roll, &json!({})).send().refused(403, "key_roll_disabled");
     shop.get("/api/public/merchants/me").send().ok(200);
 }
 
-fn a_rolled_key_goes_on_for_its_overlap() {
+fn a_rolled_key_stays_valid_for_its_overlap() {
     let dev = Dev::with(&["--set=keys.roll=true"]);
     let shop = dev.shop();
     let roll =
@@ -156,19 +157,19 @@ fn a_rolled_key_goes_on_for_its_overlap() {
     shop.get("/api/public/merchants/me").send().ok(200);
 }
 
-fn support_ends_every_key_of_a_merchant() {
+fn support_revokes_every_key_of_a_merchant() {
     let dev = shared();
     let shop = dev.shop();
     let made = create(&shop, &["payments:read"]).ok(201);
     let path = format!("/api/admin/merchants/{}/api-key", shop.id);
-    let new = dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    let new = dev.api.request("POST", &path).bearer(dev.admin_key()).send().ok(200);
     for old in [&json!(shop.key), &made["apiKey"]] {
         with(&shop, old).get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
     }
     with(&shop, &new["apiKey"]).get("/api/public/merchants/me").send().ok(200);
 }
 
-fn an_admins_key_without_the_scope_is_no_admins_key() {
+fn a_key_without_the_admin_scope_has_no_admin_rights() {
     let dev = shared();
     let me = dev.api.get("/api/public/merchants/me").bearer(dev.admin_key()).send().ok(200);
     let path = format!("/api/public/merchants/{}/api-keys", text(&me["id"]));
@@ -181,10 +182,10 @@ fn an_admins_key_without_the_scope_is_no_admins_key() {
     dev.api.get(&keys_of(&shop)).bearer(&small).send().refused(403, "forbidden_merchant");
     dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200);
     let key = format!("{path}/{}", text(&made["key"]["id"]));
-    dev.api.ask("DELETE", &key).bearer(dev.admin_key()).send().ok(200);
+    dev.api.request("DELETE", &key).bearer(dev.admin_key()).send().ok(200);
 }
 
-fn secrets_are_sealed_and_sign_the_same_under_another_master_key() {
+fn sealed_secrets_sign_the_same_under_another_master_key() {
     let data = folder("sealed");
     let place = data.to_str().expect("a path").to_owned();
     let data_flag = format!("--data={place}");
@@ -233,7 +234,7 @@ fn secrets_are_sealed_and_sign_the_same_under_another_master_key() {
     assert!(refused.stderr.contains("another master key"), "{refused:?}");
 }
 
-/// Returns the names of the files below a folder that hold this text.
+/// Returns the names of the files in a directory that contain a text.
 fn holding(folder: &Path, text: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let holds = |path: &std::path::PathBuf| {
@@ -242,7 +243,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
     files.filter(holds).map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
 }
 
-/// Starts `serve` where it must not start; returns what it said.
+/// Starts `serve` where it must not start; returns its output.
 #[track_caller]
 fn refused(data: &Path, ledger: &Ledger) -> String {
     let ended = Process::start(&Serve::args(data, ledger, &[])).finish();
@@ -250,9 +251,9 @@ fn refused(data: &Path, ledger: &Ledger) -> String {
     ended.stderr
 }
 
-fn serve_makes_a_master_key_that_no_backup_contains() {
+fn serve_creates_a_master_key_that_no_backup_contains() {
     let folder = folder("sealed");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let (data, again, backup) = (folder.join("data"), folder.join("again"), folder.join("backup"));
     let mut serve = Serve::start(&data, &ledger.ledger);
     let key_file = data.join("master-key");
@@ -272,9 +273,9 @@ fn serve_makes_a_master_key_that_no_backup_contains() {
 
     let flags = [format!("--data={}", again.display()), format!("--from={}", backup.display())];
     let restored = Process::start(&["restore", &flags[0], &flags[1]]).finish();
-    assert!(restored.success && restored.stdout.contains("The master key is not in a backup"), "{restored:?}");
-    let said = refused(&again, &ledger.ledger);
-    assert!(said.contains("master-key") && said.contains("master_key_file"), "{said}");
+    assert!(restored.success && restored.stdout.contains("The master key is not in the backup"), "{restored:?}");
+    let report = refused(&again, &ledger.ledger);
+    assert!(report.contains("master-key") && report.contains("master_key_file"), "{report}");
     let left: Vec<_> = std::fs::read_dir(&again).expect("a folder").map(|e| e.expect("an entry").file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("master-key")), "a wrong key is left: {left:?}");
     std::fs::copy(&key_file, again.join("master-key")).expect("the kept copy");
@@ -285,25 +286,27 @@ fn serve_makes_a_master_key_that_no_backup_contains() {
     receiver.hook(0).verify(&shop.secret);
 }
 
-fn secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start() {
+fn unencrypted_secrets_are_reported_by_the_doctor_and_sealed_at_the_next_start() {
     let folder = folder("sealed");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
     let doctor = || {
         let flags = [format!("--data={}", data.display()), format!("--node={}", ledger.ledger.rpc.base)];
-        let said = Process::start(&["doctor", "--json", "--network=dev", &flags[0], &flags[1]]).finish();
-        let said: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
-        let found = said["findings"].as_array().expect("findings").iter().find(|found| found["what"] == "secrets");
-        found.unwrap_or_else(|| panic!("nothing of secrets: {said}")).clone()
+        let report = Process::start(&["doctor", "--json", "--network=dev", &flags[0], &flags[1]]).finish();
+        let report: Value = serde_json::from_str(&report.stdout).unwrap_or_else(|_| panic!("{report:?}"));
+        let found = report["findings"].as_array().expect("findings").iter().find(|found| found["check"] == "secrets");
+        found.unwrap_or_else(|| panic!("nothing of secrets: {report}")).clone()
     };
-    let mut serve = Serve::with(&data, &ledger.ledger, &["--set=seal_secrets=false"]);
+    let mut serve = Serve::with(&data, &ledger.ledger, &["--set=encrypt_secrets=false"]);
     let shop = Shop::open(&serve.api, &ledger.ledger);
-    assert!(serve.process.log().contains("seal_secrets is off"), "{}", serve.process.log());
+    assert!(serve.process.log().contains("encrypt_secrets is off"), "{}", serve.process.log());
     let found = doctor();
-    assert!(found["grade"] == "warning" && found["seen"].as_str().is_some_and(|seen| seen.contains("of 1 merchant")));
+    assert!(
+        found["severity"] == "warning" && found["message"].as_str().is_some_and(|seen| seen.contains("of 1 merchant"))
+    );
     assert!(serve.process.stop().success());
     assert!(!data.join("master-key").exists() && !holding(&data, &shop.secret).is_empty());
-    assert_eq!(doctor()["grade"], "warning", "of an idle store, too");
+    assert_eq!(doctor()["severity"], "warning", "of an idle store, too");
 
     let mut serve = Serve::start(&data, &ledger.ledger);
     assert_eq!(
@@ -311,9 +314,9 @@ fn secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start() {
         [""; 0],
         "sealed at the start, with nothing left in freed pages or the log"
     );
-    assert_eq!(doctor()["grade"], "ok");
+    assert_eq!(doctor()["severity"], "ok");
     assert!(serve.process.stop().success());
-    assert_eq!(doctor()["grade"], "ok", "of an idle store, too");
+    assert_eq!(doctor()["severity"], "ok", "of an idle store, too");
     std::fs::remove_file(data.join("master-key")).expect("the key");
     assert!(refused(&data, &ledger.ledger).contains("master-key"));
 }

@@ -1,4 +1,4 @@
-//! The ledger misbehaves: time passes, finality waits, forks come, nodes go. Each test has a gateway of its own.
+//! Faults of the ledger: expiry, delayed finality, forks, failing nodes. Each test has its own gateway.
 
 use serde_json::{Value, json};
 
@@ -6,21 +6,21 @@ use crate::harness::{Dev, Receiver, Stopwatch, order};
 
 crate::tests!(
     a_session_expires_when_an_irreversible_block_is_later,
-    money_after_the_expiry_is_noted_and_changes_nothing,
-    a_part_payment_is_remembered_when_the_time_ends,
-    who_paid_in_time_is_paid_though_the_node_was_away_past_the_end,
-    expiry_waits_for_the_chain_while_the_page_says_so,
-    a_sighting_is_told_and_counts_when_it_is_final,
-    a_fork_that_removes_a_transfer_removes_its_sighting,
+    a_transfer_after_the_expiry_is_recorded_and_changes_nothing,
+    a_partial_payment_is_recorded_at_the_expiry,
+    a_timely_payment_completes_although_the_node_was_down_past_the_expiry,
+    expiry_waits_for_the_chain_while_the_page_shows_it,
+    a_reversible_transfer_is_shown_and_counts_when_irreversible,
+    a_fork_that_removes_a_transfer_orphans_it,
     a_fork_that_moves_a_transfer_counts_it_once,
-    without_a_node_what_needs_the_ledger_says_so_and_the_rest_works,
-    a_stumbling_node_delays_and_loses_nothing,
+    without_a_node_only_ledger_dependent_requests_fail,
+    a_failing_node_delays_payments_and_loses_none,
     a_lagging_node_is_followed,
 );
 
 const PRICE: &str = "1.500 HBD";
 
-/// Opens a payment of one minute.
+/// Returns the order of a payment with a lifetime of one minute.
 fn short() -> Value {
     let mut body = order();
     body["expiresInSeconds"] = json!(60);
@@ -48,7 +48,7 @@ fn a_session_expires_when_an_irreversible_block_is_later() {
     assert!(page.status == 200 && page.text().contains("Expired"), "{}", page.text());
 }
 
-fn money_after_the_expiry_is_noted_and_changes_nothing() {
+fn a_transfer_after_the_expiry_is_recorded_and_changes_nothing() {
     let dev = Dev::start();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -66,7 +66,7 @@ fn money_after_the_expiry_is_noted_and_changes_nothing() {
     assert_eq!(receiver.hooks().len(), 1);
 }
 
-fn a_part_payment_is_remembered_when_the_time_ends() {
+fn a_partial_payment_is_recorded_at_the_expiry() {
     let dev = Dev::start();
     let shop = dev.shop();
     let payment = shop.open_with(&short());
@@ -79,7 +79,7 @@ fn a_part_payment_is_remembered_when_the_time_ends() {
     assert_eq!(expired["needsAttention"], true);
 }
 
-fn who_paid_in_time_is_paid_though_the_node_was_away_past_the_end() {
+fn a_timely_payment_completes_although_the_node_was_down_past_the_expiry() {
     let dev = Dev::start();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -96,7 +96,7 @@ fn who_paid_in_time_is_paid_though_the_node_was_away_past_the_end() {
     pay(&late.memo);
     dev.ledger.produce(30);
     for session in [&paid, &unpaid, &late] {
-        assert_eq!(shop.payment(&session.id)["status"], "pending", "nobody can know while the node is away");
+        assert_eq!(shop.payment(&session.id)["status"], "pending", "the outcome is unknown while the node is down");
     }
     dev.ledger.disconnect(false);
     let done = shop.until_status(&paid.id, "completed");
@@ -105,12 +105,13 @@ fn who_paid_in_time_is_paid_though_the_node_was_away_past_the_end() {
     let late = shop.until(&late.id, "late", |p| p["exceptions"] == json!(["paid_late"]));
     assert_eq!(late["status"], "system_cancelled");
     receiver.hook(2);
-    let mut told: Vec<String> = receiver.hooks().iter().map(|hook| hook.json()["data"]["status"].to_string()).collect();
-    told.sort();
-    assert_eq!(told, ["\"completed\"", "\"system_cancelled\"", "\"system_cancelled\""]);
+    let mut reported: Vec<String> =
+        receiver.hooks().iter().map(|hook| hook.json()["data"]["status"].to_string()).collect();
+    reported.sort();
+    assert_eq!(reported, ["\"completed\"", "\"system_cancelled\"", "\"system_cancelled\""]);
 }
 
-fn expiry_waits_for_the_chain_while_the_page_says_so() {
+fn expiry_waits_for_the_chain_while_the_page_shows_it() {
     let dev = Dev::start();
     let shop = dev.shop();
     let payment = shop.open_with(&short());
@@ -127,7 +128,7 @@ fn expiry_waits_for_the_chain_while_the_page_says_so() {
     shop.until_status(&payment.id, "system_cancelled");
 }
 
-fn a_sighting_is_told_and_counts_when_it_is_final() {
+fn a_reversible_transfer_is_shown_and_counts_when_irreversible() {
     let dev = Dev::start();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -137,7 +138,7 @@ fn a_sighting_is_told_and_counts_when_it_is_final() {
     let seen = shop.until(&payment.id, "seen", |p| p["transfers"][0]["finality"] == "reversible");
     assert_eq!((&seen["status"], &seen["amountPaid"]), (&json!("pending"), &json!("0")));
     shop.cancel(&payment.id).refused(409, "payment_detected");
-    dev.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).send().refused(409, "payment_detected");
+    dev.api.request("POST", &format!("/for/{}/cancel", payment.slug)).send().refused(409, "payment_detected");
     assert_eq!(dev.api.get(&format!("/for/{}/status", payment.slug)).send().ok(200)["phase"], "seen");
     dev.ledger.produce(5);
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
@@ -149,7 +150,7 @@ fn a_sighting_is_told_and_counts_when_it_is_final() {
     receiver.hook(0);
 }
 
-fn a_fork_that_removes_a_transfer_removes_its_sighting() {
+fn a_fork_that_removes_a_transfer_orphans_it() {
     let dev = Dev::start();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -203,7 +204,7 @@ fn a_fork_that_moves_a_transfer_counts_it_once() {
     assert_eq!(receiver.hooks().len(), 1);
 }
 
-fn without_a_node_what_needs_the_ledger_says_so_and_the_rest_works() {
+fn without_a_node_only_ledger_dependent_requests_fail() {
     let dev = Dev::start();
     let shop = dev.shop();
     let account = dev.ledger.account("later");
@@ -241,7 +242,7 @@ fn without_a_node_what_needs_the_ledger_says_so_and_the_rest_works() {
     shop.until_status(&made.id, "completed");
 }
 
-fn a_stumbling_node_delays_and_loses_nothing() {
+fn a_failing_node_delays_payments_and_loses_none() {
     let dev = Dev::start();
     let shop = dev.shop();
     let alice = dev.demo_account("alice");

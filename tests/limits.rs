@@ -1,4 +1,4 @@
-//! Limits from outside: how often a caller may ask, and what it is told when that is too often.
+//! Rate limits, quotas and connection limits, and their error responses.
 
 use std::{
     io::{Read, Write},
@@ -8,30 +8,30 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Dev, Opened, Payer, Stopwatch, background, order, until};
+use crate::harness::{Api, Dev, Opened, Payer, Response, Stopwatch, background, order, until};
 
 crate::tests!(
-    dev_is_unlimited_unless_it_is_told_otherwise,
-    a_key_that_writes_too_often_is_told_when_to_come_back,
-    registering_is_limited_by_the_address_behind_a_trusted_proxy,
-    who_guesses_keys_is_locked_out_and_others_are_not,
-    a_page_watched_by_too_many_streams_refuses_one_more,
-    payments_shown_too_often_are_refused_in_the_words_of_clients,
-    a_merchant_with_many_keys_has_one_quota,
-    a_merchant_has_so_many_open_payments_and_no_more_until_one_ends,
-    a_key_that_worked_lately_is_not_locked_out_with_its_address,
-    web_pages_may_send_api_keys_only_from_origins_that_the_operator_names,
-    sockets_that_never_read_keep_nobody_else_out,
-    health_answers_at_its_own_address_while_every_connection_is_taken,
-    one_address_does_not_take_every_connection_of_health_checks,
-    what_needs_no_key_has_a_rate_by_address,
-    strangers_do_not_use_up_the_attempts_of_a_payer,
-    payments_that_cannot_pay_use_up_no_attempt_of_their_address,
-    keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere,
-    a_seller_is_counted_by_merchant_at_the_facilitator,
+    dev_has_no_limits_by_default,
+    a_key_above_its_write_limit_gets_a_retry_after,
+    registration_is_limited_by_the_ip_address_behind_a_trusted_proxy,
+    guessing_keys_locks_out_only_the_guesser,
+    the_number_of_streams_of_a_page_is_limited,
+    rate_limited_payments_get_x402_errors,
+    all_keys_of_a_merchant_share_one_rate_limit,
+    the_number_of_open_payments_is_limited,
+    a_recently_used_key_is_not_locked_out_with_its_ip_address,
+    cors_allows_api_keys_from_configured_origins_only,
+    clients_that_never_read_do_not_block_others,
+    the_health_port_responds_while_all_connections_are_taken,
+    one_ip_address_cannot_take_all_connections_of_the_health_port,
+    anonymous_requests_are_limited_by_ip_address,
+    strangers_do_not_exhaust_the_attempts_of_a_payer,
+    malformed_payments_cost_no_attempt,
+    the_key_lockout_applies_to_the_facilitator,
+    the_facilitator_limits_sellers_by_merchant,
 );
 
-/// Limits that are reached soon.
+/// Starts a gateway with low limits.
 fn limited() -> Dev {
     Dev::with(&[
         "--limits",
@@ -40,42 +40,42 @@ fn limited() -> Dev {
         "--set=limits.api_writes=1/min burst 3",
         "--set=limits.register=2/min",
         "--set=limits.checkout=6000/min",
-        "--set=limits.streams_per_address=1",
+        "--set=limits.streams_per_ip=1",
     ])
 }
 
 #[track_caller]
-fn too_many(answer: &Answer) -> u64 {
-    answer.refused(429, "rate_limited");
-    let wait = answer.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds to wait");
-    assert!(wait > 0, "{answer:?}");
+fn too_many(response: &Response) -> u64 {
+    response.refused(429, "rate_limited");
+    let wait = response.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds to wait");
+    assert!(wait > 0, "{response:?}");
     wait
 }
 
-fn register(dev: &Dev, account: &str, forwarded: &str) -> Answer {
+fn register(dev: &Dev, account: &str, forwarded: &str) -> Response {
     let body = json!({ "name": "Shop", "hiveAccount": account });
     dev.api.post("/api/public/merchants/register", &body).header("x-forwarded-for", forwarded).send()
 }
 
-fn dev_is_unlimited_unless_it_is_told_otherwise() {
+fn dev_has_no_limits_by_default() {
     let dev = crate::harness::shared();
     let shop = dev.shop();
     for _ in 0..60 {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        answer.ok(201);
-        assert_eq!(answer.header("ratelimit"), None);
+        let response = shop.post("/api/public/payments", &order()).send();
+        response.ok(201);
+        assert_eq!(response.header("ratelimit"), None);
     }
 }
 
-fn a_key_that_writes_too_often_is_told_when_to_come_back() {
+fn a_key_above_its_write_limit_gets_a_retry_after() {
     let dev = limited();
     let shop = dev.shop();
     for left in [2, 1, 0] {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        answer.ok(201);
-        assert_eq!(answer.header("ratelimit-policy"), Some("\"writes\";q=3;w=180"));
+        let response = shop.post("/api/public/payments", &order()).send();
+        response.ok(201);
+        assert_eq!(response.header("ratelimit-policy"), Some("\"writes\";q=3;w=180"));
         let state = format!("\"writes\";r={left};t=");
-        assert!(answer.header("ratelimit").is_some_and(|shown| shown.starts_with(&state)), "{answer:?}");
+        assert!(response.header("ratelimit").is_some_and(|shown| shown.starts_with(&state)), "{response:?}");
     }
     let refused = shop.post("/api/public/payments", &order()).send();
     assert!(too_many(&refused) <= 60);
@@ -84,7 +84,7 @@ fn a_key_that_writes_too_often_is_told_when_to_come_back() {
     assert_eq!(list["pagination"]["total"], 3, "a refused creation makes nothing, and reading goes on");
 }
 
-fn registering_is_limited_by_the_address_behind_a_trusted_proxy() {
+fn registration_is_limited_by_the_ip_address_behind_a_trusted_proxy() {
     let dev = limited();
     let account = dev.ledger.account("shop").name;
     for _ in 0..2 {
@@ -94,7 +94,7 @@ fn registering_is_limited_by_the_address_behind_a_trusted_proxy() {
     register(&dev, &account, "198.51.100.1, 2001:db8:0:1::1").ok(201);
 }
 
-fn who_guesses_keys_is_locked_out_and_others_are_not() {
+fn guessing_keys_locks_out_only_the_guesser() {
     let dev = limited();
     let shop = dev.shop();
     let me = |key: &str, from: &str| {
@@ -108,7 +108,7 @@ fn who_guesses_keys_is_locked_out_and_others_are_not() {
     me(&shop.key, "203.0.113.8").ok(200);
 }
 
-fn a_page_watched_by_too_many_streams_refuses_one_more() {
+fn the_number_of_streams_of_a_page_is_limited() {
     let dev = limited();
     let payment = dev.shop().open_payment();
     let path = format!("/for/{}/events", payment.slug);
@@ -117,36 +117,36 @@ fn a_page_watched_by_too_many_streams_refuses_one_more() {
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
     Write::write_all(&mut first, request.as_bytes()).expect("sent");
     let mut start = [0; 12];
-    Read::read_exact(&mut first, &mut start).expect("an answer");
+    Read::read_exact(&mut first, &mut start).expect("a response");
     assert_eq!(&start, b"HTTP/1.1 200");
     too_many(&dev.api.get(&path).send());
     drop(first);
     until("the place to be free", || {
-        // A stream that is open has no end: only the beginning of the answer is read.
+        // An open stream has no end: only the start of the response is read.
         let mut again = TcpStream::connect(address).expect("listening");
         Write::write_all(&mut again, request.as_bytes()).expect("sent");
         let mut start = [0; 12];
-        Read::read_exact(&mut again, &mut start).expect("an answer");
+        Read::read_exact(&mut again, &mut start).expect("a response");
         (&start == b"HTTP/1.1 200").then_some(())
     });
 }
 
-fn payments_shown_too_often_are_refused_in_the_words_of_clients() {
+fn rate_limited_payments_get_x402_errors() {
     let body = json!({
         "sessionId": "pay_00000000000000000000000000",
         "paymentPayload": { "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": {} },
     });
     let limited = Dev::with(&["--limits", "production", "--set=limits.x402=1/min"]);
-    let ask = || limited.api.post("/api/public/x402/verify", &body).send();
-    ask().ok(200);
-    let refused = ask();
+    let request = || limited.api.post("/api/public/x402/verify", &body).send();
+    request().ok(200);
+    let refused = request();
     assert_eq!((refused.status, refused.header("retry-after").is_some()), (429, true));
     let refused = refused.json();
     assert_eq!((&refused["isValid"], &refused["invalidReason"]), (&json!(false), &json!("rate_limited")));
     assert_eq!(refused["reason"], "rate_limited");
 }
 
-fn a_merchant_with_many_keys_has_one_quota() {
+fn all_keys_of_a_merchant_share_one_rate_limit() {
     let dev = Dev::with(&["--limits", "production", "--set=limits.api_writes=1/min burst 20"]);
     let shop = dev.shop();
     let keys: Vec<String> = (0..10)
@@ -164,7 +164,7 @@ fn a_merchant_with_many_keys_has_one_quota() {
     other.post("/api/public/payments", &order()).send().ok(201);
 }
 
-fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
+fn the_number_of_open_payments_is_limited() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -181,50 +181,50 @@ fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
             background(move || shop.post("/api/public/payments", &order()).send())
         })
         .collect();
-    let answers: Vec<Answer> = creators.into_iter().map(|creator| creator.join().expect("an answer")).collect();
-    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 7, "and the first");
-    let refused = answers.iter().find(|answer| answer.status != 201).expect("nine of them");
+    let responses: Vec<Response> = creators.into_iter().map(|creator| creator.join().expect("a response")).collect();
+    assert_eq!(responses.iter().filter(|response| response.status == 201).count(), 7, "and the first");
+    let refused = responses.iter().find(|response| response.status != 201).expect("nine of them");
     refused.refused(429, "too_many_open_payments");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
     shop.post("/api/public/payments/create", &order()).send().refused(429, "too_many_open_payments");
-    assert_eq!(once("first").ok(201)["id"], first["id"], "who repeats a request gets its answer");
+    assert_eq!(once("first").ok(201)["id"], first["id"], "a repeated request gets its response");
     dev.shop().open_payment();
     shop.cancelled(first["id"].as_str().expect("an id"));
     let next = shop.open_payment();
     once("second").refused(429, "too_many_open_payments");
-    // Ended ones take room for ever.
+    // Final payments count permanently.
     shop.cancelled(&next.id);
     let mut long = order();
     long["metadata"] =
         json!({ "a": "x".repeat(400), "b": "x".repeat(400), "c": "x".repeat(400), "d": "x".repeat(400) });
     let full = until("the bytes to be taken", || {
-        let answer = shop.post("/api/public/payments", &long).send();
-        if answer.status != 201 {
-            return Some(answer);
+        let response = shop.post("/api/public/payments", &long).send();
+        if response.status != 201 {
+            return Some(response);
         }
-        shop.cancelled(answer.ok(201)["id"].as_str().expect("an id"));
+        shop.cancelled(response.ok(201)["id"].as_str().expect("an id"));
         None
     });
     full.refused(429, "stored_bytes_reached");
 }
 
-fn a_key_that_worked_lately_is_not_locked_out_with_its_address() {
+fn a_recently_used_key_is_not_locked_out_with_its_ip_address() {
     let dev = limited();
-    let (shop, stranger) = (dev.shop(), dev.shop());
+    let (shop, third_party) = (dev.shop(), dev.shop());
     let me = |key: &str| {
-        let ask = dev.api.get("/api/public/merchants/me").bearer(key);
-        ask.header("x-forwarded-for", "203.0.113.7").send()
+        let request = dev.api.get("/api/public/merchants/me").bearer(key);
+        request.header("x-forwarded-for", "203.0.113.7").send()
     };
     me(&shop.key).ok(200);
     for n in 0..10 {
         me(&format!("sk_live_{n:048}")).refused(401, "invalid_api_key");
     }
     too_many(&me(&format!("sk_live_{:048}", 99)));
-    too_many(&me(&stranger.key));
+    too_many(&me(&third_party.key));
     me(&shop.key).ok(200);
     let make = |key: &str| {
-        let ask = dev.api.post("/api/public/payments", &order()).bearer(key);
-        ask.header("x-forwarded-for", "203.0.113.7").send()
+        let request = dev.api.post("/api/public/payments", &order()).bearer(key);
+        request.header("x-forwarded-for", "203.0.113.7").send()
     };
     make(&shop.key).ok(201);
     let reissue = format!("/api/admin/merchants/{}/api-key", shop.id);
@@ -233,14 +233,14 @@ fn a_key_that_worked_lately_is_not_locked_out_with_its_address() {
     too_many(&me(&shop.key));
 }
 
-fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
+fn cors_allows_api_keys_from_configured_origins_only() {
     let dev = Dev::with(&["--set=cors.key_origins=https://admin.example"]);
     let allowed = |origin: &str| {
-        let ask = dev.api.ask("OPTIONS", "/api/public/payments").header("origin", origin);
-        let answer = ask.header("access-control-request-headers", "x-api-key").send();
-        let all = answer.headers.get_all("access-control-allow-headers").iter();
+        let builder = dev.api.request("OPTIONS", "/api/public/payments").header("origin", origin);
+        let response = builder.header("access-control-request-headers", "x-api-key").send();
+        let all = response.headers.get_all("access-control-allow-headers").iter();
         let all: Vec<String> = all.map(|value| value.to_str().expect("text").to_owned()).collect();
-        let origin = answer.header("access-control-allow-origin").unwrap_or_default().to_owned();
+        let origin = response.header("access-control-allow-origin").unwrap_or_default().to_owned();
         (origin, all.join(", ").contains("x-api-key"))
     };
     assert_eq!(allowed("https://evil.example"), ("*".to_owned(), false));
@@ -248,7 +248,7 @@ fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
     assert_eq!(allowed("https://admin.example"), ("https://admin.example".to_owned(), true));
 }
 
-/// Connects from another address of this machine.
+/// Connects from another loopback address.
 pub(crate) fn connect_from(from: Ipv4Addr, url: &str) -> TcpStream {
     let address = url.split_once("://").map_or(url, |(_, address)| address);
     let to: SocketAddr = address.parse().expect("an address");
@@ -263,18 +263,18 @@ pub(crate) fn connect_from(from: Ipv4Addr, url: &str) -> TcpStream {
     stream
 }
 
-/// Asks how the gateway is, from another address.
+/// Requests the health of the gateway from another address.
 fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
     let watch = Stopwatch::start();
     let mut stream = connect_from(from, &api.base);
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("sent");
-    let mut said = Vec::new();
-    let _ = stream.read_to_end(&mut said);
-    (said.starts_with(b"HTTP/1.1 200"), watch.elapsed())
+    let mut report = Vec::new();
+    let _ = stream.read_to_end(&mut report);
+    (report.starts_with(b"HTTP/1.1 200"), watch.elapsed())
 }
 
-/// Opens connections that ask for much and read nothing.
+/// Opens connections that send many requests and read no response.
 fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
     let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
     let open = |_| {
@@ -286,7 +286,7 @@ fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
     (0..count).map(open).collect()
 }
 
-fn sockets_that_never_read_keep_nobody_else_out() {
+fn clients_that_never_read_do_not_block_others() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -303,7 +303,7 @@ fn sockets_that_never_read_keep_nobody_else_out() {
     drop(deaf);
 }
 
-fn health_answers_at_its_own_address_while_every_connection_is_taken() {
+fn the_health_port_responds_while_all_connections_are_taken() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
     let health = format!("--set=health.listen={port}");
     let dev = Dev::with(&["--set=limits.connections=10", "--set=limits.write_timeout_ms=600000", &health]);
@@ -318,10 +318,10 @@ fn health_answers_at_its_own_address_while_every_connection_is_taken() {
     drop(deaf);
 }
 
-fn one_address_does_not_take_every_connection_of_health_checks() {
+fn one_ip_address_cannot_take_all_connections_of_the_health_port() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
     let health = format!("--set=health.listen={port}");
-    // Nothing but the number of connections ends what keeps silent.
+    // Only the limit of connections closes idle ones.
     let dev = Dev::with(&["--set=limits.head_timeout_ms=120000", &health]);
     let health = Api::new(&format!("http://{port}"));
     let silent: Vec<TcpStream> = (0..150).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 2), &health.base)).collect();
@@ -331,7 +331,7 @@ fn one_address_does_not_take_every_connection_of_health_checks() {
     drop((silent, dev));
 }
 
-fn what_needs_no_key_has_a_rate_by_address() {
+fn anonymous_requests_are_limited_by_ip_address() {
     let dev = Dev::with(&["--limits", "production", "--set=limits.anonymous=1/min burst 3"]);
     let read = || dev.api.get("/openapi.json").send();
     for _ in 0..3 {
@@ -345,7 +345,7 @@ fn what_needs_no_key_has_a_rate_by_address() {
     dev.api.get("/livez").send().ok(200);
 }
 
-/// A session of a shop, and payments of an agent for it.
+/// A session of a shop, and an agent's payments for it.
 struct Session {
     dev: Dev,
     agent: Payer,
@@ -370,10 +370,11 @@ impl Session {
         self.signed(&[(&self.to, "1.500 HBD", &self.payment.memo)])
     }
 
-    /// Returns the same under the signature of somebody else: only its payer's authority shows that it is none.
+    /// Returns the same transaction signed with another account's key: only the payer's authority shows that it is
+    /// invalid.
     fn forged(&self) -> Value {
-        let stranger = self.dev.ledger.account("stranger");
-        let foreign = self.dev.ledger.signed(&stranger, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
+        let third_party = self.dev.ledger.account("stranger");
+        let foreign = self.dev.ledger.signed(&third_party, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
         let foreign: Value = serde_json::from_str(&foreign.to_condenser_json()).expect("JSON");
         let mut forged = self.good();
         forged["signatures"] = foreign["signatures"].clone();
@@ -385,15 +386,15 @@ impl Session {
             "payload": { "signedTransaction": transaction, "nonce": "n" } })
     }
 
-    fn settle(&self, transaction: &Value, from: &str) -> Answer {
+    fn settle(&self, transaction: &Value, from: &str) -> Response {
         let body = json!({ "sessionId": self.payment.id, "paymentPayload": Self::payload(transaction) });
         self.dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
     }
 }
 
-fn strangers_do_not_use_up_the_attempts_of_a_payer() {
+fn strangers_do_not_exhaust_the_attempts_of_a_payer() {
     let session = Session::open(Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]));
-    // What cannot even be read costs no attempt.
+    // Unreadable payments cost no attempt.
     let mut unreadable = session.good();
     unreadable["signatures"] = json!(["00"]);
     for _ in 0..12 {
@@ -407,7 +408,7 @@ fn strangers_do_not_use_up_the_attempts_of_a_payer() {
     assert_eq!(session.settle(&session.good(), "203.0.113.8").ok(200)["success"], true);
 }
 
-fn payments_that_cannot_pay_use_up_no_attempt_of_their_address() {
+fn malformed_payments_cost_no_attempt() {
     let session = Session::open(Dev::with(&[
         "--limits",
         "production",
@@ -441,24 +442,24 @@ fn payments_that_cannot_pay_use_up_no_attempt_of_their_address() {
             assert_eq!(show(transaction).status, 402);
         }
     }
-    // Ten whose signatures had to be checked are enough, wherever they are shown.
+    // Ten payments whose signatures had to be checked reach the limit, at any endpoint.
     let forged = session.forged();
     for n in 0..10 {
-        let answer = if n % 2 == 0 { show(&forged) } else { session.settle(&forged, home) };
-        assert!([402, 200].contains(&answer.status), "{n}: {answer:?}");
+        let response = if n % 2 == 0 { show(&forged) } else { session.settle(&forged, home) };
+        assert!([402, 200].contains(&response.status), "{n}: {response:?}");
     }
     assert_eq!(session.settle(&session.good(), home).ok(429)["errorReason"], "rate_limited");
     too_many(&show(&session.good()));
     assert_eq!(session.settle(&session.good(), "203.0.113.10").ok(200)["success"], true);
 }
 
-/// A payment of nobody for nothing, which is judged all the same.
+/// Returns an invalid payment for a session that does not exist, which still gets a verdict.
 fn nothing() -> Value {
     json!({ "sessionId": "pay_00000000000000000000000000",
         "paymentPayload": { "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": {} } })
 }
 
-/// Checks that an answer has the members that clients of the facilitator read.
+/// Asserts that a response has the members that facilitator clients read.
 #[track_caller]
 fn judged(path: &str, body: &Value, reason: &str) {
     match path {
@@ -468,33 +469,33 @@ fn judged(path: &str, body: &Value, reason: &str) {
     }
 }
 
-fn keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere() {
+fn the_key_lockout_applies_to_the_facilitator() {
     let dev = limited();
-    let ask = |path: &str, key: &str, from: &str| {
+    let request = |path: &str, key: &str, from: &str| {
         let path = format!("/api/public/x402/{path}");
-        let ask = match path.contains("sales") {
+        let request = match path.contains("sales") {
             true => dev.api.get(&path),
             false => dev.api.post(&path, &nothing()),
         };
-        ask.bearer(key).header("x-forwarded-for", from).send()
+        request.bearer(key).header("x-forwarded-for", from).send()
     };
     for (place, path) in ["sales", "sales/export", "verify", "settle"].into_iter().enumerate() {
         let from = format!("203.0.113.{place}");
         for n in 0..10 {
-            let refused = ask(path, &format!("sk_live_{n:048}"), &from).ok(401);
+            let refused = request(path, &format!("sk_live_{n:048}"), &from).ok(401);
             assert_eq!(refused["reason"], "invalid_api_key");
             judged(path, &refused, "invalid_payload");
         }
-        let locked = ask(path, &format!("sk_live_{:048}", 99), &from);
+        let locked = request(path, &format!("sk_live_{:048}", 99), &from);
         assert!(locked.header("retry-after").is_some_and(|seconds| seconds.len() == 3), "{path}: {locked:?}");
         judged(path, &locked.ok(429), "rate_limited");
-        // The lock is one for all: nothing is tried elsewhere either.
+        // The lockout applies everywhere.
         let me = dev.api.get("/api/public/merchants/me").bearer("sk_live_x").header("x-forwarded-for", &from);
         too_many(&me.send());
     }
 }
 
-fn a_seller_is_counted_by_merchant_at_the_facilitator() {
+fn the_facilitator_limits_sellers_by_merchant() {
     let dev = Dev::with(&[
         "--limits",
         "production",
@@ -506,12 +507,12 @@ fn a_seller_is_counted_by_merchant_at_the_facilitator() {
     ]);
     let (shop, other) = (dev.shop(), dev.shop());
     let judge = |path: &str, key: Option<&str>, from: &str| {
-        let ask = dev.api.post(&format!("/api/public/x402/{path}"), &nothing()).header("x-forwarded-for", from);
-        key.into_iter().fold(ask, |ask, key| ask.bearer(key)).send()
+        let request = dev.api.post(&format!("/api/public/x402/{path}"), &nothing()).header("x-forwarded-for", from);
+        key.into_iter().fold(request, |request, key| request.bearer(key)).send()
     };
     judge("verify", None, "203.0.113.1").ok(200);
     judged("settle", &judge("settle", None, "203.0.113.1").ok(429), "rate_limited");
-    // Behind the same address, and behind many, it is the seller's own quota.
+    // The merchant's own quota applies behind the same address and behind others.
     for (n, path) in ["settle", "verify", "settle", "verify"].into_iter().enumerate() {
         judge(path, Some(&shop.key), &format!("203.0.113.{}", n + 1)).ok(200);
     }

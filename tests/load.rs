@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use crate::harness::{Dev, shared};
 
 crate::tests!(
-    every_workload_measures_what_it_says,
-    a_rate_that_was_asked_for_is_kept,
-    a_run_that_the_limits_decided_is_refused,
-    what_cannot_be_measured_is_said_before_the_clock_runs,
+    every_workload_measures_its_requests,
+    a_requested_rate_is_not_exceeded,
+    a_run_that_hits_rate_limits_fails,
+    invalid_load_options_fail_before_the_measurement,
 );
 
 fn command(dev: &Dev, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     command.env_clear().arg("load").args(arguments).args(["--url", &dev.api.base, "--node", &dev.ledger.rpc.base]);
-    command.env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"));
+    command.env("HIVETILL_API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"));
     command.env("HIVETILL_KEY", &dev.demo_account("alice").key);
     command
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -29,56 +29,56 @@ fn said(output: &Output) -> String {
 fn report(dev: &Dev, arguments: &[&str]) -> Value {
     let more = ["--json", "--duration", "500ms", "--warmup", "100ms", "--connections", "4"];
     let output = command(dev, &[arguments, &more[..]].concat()).output().expect("the binary starts");
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    assert!(output.status.success(), "{arguments:?}: {}", stderr_of(&output));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-fn every_workload_measures_what_it_says() {
+fn every_workload_measures_its_requests() {
     let dev = shared();
     for (workload, status) in
         [("create", "201"), ("status", "200"), ("list", "200"), ("checkout", "200"), ("x402-verify", "200")]
     {
         let report = report(dev, &[workload, "--sessions", "20"]);
         assert_eq!((&report["workload"], &report["errors"]), (&json!(workload), &json!(0)));
-        assert_eq!(report["statuses"][status], report["answers"], "{report}");
-        assert!(report["answers"].as_u64() > Some(0) && report["waitsUs"]["p50"].as_u64() > Some(0), "{report}");
-        assert!(report["server"]["cpuUsPerAnswer"].as_f64() > Some(0.0), "{report}");
+        assert_eq!(report["statuses"][status], report["responses"], "{report}");
+        assert!(report["responses"].as_u64() > Some(0) && report["latencyUs"]["p50"].as_u64() > Some(0), "{report}");
+        assert!(report["server"]["cpuUsPerResponse"].as_f64() > Some(0.0), "{report}");
         assert_eq!(report["limits"], Value::Null);
     }
-    // Each is settled once, and then there is nothing left to ask.
+    // Each signed payment is settled once.
     let settled = report(dev, &["x402-settle", "--sessions", "4"]);
-    assert_eq!((&settled["answers"], &settled["errors"]), (&json!(4), &json!(0)), "{settled}");
+    assert_eq!((&settled["responses"], &settled["errors"]), (&json!(4), &json!(0)), "{settled}");
     let mixed = report(dev, &["mixed", "--sessions", "5"]);
     assert!(mixed["statuses"]["201"].as_u64() < mixed["statuses"]["200"].as_u64(), "{mixed}");
 }
 
-fn a_rate_that_was_asked_for_is_kept() {
+fn a_requested_rate_is_not_exceeded() {
     let report = report(shared(), &["status", "--sessions", "5", "--rate", "40"]);
-    // Half a second of it; a machine that is busy may be late, never early.
-    assert!(report["answers"].as_u64() <= Some(24), "{report}");
+    // Half a second of it. A busy machine may be slower, never faster.
+    assert!(report["responses"].as_u64() <= Some(24), "{report}");
     assert_eq!(report["rate"], 40);
 }
 
-fn a_run_that_the_limits_decided_is_refused() {
+fn a_run_that_hits_rate_limits_fails() {
     let dev = Dev::with(&["--limits", "production"]);
     let output =
         command(&dev, &["create", "--json", "--duration", "2s", "--warmup", "1s"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said(&output).contains("rate limits"), "{}", said(&output));
+    assert!(stderr_of(&output).contains("rate limits"), "{}", stderr_of(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("the report all the same");
     assert!(report["limits"].as_str().is_some_and(|limits| limits.contains("writes")), "{report}");
 }
 
-fn what_cannot_be_measured_is_said_before_the_clock_runs() {
+fn invalid_load_options_fail_before_the_measurement() {
     let dev = shared();
     let mut wrong_key = command(dev, &["status"]);
     wrong_key.env("HIVETILL_API_KEY", "sk_live_none");
     let output = wrong_key.output().expect("it starts");
-    assert!(output.status.code() == Some(1) && said(&output).contains("401"), "{output:?}");
+    assert!(output.status.code() == Some(1) && stderr_of(&output).contains("401"), "{output:?}");
     let mut unsigned = command(dev, &["x402-verify", "--sessions", "1"]);
     unsigned.env_remove("HIVETILL_KEY");
-    assert!(said(&unsigned.output().expect("it starts")).contains("HIVETILL_KEY"));
+    assert!(stderr_of(&unsigned.output().expect("it starts")).contains("HIVETILL_KEY"));
     let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     elsewhere.args(["load", "status", "--url", "http://192.0.2.1:8080", "--api-key", "sk_live_none"]);
-    assert!(said(&elsewhere.output().expect("it starts")).contains("--allow-remote"));
+    assert!(stderr_of(&elsewhere.output().expect("it starts")).contains("--allow-remote"));
 }

@@ -4,22 +4,23 @@
 
 mod admin;
 mod agents;
-mod astray;
 mod billing;
-mod books;
 mod browser;
 mod checkout;
 mod compliance;
 mod dashboard;
+mod dashboard_operations;
 mod deliveries;
 mod documentation;
 mod events;
+mod gate;
 mod golden;
 mod grpc;
 mod grpc_access;
 mod grpc_port;
 mod hardfork;
 mod harness;
+mod hbd_peg;
 mod idempotency;
 mod interop;
 mod keys;
@@ -33,20 +34,21 @@ mod operations;
 mod operator;
 mod ownership;
 mod payments;
-mod peg;
+mod reconciliation;
 mod recovery;
 mod reliability;
-mod shopkeeper;
 mod simulate;
 mod spec;
-mod split;
 mod tidy;
+mod two_processes;
+mod unmatched;
+mod wallet;
 mod webhooks;
 mod x402;
 
 use std::{cmp::Reverse, num::NonZero, process::ExitCode, sync::Mutex, time::Duration};
 
-/// Lists the tests of a module under their full names; the compiler warns of a test that is not listed.
+/// Lists the tests of a module under their full names; the compiler warns of unlisted tests.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
@@ -56,9 +58,9 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// How long each test took.
+/// The duration of each test.
 static DURATIONS: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
-/// How many of the slowest tests are printed.
+/// Number of slowest tests to print.
 const SLOWEST: usize = 12;
 
 fn trial(module: &str, name: &str, test: fn()) -> libtest_mimic::Trial {
@@ -80,7 +82,7 @@ fn print_slowest() {
     }
 }
 
-/// Names a test as the standard harness would: without the crate.
+/// Returns the name of a test as the standard harness prints it, without the crate.
 fn title(module: &str, name: &str) -> String {
     let module = module.split_once("::").map_or(module, |(_, inner)| inner);
     format!("{module}::{name}")
@@ -88,11 +90,11 @@ fn title(module: &str, name: &str) -> String {
 
 fn main() -> ExitCode {
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // Tests wait for processes, blocks and deadlines more than they compute: three to a core.
+    // Tests mostly wait for processes, blocks and deadlines: three run per core.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     arguments.test_threads.get_or_insert(cores * 3);
     let all = [
-        tidy::tests(),
+        tidy::all(),
         spec::all(),
         merchants::tests(),
         modes::tests(),
@@ -101,9 +103,9 @@ fn main() -> ExitCode {
         operations::all(),
         admin::tests(),
         payments::all(),
-        peg::tests(),
-        astray::tests(),
-        books::tests(),
+        hbd_peg::tests(),
+        unmatched::tests(),
+        reconciliation::tests(),
         ownership::tests(),
         compliance::tests(),
         billing::tests(),
@@ -111,7 +113,7 @@ fn main() -> ExitCode {
         checkout::tests(),
         dashboard::tests(),
         operator::tests(),
-        shopkeeper::tests(),
+        dashboard_operations::tests(),
         webhooks::tests(),
         deliveries::tests(),
         documentation::tests(),
@@ -123,7 +125,7 @@ fn main() -> ExitCode {
         recovery::tests(),
         reliability::all(),
         simulate::tests(),
-        split::tests(),
+        two_processes::tests(),
         grpc::tests(),
         grpc_access::tests(),
         grpc_port::tests(),
@@ -131,6 +133,8 @@ fn main() -> ExitCode {
         agents::tests(),
         interop::tests(),
         x402::all(),
+        wallet::all(),
+        gate::all(),
         browser::all(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());

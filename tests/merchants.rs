@@ -1,4 +1,4 @@
-//! Merchants: registration, their record, their secrets, and what admins do to them.
+//! Merchants: registration, their record, their secrets, and admin actions.
 
 use serde_json::{Value, json};
 
@@ -7,18 +7,18 @@ use crate::harness::{Receiver, Shop, order, shared, until};
 crate::tests!(
     a_registration_shows_key_and_secret_once,
     a_registration_needs_a_name_and_an_account_that_can_receive,
-    texts_that_customers_read_hide_nothing,
-    an_update_works_by_both_methods_and_changes_only_what_it_names,
-    an_explicit_null_clears_an_address,
-    addresses_must_be_addresses,
-    a_merchant_may_touch_only_itself,
+    visible_texts_reject_invisible_characters,
+    an_update_works_with_both_methods_and_changes_only_named_fields,
+    an_explicit_null_clears_a_url,
+    urls_are_validated,
+    a_merchant_can_access_only_itself,
     two_merchants_may_share_an_account,
-    a_new_webhook_secret_ends_the_old_one_at_once,
-    a_grace_keeps_the_old_secret_signing_beside_the_new,
-    replaced_secrets_sign_until_their_own_time_and_the_fourth_rotation_waits,
+    a_new_webhook_secret_replaces_the_old_one_immediately,
+    during_the_grace_period_both_secrets_sign,
+    replaced_secrets_sign_until_their_own_expiry_and_a_fourth_is_rejected,
     an_admin_lists_finds_and_filters_merchants,
-    an_inactive_merchant_reads_but_takes_no_new_payment,
-    a_new_key_ends_the_old_one_at_once,
+    an_inactive_merchant_can_read_but_not_create_payments,
+    a_new_key_replaces_the_old_one_immediately,
     admin_paths_need_an_admin,
 );
 
@@ -102,13 +102,13 @@ fn a_registration_needs_a_name_and_an_account_that_can_receive() {
         ("", "validation_failed"),
         ("abcdefghijklmnopq", "validation_failed"),
     ] {
-        let answer = api.post(REGISTER, &json!({ "name": "x", "hiveAccount": account })).send();
-        let body = answer.wrong(&["hiveAccount"]);
+        let response = api.post(REGISTER, &json!({ "name": "x", "hiveAccount": account })).send();
+        let body = response.wrong(&["hiveAccount"]);
         assert_eq!(body["reason"], reason, "{account:?}: {body}");
     }
 }
 
-fn texts_that_customers_read_hide_nothing() {
+fn visible_texts_reject_invisible_characters() {
     let shop = shared().shop();
     let put = |body: &Value| shop.api.put(&path(&shop), body).bearer(&shop.key).send();
     let account = &shop.account.name;
@@ -144,7 +144,7 @@ fn texts_that_customers_read_hide_nothing() {
     assert!(refused.to_string().contains("must begin with a scheme, such as https://localhost:3000/hook"), "{refused}");
 }
 
-fn an_update_works_by_both_methods_and_changes_only_what_it_names() {
+fn an_update_works_with_both_methods_and_changes_only_named_fields() {
     let shop = shared().shop();
     let before = shop.get(&path(&shop)).send().ok(200);
     let posted = shop.api.post(&path(&shop), &json!({ "x402Enabled": false })).x_api_key(&shop.key).send().ok(200);
@@ -163,7 +163,7 @@ fn an_update_works_by_both_methods_and_changes_only_what_it_names() {
     assert_eq!(shop.get(&path(&shop)).send().ok(200)["hiveAccount"], moved, "a refused update changes nothing");
 }
 
-fn an_explicit_null_clears_an_address() {
+fn an_explicit_null_clears_a_url() {
     let shop = shared().shop();
     shop.update(&json!({ "webhookUrl": "https://a.example/h", "iconUrl": "https://a.example/i" })).ok(200);
     let cleared = shop.update(&json!({ "webhookUrl": null })).ok(200);
@@ -174,7 +174,7 @@ fn an_explicit_null_clears_an_address() {
     }
 }
 
-fn addresses_must_be_addresses() {
+fn urls_are_validated() {
     let shop = shared().shop();
     let long = format!("https://a.example/{}", "x".repeat(2_048));
     for bad in ["", "shop", "ftp://a.example/", "https://", "https://u:p@a.example/", "https://a.example/#f", &long] {
@@ -187,7 +187,7 @@ fn addresses_must_be_addresses() {
     shop.update(&json!({ "webhookUrl": 1, "x402Enabled": 2, "name": 3 })).wrong(&["webhookUrl", "x402Enabled", "name"]);
 }
 
-fn a_merchant_may_touch_only_itself() {
+fn a_merchant_can_access_only_itself() {
     let (shop, other) = (shared().shop(), shared().shop());
     for id in [other.id.as_str(), "mer_00000000000000000000000000", "nonsense"] {
         let path = format!("/api/public/merchants/{id}");
@@ -215,18 +215,18 @@ fn two_merchants_may_share_an_account() {
     first.get(&format!("/api/public/payments/{}", of_second.id)).send().refused(404, "not_found");
 }
 
-/// Cancels a payment of the shop, so that its receiver hears of it.
+/// Cancels a payment of the shop, which sends a webhook to its receiver.
 fn event(shop: &Shop, receiver: &Receiver, number: usize) -> crate::harness::Hook {
     let payment = shop.open_payment();
     shop.cancelled(&payment.id);
     receiver.hook(number)
 }
 
-fn a_new_webhook_secret_ends_the_old_one_at_once() {
+fn a_new_webhook_secret_replaces_the_old_one_immediately() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     event(&shop, &receiver, 0).verify(&shop.secret);
-    let made = shop.api.ask("POST", &format!("{}/webhook-secret", path(&shop))).bearer(&shop.key).send().ok(200);
+    let made = shop.api.request("POST", &format!("{}/webhook-secret", path(&shop))).bearer(&shop.key).send().ok(200);
     let new = made["webhookSecret"].as_str().unwrap();
     assert!(new.starts_with("whsec_") && new != shop.secret);
     let hook = event(&shop, &receiver, 1);
@@ -236,7 +236,7 @@ fn a_new_webhook_secret_ends_the_old_one_at_once() {
     assert_eq!(hook.header("webhook-signature").split(' ').count(), 1);
 }
 
-fn a_grace_keeps_the_old_secret_signing_beside_the_new() {
+fn during_the_grace_period_both_secrets_sign() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let path = format!("{}/webhook-secret", path(&shop));
@@ -252,7 +252,7 @@ fn a_grace_keeps_the_old_secret_signing_beside_the_new() {
     }
 }
 
-fn replaced_secrets_sign_until_their_own_time_and_the_fourth_rotation_waits() {
+fn replaced_secrets_sign_until_their_own_expiry_and_a_fourth_is_rejected() {
     let (shop, receiver) = (shared().shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let path = format!("{}/webhook-secret", path(&shop));
@@ -274,7 +274,7 @@ fn replaced_secrets_sign_until_their_own_time_and_the_fourth_rotation_waits() {
         let standard = standardwebhooks::Webhook::new(secret).expect("a secret");
         standard.verify(&hook.body, &hook.headers).expect("each valid secret verifies");
     }
-    // At once is always possible, and ends the replaced one alone.
+    // An immediate replacement is always possible and ends only the replaced secret.
     let made = shop.post(&path, &json!({})).send().ok(200);
     let hook = event(&shop, &receiver, 1);
     hook.verify(made["webhookSecret"].as_str().expect("a secret"));
@@ -313,7 +313,7 @@ fn an_admin_lists_finds_and_filters_merchants() {
     assert_eq!(admin("/api/public/merchants/me").ok(200)["privileges"], json!(["admin"]));
 }
 
-fn an_inactive_merchant_reads_but_takes_no_new_payment() {
+fn an_inactive_merchant_can_read_but_not_create_payments() {
     let dev = shared();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -343,15 +343,15 @@ fn an_inactive_merchant_reads_but_takes_no_new_payment() {
     set("/api/admin/merchants/change-status", &json!({ "role": "user" })).wrong(&["merchantId"]);
     set(&active, &json!({ "isActive": "yes" })).wrong(&["isActive"]);
     set(&active, &json!({})).wrong(&["isActive"]);
-    let nobody = "/api/admin/merchants/mer_00000000000000000000000000/active";
-    set(nobody, &json!({ "isActive": true })).refused(404, "not_found");
+    let unknown = "/api/admin/merchants/mer_00000000000000000000000000/active";
+    set(unknown, &json!({ "isActive": true })).refused(404, "not_found");
 }
 
-fn a_new_key_ends_the_old_one_at_once() {
+fn a_new_key_replaces_the_old_one_immediately() {
     let dev = shared();
     let shop = dev.shop();
     let path = format!("/api/admin/merchants/{}/api-key", shop.id);
-    let made = dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    let made = dev.api.request("POST", &path).bearer(dev.admin_key()).send().ok(200);
     let new = made["apiKey"].as_str().unwrap();
     assert!(new.starts_with("sk_live_") && new != shop.key);
     shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
@@ -369,13 +369,13 @@ fn admin_paths_need_an_admin() {
         ("POST", format!("/api/admin/merchants/change-status?merchantId={id}"), Some(json!({ "role": "nonActive" }))),
         ("POST", format!("/api/admin/merchants/{id}/api-key"), None),
     ] {
-        let ask = || {
-            let ask = shop.api.ask(method, &path);
-            if let Some(body) = &body { ask.json(body) } else { ask }
+        let request = || {
+            let request = shop.api.request(method, &path);
+            if let Some(body) = &body { request.json(body) } else { request }
         };
-        ask().bearer(&shop.key).send().refused(403, "admin_required");
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer("sk_live_none").send().refused(401, "invalid_api_key");
+        request().bearer(&shop.key).send().refused(403, "admin_required");
+        request().send().refused(401, "invalid_api_key");
+        request().bearer("sk_live_none").send().refused(401, "invalid_api_key");
     }
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], true);
 }

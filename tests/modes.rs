@@ -1,4 +1,4 @@
-//! Test and live gateways can be told apart: by programs before they sell anything, and by people on every page.
+//! Test and live gateways are distinguishable: by programs before they sell anything, and by people on every page.
 
 use proto::{Caller, IntoRecord, v1};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::{dashboard::Visitor, grpc::Port, harness::shared};
 
 crate::tests!(
-    the_mode_is_in_the_health_and_in_every_merchants_record,
-    a_service_reads_the_mode,
-    every_page_of_a_development_network_says_that_no_real_money_moves,
+    health_and_merchant_records_show_the_mode,
+    grpc_shows_the_mode,
+    every_page_of_a_development_network_shows_the_test_mode,
 );
 
 #[track_caller]
@@ -16,7 +16,7 @@ fn is_development(record: &Value) {
     assert_eq!((&record["livemode"], &record["network"]), (&false.into(), &"development".into()), "{record}");
 }
 
-fn the_mode_is_in_the_health_and_in_every_merchants_record() {
+fn health_and_merchant_records_show_the_mode() {
     let dev = shared();
     let shop = dev.shop();
     is_development(&dev.api.get("/api/health").send().ok(200));
@@ -26,7 +26,7 @@ fn the_mode_is_in_the_health_and_in_every_merchants_record() {
     is_development(&found["data"][0]);
 }
 
-fn a_service_reads_the_mode() {
+fn grpc_shows_the_mode() {
     let port = Port::open();
     let shop = port.dev.shop();
     let engine = port.engine();
@@ -45,18 +45,18 @@ fn a_service_reads_the_mode() {
     });
 }
 
-fn every_page_of_a_development_network_says_that_no_real_money_moves() {
+fn every_page_of_a_development_network_shows_the_test_mode() {
     let dev = shared();
     let shop = dev.shop();
     let (open, paid) = (shop.open_payment(), shop.open_payment());
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &paid.memo);
     shop.until_status(&paid.id, "completed");
-    let says = |path: &str, answer: &crate::harness::Answer| {
-        let page = answer.text();
+    let says = |path: &str, response: &crate::harness::Response| {
+        let page = response.text();
         assert_eq!(page.matches("id=\"test-mode\"").count(), 1, "{path}: {page}");
         assert!(page.contains("No real money moves."), "{path}: {page}");
     };
-    let own = [format!("/for/{}", open.slug), format!("/for/{}?step=pay", open.slug), format!("/for/{}", paid.slug)];
+    let own = [format!("/for/{}", open.slug), format!("/for/{}", paid.slug)];
     let none = [
         format!("/checkout/{}", paid.id),
         "/for/nothing".to_owned(),

@@ -1,11 +1,11 @@
-//! The interface's description from outside: whole, true to what is answered, and readable without a script.
+//! The OpenAPI description: complete, consistent with responses, and readable without a script.
 
 use crate::harness::shared;
 
 crate::tests!(
     the_description_is_served_and_names_this_gateway,
-    the_page_over_it_needs_no_script_and_nothing_from_elsewhere,
-    agents_are_told_how_to_begin,
+    the_api_page_needs_no_script_and_no_external_resource,
+    llms_txt_explains_the_first_steps,
 );
 
 fn the_description_is_served_and_names_this_gateway() {
@@ -23,7 +23,7 @@ fn the_description_is_served_and_names_this_gateway() {
     }
 }
 
-fn the_page_over_it_needs_no_script_and_nothing_from_elsewhere() {
+fn the_api_page_needs_no_script_and_no_external_resource() {
     let api = &shared().api;
     let page = api.get("/docs").send();
     assert_eq!(page.status, 200);
@@ -47,7 +47,7 @@ fn the_page_over_it_needs_no_script_and_nothing_from_elsewhere() {
     }
 }
 
-fn agents_are_told_how_to_begin() {
+fn llms_txt_explains_the_first_steps() {
     let text = shared().api.get("/llms.txt").send();
     assert!(text.header("content-type").is_some_and(|kind| kind.starts_with("text/plain")));
     assert!(text.text().contains("/openapi.json"));

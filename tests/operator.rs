@@ -1,4 +1,4 @@
-//! The operator's pages of the dashboard: merchants, what was done, and how the ledger's nodes are.
+//! The admin pages of the dashboard: merchants, the audit log, and the ledger nodes.
 
 use serde_json::json;
 
@@ -8,14 +8,14 @@ use crate::{
 };
 
 crate::tests!(
-    merchants_are_filtered_and_exported_whole,
+    merchants_are_filtered_and_exported_completely,
     the_audit_log_is_read_and_filtered,
-    a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits,
+    a_flagged_merchant_is_listed_cleared_and_given_limits,
     nodes_and_scanner_are_shown,
-    nobody_else_sees_the_operators_pages
+    only_admins_see_the_admin_pages
 );
 
-/// Limits of compliance alone, ten dollars for one payment.
+/// Settings with compliance limits only: ten dollars for one payment.
 pub(crate) const LIMITED: [&str; 7] = [
     "--limits=production",
     "--set=limits.register=",
@@ -31,14 +31,14 @@ fn admin() -> Visitor {
     Visitor::log_in(&dev.api, dev.admin_key())
 }
 
-fn merchants_are_filtered_and_exported_whole() {
+fn merchants_are_filtered_and_exported_completely() {
     let dev = Dev::start();
     let admin = Visitor::log_in(&dev.api, dev.admin_key());
     let shops: Vec<_> = (0..22).map(|_| dev.shop()).collect();
     shops[0].update(&json!({ "name": "=Formula, \"Ltd\"" })).ok(200);
     admin.done(&format!("/dashboard/merchants/{}/active", shops[1].id), &[("active", "false")]);
     let rows = |page: &str| page.matches("/active\"").count();
-    // The demo shop and the admin were there before.
+    // The demo shop and the admin exist already.
     for (filter, on_page, whole) in [
         ("", 20, 24),
         ("limit=50", 24, 24),
@@ -87,7 +87,7 @@ fn the_audit_log_is_read_and_filtered() {
     assert!(seen >= 4, "every entry is on some page: {seen}");
 }
 
-fn a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits() {
+fn a_flagged_merchant_is_listed_cleared_and_given_limits() {
     let dev = Dev::with(&LIMITED);
     let (shop, other) = (dev.shop(), dev.shop());
     let admin = Visitor::log_in(&dev.api, dev.admin_key());
@@ -104,10 +104,10 @@ fn a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits() {
     assert_eq!(admin.send(&format!("{path}/clear"), &[("reason", " ")]).status, 400);
     let wrong = admin.send(&format!("{path}/limits"), &[("single", "lots"), ("daily", "5")]);
     assert!(wrong.status == 400 && wrong.text().contains("single must be dollars"), "{}", wrong.text());
-    assert!(wrong.text().contains("value=\"lots\""), "what was typed stays");
+    assert!(wrong.text().contains("value=\"lots\""), "the entered value is kept");
     let done = admin.done(&format!("{path}/clear"), &[("reason", "Passport <b>seen</b>")]);
     let page = admin.page(&done);
-    assert!(page.contains("The hold is ended.") && page.contains("Passport &#60;b&#62;seen"), "{page}");
+    assert!(page.contains("The hold was ended.") && page.contains("Passport &#60;b&#62;seen"), "{page}");
     admin.done(&format!("{path}/limits"), &[("single", "250"), ("daily", ""), ("monthly", "0")]);
     assert!(admin.page(&path).contains("value=\"250.00\""));
     Visitor::of(&shop).done("/dashboard/payments/new", &large);
@@ -127,13 +127,13 @@ fn a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits() {
 fn nodes_and_scanner_are_shown() {
     let dev = shared();
     let page = admin().page("/dashboard/nodes");
-    assert!(page.contains("answers") && page.contains("Read up to") && page.contains("127.0.0.1"), "{page}");
+    assert!(page.contains("Node reachable") && page.contains("Scanned block") && page.contains("127.0.0.1"), "{page}");
     let nodes = dev.api.get("/api/admin/nodes").bearer(dev.admin_key()).send().ok(200);
     assert_eq!((&nodes["needed"], &nodes["data"][0]["failures"]), (&1.into(), &0.into()), "{nodes}");
     assert!(nodes["data"][0]["answeredAt"].is_string());
 }
 
-fn nobody_else_sees_the_operators_pages() {
+fn only_admins_see_the_admin_pages() {
     let shop = shared().shop();
     let visitor = Visitor::of(&shop);
     let front = visitor.page("/dashboard");

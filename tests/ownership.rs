@@ -1,23 +1,23 @@
-//! Who may speak for a Hive account: proofs by signature, by transfer and by the operator, what is refused without one, and
-//! how a proven account is exchanged for another.
+//! Ownership of Hive accounts: proofs by signature, by transfer and by the operator, the rights that need a proof, and
+//! changes of a proven account.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Dev, Payer, Process, Shop, folder, shared, until};
 
 crate::tests!(
-    without_a_proof_a_merchant_is_paid_and_decides_about_nothing,
+    without_a_proof_a_merchant_is_paid_but_cannot_handle_unmatched_transfers,
     a_signature_of_the_active_key_proves_an_account_once,
-    no_other_signature_proves_it,
+    other_signatures_prove_nothing,
     signatures_add_up_to_the_threshold,
     a_transfer_to_oneself_proves_an_account,
     a_proof_is_stale_once_the_active_authority_changes,
-    a_proven_account_changes_only_with_the_agreement_of_both,
-    a_pending_change_is_cancelled_by_the_key_and_by_the_current_account,
-    where_money_goes_needs_a_scope_of_its_own,
-    an_account_changes_three_times_a_day,
-    the_operator_vouches_for_an_account,
-    registration_may_need_approval_or_be_closed,
+    a_proven_account_changes_only_with_proofs_of_both_accounts,
+    a_pending_change_is_cancelled_with_the_key_or_by_the_current_account,
+    changing_the_payout_account_needs_its_own_scope,
+    an_account_can_change_three_times_a_day,
+    the_operator_verifies_an_account,
+    registration_can_require_approval_or_be_closed,
 );
 
 fn me(shop: &Shop) -> Value {
@@ -28,17 +28,17 @@ fn path(shop: &Shop, rest: &str) -> String {
     format!("/api/public/merchants/{}{rest}", shop.id)
 }
 
-/// The account of a shop with other keys of it, as the development ledger made them.
+/// Returns the account of a shop with another of its keys.
 fn with_key(shop: &Shop, key: &str) -> Payer {
     Payer { name: shop.account.name.clone(), key: key.to_owned() }
 }
 
-/// Returns an order that gives a shop's account another active authority.
+/// Returns an order that changes the active authority of a shop's account.
 fn of_active(shop: &Shop, authority: &Value) -> Value {
     json!({ "name": shop.account.name, "role": "active", "authority": authority })
 }
 
-fn without_a_proof_a_merchant_is_paid_and_decides_about_nothing() {
+fn without_a_proof_a_merchant_is_paid_but_cannot_handle_unmatched_transfers() {
     let dev = shared();
     let shop = dev.shop().prove();
     let thief = Shop::open_for(&dev.api, shop.account.clone());
@@ -63,7 +63,7 @@ fn without_a_proof_a_merchant_is_paid_and_decides_about_nothing() {
     thief.post(&format!("{unmatched}/ignore"), &json!({})).send().refused(403, "account_not_proven");
     let own = shop.open_payment();
     shop.post(&format!("{unmatched}/assign"), &json!({ "paymentId": own.id })).send().ok(200);
-    // Being paid needs no proof.
+    // Payments need no proof.
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &trap.memo);
     thief.until_status(&trap.id, "completed");
 }
@@ -96,7 +96,7 @@ fn a_signature_of_the_active_key_proves_an_account_once() {
     assert_ne!(shop.challenge(&json!({}))["nonce"], challenge["nonce"]);
 }
 
-fn no_other_signature_proves_it() {
+fn other_signatures_prove_nothing() {
     let dev = shared();
     let (shop, other) = (dev.shop(), dev.shop());
     let accounts = dev.ledger.order("accounts", &json!({}));
@@ -105,7 +105,7 @@ fn no_other_signature_proves_it() {
     let key = |role: &str| keys[role].as_str().unwrap_or_else(|| panic!("no {role} key in {keys}")).to_owned();
     let challenge = shop.challenge(&json!({}));
     for signer in [with_key(&shop, &key("posting")), with_key(&shop, &key("owner")), other.account.clone()] {
-        shop.answer(&challenge, &[&signer]).wrong(&["signatures[0]"]);
+        shop.response(&challenge, &[&signer]).wrong(&["signatures[0]"]);
     }
     // The text of another merchant with the same account, and of another server.
     let twin = Shop::open_for(&dev.api, shop.account.clone());
@@ -116,7 +116,7 @@ fn no_other_signature_proves_it() {
         let body = json!({ "nonce": challenge["nonce"], "signatures": [shop.account.sign(text)] });
         shop.put_proof(&body).wrong(&["signatures[0]"]);
     }
-    // Another merchant's challenge is not to be had.
+    // Another merchant's challenge is not available.
     let stolen = json!({ "nonce": challenge["nonce"], "signatures": [shop.account.sign(here)] });
     twin.put_proof(&stolen).refused(404, "not_found");
     for (body, field) in [
@@ -149,13 +149,13 @@ fn signatures_add_up_to_the_threshold() {
     let authority = json!({ "weight_threshold": 2, "account_auths": [], "key_auths": keys });
     dev.ledger.order("set_authority", &of_active(&shop, &authority));
     let challenge = shop.challenge(&json!({}));
-    let first = shop.answer(&challenge, &[&signers[0]]).ok(200);
+    let first = shop.response(&challenge, &[&signers[0]]).ok(200);
     assert_eq!((&first["complete"], &first["signatures"]), (&json!(false), &json!(1)));
-    let again = shop.answer(&challenge, &[&signers[0]]).ok(200);
+    let again = shop.response(&challenge, &[&signers[0]]).ok(200);
     assert_eq!((&again["complete"], &again["signatures"]), (&json!(false), &json!(1)), "one key counts once");
     assert_eq!(me(&shop)["accountVerified"], false);
-    shop.answer(&challenge, &[&shop.account]).wrong(&["signatures[0]"]);
-    assert_eq!(shop.answer(&challenge, &[&signers[1]]).ok(200)["complete"], true);
+    shop.response(&challenge, &[&shop.account]).wrong(&["signatures[0]"]);
+    assert_eq!(shop.response(&challenge, &[&signers[1]]).ok(200)["complete"], true);
 }
 
 fn a_transfer_to_oneself_proves_an_account() {
@@ -171,11 +171,11 @@ fn a_transfer_to_oneself_proves_an_account() {
     for member in ["uri", "hivesignerUrl"] {
         assert!(transfer[member].as_str().is_some_and(|url| url.contains("sign/op/")), "{transfer}");
     }
-    // A customer who is tricked into paying the shop with it pays the shop, and no more.
+    // A customer who is tricked into paying with this memo pays the shop, and proves nothing.
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "0.001 HBD", memo);
     dev.ledger.transfer(&shop.account, &shop.account.name, "0.001 HBD", memo);
     until("the proof to be read", || (me(&shop)["accountVerifiedBy"] == "transfer").then_some(()));
-    // The next block's transfer is listed after everything before it.
+    // A transfer of the next block is listed after everything before it.
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "0.002 HBD", "later");
     let list = until("what came later", || {
         let list = shop.get("/api/public/unmatched").send().ok(200);
@@ -203,12 +203,12 @@ fn a_proof_is_stale_once_the_active_authority_changes() {
     assert!(refused["statusMessage"].as_str().expect("a message").contains("changed"), "{refused}");
     assert_eq!((&me(&shop)["accountVerification"], &me(&shop)["accountVerified"]), (&json!("stale"), &json!(false)));
     let challenge = shop.challenge(&json!({}));
-    shop.answer(&challenge, &[&shop.account]).wrong(&["signatures[0]"]);
-    shop.answer(&challenge, &[&with_key(&shop, &heir.key)]).ok(200);
+    shop.response(&challenge, &[&shop.account]).wrong(&["signatures[0]"]);
+    shop.response(&challenge, &[&with_key(&shop, &heir.key)]).ok(200);
     assert_eq!(assign().ok(200)["status"], "completed");
 }
 
-fn a_proven_account_changes_only_with_the_agreement_of_both() {
+fn a_proven_account_changes_only_with_proofs_of_both_accounts() {
     let dev = Dev::with(&["--set=merchants.account_change_hours=0"]);
     let shop = dev.shop().prove();
     let new = dev.ledger.account("new");
@@ -220,13 +220,13 @@ fn a_proven_account_changes_only_with_the_agreement_of_both() {
         (&json!(new.name), &json!(false), &json!(false))
     );
     let of_new = shop.challenge(&json!({ "hiveAccount": new.name }));
-    shop.answer(&of_new, &[&shop.account]).wrong(&["signatures[0]"]);
-    let answered = shop.answer(&of_new, &[&new]).ok(200);
+    shop.response(&of_new, &[&shop.account]).wrong(&["signatures[0]"]);
+    let answered = shop.response(&of_new, &[&new]).ok(200);
     assert_eq!(answered["merchant"]["hiveAccount"], json!(shop.account.name), "the current account has not agreed");
     let of_current = shop.challenge(&json!({}));
     assert_eq!(of_current["action"], format!("change to {}", new.name));
-    shop.answer(&of_current, &[&new]).wrong(&["signatures[0]"]);
-    shop.answer(&of_current, &[&shop.account]).ok(200);
+    shop.response(&of_current, &[&new]).wrong(&["signatures[0]"]);
+    shop.response(&of_current, &[&shop.account]).ok(200);
     let changed = until("the change to take effect", || {
         let record = me(&shop);
         (record["hiveAccount"] == json!(new.name)).then_some(record)
@@ -238,17 +238,17 @@ fn a_proven_account_changes_only_with_the_agreement_of_both() {
     shop.until_status(&payment.id, "completed");
 }
 
-fn a_pending_change_is_cancelled_by_the_key_and_by_the_current_account() {
+fn a_pending_change_is_cancelled_with_the_key_or_by_the_current_account() {
     let dev = shared();
     let shop = dev.shop().prove();
     let new = dev.ledger.account("new");
-    let cancel = || shop.api.ask("DELETE", &path(&shop, "/pending-account")).bearer(&shop.key).send();
+    let cancel = || shop.api.request("DELETE", &path(&shop, "/pending-account")).bearer(&shop.key).send();
     cancel().refused(409, "no_pending_account");
     let asked = shop.update(&json!({ "hiveAccount": new.name })).ok(200);
     let waits = |record: &Value| record["pendingAccount"]["effectiveAt"].as_str().map(str::to_owned);
     assert!(waits(&asked).is_some());
-    shop.answer(&shop.challenge(&json!({ "hiveAccount": new.name })), &[&new]).ok(200);
-    shop.answer(&shop.challenge(&json!({})), &[&shop.account]).ok(200);
+    shop.response(&shop.challenge(&json!({ "hiveAccount": new.name })), &[&new]).ok(200);
+    shop.response(&shop.challenge(&json!({})), &[&shop.account]).ok(200);
     let agreed = me(&shop);
     assert_eq!((&agreed["hiveAccount"], waits(&agreed)), (&json!(shop.account.name), waits(&asked)), "it waits a day");
     assert_eq!(cancel().ok(200)["pendingAccount"], Value::Null);
@@ -258,21 +258,21 @@ fn a_pending_change_is_cancelled_by_the_key_and_by_the_current_account() {
     let made = shop.post(&keys, &json!({ "name": "till", "scopes": ["payments:read"] })).send().ok(201);
     let till = Shop { key: made["apiKey"].as_str().expect("a key").to_owned(), ..shop.clone() };
     till.api
-        .ask("DELETE", &path(&shop, "/pending-account"))
+        .request("DELETE", &path(&shop, "/pending-account"))
         .bearer(&till.key)
         .send()
         .refused(403, "insufficient_scope");
     till.post(&path(&shop, "/account-proof"), &json!({})).send().refused(403, "insufficient_scope");
-    // The current account cancels by whatever key of the merchant.
+    // The current account cancels with any key of the merchant.
     let challenge = till.challenge(&json!({ "cancel": true }));
     assert_eq!(challenge["action"], "cancel change");
-    till.answer(&challenge, &[&new]).wrong(&["signatures[0]"]);
-    till.answer(&challenge, &[&shop.account]).ok(200);
+    till.response(&challenge, &[&new]).wrong(&["signatures[0]"]);
+    till.response(&challenge, &[&shop.account]).ok(200);
     assert_eq!(me(&shop)["pendingAccount"], Value::Null);
     assert_eq!(announced(&shop), ["requested", "cancelled", "requested", "cancelled"]);
 }
 
-/// Returns what the list of events tells about changes of the account, oldest first.
+/// Returns the events about changes of the account, oldest first.
 fn announced(shop: &Shop) -> Vec<String> {
     let list = shop.get("/api/public/events").send().ok(200);
     let events = list["events"].as_array().expect("events").iter();
@@ -280,7 +280,7 @@ fn announced(shop: &Shop) -> Vec<String> {
     changes.map(|event| event["data"]["change"].as_str().expect("a change").to_owned()).collect()
 }
 
-fn where_money_goes_needs_a_scope_of_its_own() {
+fn changing_the_payout_account_needs_its_own_scope() {
     let dev = shared();
     let shop = dev.shop();
     let key_of = |scopes: &[&str]| {
@@ -293,14 +293,14 @@ fn where_money_goes_needs_a_scope_of_its_own() {
     clerk.update(&json!({ "hiveAccount": new })).refused(403, "insufficient_scope");
     clerk.update(&json!({ "name": "By the clerk", "hiveAccount": new })).refused(403, "insufficient_scope");
     assert_eq!(clerk.update(&json!({ "name": "By the clerk" })).ok(200)["name"], "By the clerk");
-    // A key makes no key that may do more than itself.
+    // A key cannot create a key with more scopes than its own.
     let more = json!({ "name": "more", "scopes": ["merchant:payout"] });
     clerk.post(&path(&shop, "/api-keys"), &more).send().refused(403, "insufficient_scope");
     boss.update(&json!({ "name": "By the boss" })).refused(403, "insufficient_scope");
     assert_eq!(boss.update(&json!({ "hiveAccount": new })).ok(200)["hiveAccount"], json!(new));
 }
 
-fn an_account_changes_three_times_a_day() {
+fn an_account_can_change_three_times_a_day() {
     let dev = shared();
     let shop = dev.shop();
     for _ in 0..3 {
@@ -311,11 +311,12 @@ fn an_account_changes_three_times_a_day() {
     shop.update(&json!({ "hiveAccount": me(&shop)["hiveAccount"] })).ok(200);
 }
 
-fn the_operator_vouches_for_an_account() {
+fn the_operator_verifies_an_account() {
     let data = folder("vouched").join("data");
     let data = data.to_str().expect("a path");
     let dev = Dev::with(&[&format!("--data={data}")]);
-    let demo = dev.api.get("/api/public/merchants/me").bearer(dev.said["merchant"]["apiKey"].as_str().expect("a key"));
+    let demo =
+        dev.api.get("/api/public/merchants/me").bearer(dev.startup["merchant"]["apiKey"].as_str().expect("a key"));
     assert_eq!(demo.send().ok(200)["accountVerifiedBy"], "operator", "the demo shop is verified");
     let shop = dev.shop();
     let vouch = |merchant: &str| {
@@ -323,16 +324,16 @@ fn the_operator_vouches_for_an_account() {
         Process::start(&args).finish()
     };
     assert!(!vouch("mer_00000000000000000000000000").success);
-    let said = vouch(&shop.id);
-    assert!(said.success, "{said:?}");
-    let line: Value = serde_json::from_str(&said.stdout).expect("a line of JSON");
+    let report = vouch(&shop.id);
+    assert!(report.success, "{report:?}");
+    let line: Value = serde_json::from_str(&report.stdout).expect("a line of JSON");
     assert_eq!(line, json!({ "id": shop.id, "hiveAccount": shop.account.name }));
     assert_eq!((&me(&shop)["accountVerified"], &me(&shop)["accountVerifiedBy"]), (&json!(true), &json!("operator")));
     let log = dev.api.get(&format!("/api/admin/audit?merchantId={}", shop.id)).bearer(dev.admin_key()).send().ok(200);
     assert!(log.to_string().contains("account_vouched_for"), "{log}");
 }
 
-fn registration_may_need_approval_or_be_closed() {
+fn registration_can_require_approval_or_be_closed() {
     let closed = Dev::with(&["--set=registration=closed"]);
     let account = closed.ledger.account("late").name;
     let body = json!({ "name": "Late", "hiveAccount": account });

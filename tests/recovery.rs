@@ -1,4 +1,4 @@
-//! Processes die at any moment and come back: nothing acknowledged is lost, nothing is counted twice.
+//! Restart after kills: no acknowledged write is lost, and nothing counts twice.
 
 use std::{
     collections::BTreeSet,
@@ -14,47 +14,47 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Dev, LedgerHouse, Process, Receiver, Reply, Serve, Shop, background, folder, order, pause, until,
+    Dev, LedgerProcess, Process, Receiver, Reply, Serve, Shop, background, folder, order, pause, until,
 };
 
 crate::tests!(
-    what_was_acknowledged_is_there_after_a_kill,
+    acknowledged_writes_survive_a_kill,
     a_payment_seen_before_a_kill_completes_after_it,
-    a_payment_made_while_nobody_looked_is_found,
-    a_webhook_that_was_not_sent_is_sent_after_the_restart,
-    a_webhook_whose_answer_was_lost_comes_again_under_the_same_id,
-    who_paid_in_time_is_paid_though_the_gateway_was_away_past_the_end,
+    a_payment_made_during_downtime_is_found,
+    an_unsent_webhook_is_sent_after_the_restart,
+    a_webhook_with_a_lost_response_is_repeated_with_the_same_id,
+    a_timely_payment_completes_although_the_gateway_was_down_past_the_expiry,
     kills_at_any_moment_lose_no_payment_and_count_none_twice,
-    a_killed_ledger_goes_on_where_it_stood,
-    a_second_process_on_the_same_data_is_refused,
-    a_gateway_told_to_stop_ends_well,
-    dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner,
-    what_cannot_be_started_says_why_and_exits_with_its_own_code,
-    an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway,
-    three_nodes_are_followed_though_one_is_cut_off,
+    a_killed_ledger_continues_its_chain,
+    a_second_process_on_the_same_data_is_rejected,
+    sigterm_ends_the_gateway_cleanly,
+    dev_with_a_data_directory_keeps_state_private_to_its_owner,
+    start_failures_have_a_reason_and_their_own_exit_code,
+    an_admin_key_is_created_with_a_stopped_or_a_running_gateway,
+    three_nodes_are_followed_although_one_is_disconnected,
 );
 
 const PRICE: &str = "1.500 HBD";
 
-/// A ledger and the data directory of a gateway over it.
-struct House {
-    ledger: LedgerHouse,
+/// A ledger and the data directory of a gateway.
+struct Setup {
+    ledger: LedgerProcess,
     data: PathBuf,
 }
 
-impl House {
+impl Setup {
     fn new() -> Self {
         let folder = folder("recovery");
-        Self { ledger: LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), data: folder.join("data") }
+        Self { ledger: LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0"), data: folder.join("data") }
     }
 
-    /// Starts the gateway on what the last one left.
+    /// Starts the gateway on the data directory.
     #[track_caller]
     fn serve(&self) -> Serve {
         Serve::start(&self.data, &self.ledger.ledger)
     }
 
-    /// Pays with the ledger's own hands, whether or not its node can be reached.
+    /// Pays with the ledger's control port, whether or not its node can be reached.
     #[track_caller]
     fn pay(&self, shop: &Shop, memo: &str) {
         let params = json!({ "from": "alice", "to": shop.account.name, "amount": PRICE, "memo": memo });
@@ -62,15 +62,15 @@ impl House {
     }
 }
 
-/// Returns the shop as the gateway that came back knows it.
+/// Returns the shop with the restarted gateway.
 fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
 
-fn what_was_acknowledged_is_there_after_a_kill() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn acknowledged_writes_survive_a_kill() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     for round in 0_u32..3 {
         let stop = Arc::new(AtomicBool::new(false));
         let callers: Vec<_> = (0..4)
@@ -82,8 +82,8 @@ fn what_was_acknowledged_is_there_after_a_kill() {
                     while !stop.load(Ordering::SeqCst) {
                         sent += 1;
                         match shop.post("/api/public/payments", &order()).try_send() {
-                            Ok(answer) if answer.status == 201 => acknowledged.push(answer.json()),
-                            Ok(answer) => panic!("{} {}", answer.status, answer.text()),
+                            Ok(response) if response.status == 201 => acknowledged.push(response.json()),
+                            Ok(response) => panic!("{} {}", response.status, response.text()),
                             Err(_) => break,
                         }
                     }
@@ -96,7 +96,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         stop.store(true, Ordering::SeqCst);
         let done: Vec<(usize, Vec<Value>)> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
         let before = 0;
-        serve = house.serve();
+        serve = setup.serve();
         let shop = back(&shop, &serve);
         let mut count = before;
         for made in done.iter().flat_map(|(_, made)| made) {
@@ -108,100 +108,100 @@ fn what_was_acknowledged_is_there_after_a_kill() {
             assert_eq!(page.send().status, 200);
             count += 1;
         }
-        assert!(count > 0, "the kill came before the first answer");
+        assert!(count > 0, "the kill came before the first response");
     }
     assert_eq!(back(&shop, &serve).get("/api/public/merchants/me").send().ok(200)["id"], shop.id);
 }
 
 fn a_payment_seen_before_a_kill_completes_after_it() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, receiver) = (Shop::open(&serve.api, &setup.ledger.ledger), Receiver::start());
     shop.set_webhook(&receiver);
     let payment = shop.open_payment();
-    house.ledger.ledger.hold_irreversibility(true);
-    house.ledger.ledger.transfer(&house.ledger.demo_account("alice"), &shop.account.name, PRICE, &payment.memo);
+    setup.ledger.ledger.hold_irreversibility(true);
+    setup.ledger.ledger.transfer(&setup.ledger.demo_account("alice"), &shop.account.name, PRICE, &payment.memo);
     shop.until(&payment.id, "seen", |p| p["transfers"][0]["finality"] == "reversible");
     serve.process.kill();
-    let serve = house.serve();
+    let serve = setup.serve();
     let shop = back(&shop, &serve);
     shop.until(&payment.id, "seen again", |p| p["transfers"][0]["finality"] == "reversible");
     shop.cancel(&payment.id).refused(409, "payment_detected");
-    house.ledger.ledger.hold_irreversibility(false);
+    setup.ledger.ledger.hold_irreversibility(false);
     let done = shop.until_status(&payment.id, "completed");
     assert_eq!((&done["amountPaid"], done["transfers"].as_array().map(Vec::len)), (&json!("1500"), Some(1)));
     receiver.hook(0).verify(&shop.secret);
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 1);
 }
 
-fn a_payment_made_while_nobody_looked_is_found() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
+fn a_payment_made_during_downtime_is_found() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, receiver) = (Shop::open(&serve.api, &setup.ledger.ledger), Receiver::start());
     shop.set_webhook(&receiver);
     let payment = shop.open_payment();
     serve.process.kill();
-    house.pay(&shop, &payment.memo);
-    // Far more blocks than one request for a range brings.
-    house.ledger.ledger.produce(2_500);
-    let serve = house.serve();
+    setup.pay(&shop, &payment.memo);
+    // More blocks than one range request returns.
+    setup.ledger.ledger.produce(2_500);
+    let serve = setup.serve();
     let done = back(&shop, &serve).until_status(&payment.id, "completed");
     assert_eq!((&done["amountPaid"], &done["exceptions"]), (&json!("1500"), &json!([])));
     receiver.hook(0).verify(&shop.secret);
 }
 
-fn a_webhook_that_was_not_sent_is_sent_after_the_restart() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
+fn an_unsent_webhook_is_sent_after_the_restart() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, receiver) = (Shop::open(&serve.api, &setup.ledger.ledger), Receiver::start());
     shop.set_webhook(&receiver);
     let address = receiver.address();
     drop(receiver);
     until("the endpoint to be gone", || std::net::TcpStream::connect(address).is_err().then_some(()));
     let payment = shop.open_payment();
-    house.pay(&shop, &payment.memo);
+    setup.pay(&shop, &payment.memo);
     shop.until_status(&payment.id, "completed");
     serve.process.kill();
     let receiver = Receiver::again_at(address);
-    let _serve = house.serve();
+    let _serve = setup.serve();
     let hook = receiver.hook(0);
     hook.verify(&shop.secret);
     let data = &hook.json()["data"];
     assert_eq!((&data["id"], &data["status"]), (&json!(payment.id), &json!("completed")));
 }
 
-fn a_webhook_whose_answer_was_lost_comes_again_under_the_same_id() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
+fn a_webhook_with_a_lost_response_is_repeated_with_the_same_id() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, receiver) = (Shop::open(&serve.api, &setup.ledger.ledger), Receiver::start());
     shop.set_webhook(&receiver);
-    receiver.reply(&[Reply::HangUp]);
+    receiver.reply(&[Reply::CloseConnection]);
     let payment = shop.open_payment();
-    house.pay(&shop, &payment.memo);
+    setup.pay(&shop, &payment.memo);
     let first = receiver.hook(0);
     serve.process.kill();
-    let _serve = house.serve();
+    let _serve = setup.serve();
     let second = receiver.hook(1);
     second.verify(&shop.secret);
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
     assert_eq!(first.body, second.body);
 }
 
-fn who_paid_in_time_is_paid_though_the_gateway_was_away_past_the_end() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
+fn a_timely_payment_completes_although_the_gateway_was_down_past_the_expiry() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, receiver) = (Shop::open(&serve.api, &setup.ledger.ledger), Receiver::start());
     shop.set_webhook(&receiver);
     let mut short = order();
     short["expiresInSeconds"] = json!(60);
     let (paid, unpaid, late) = (shop.open_with(&short), shop.open_with(&short), shop.open_with(&short));
     serve.process.kill();
-    house.pay(&shop, &paid.memo);
-    house.ledger.ledger.produce(3);
-    house.ledger.ledger.advance(7_200);
-    house.pay(&shop, &late.memo);
-    house.ledger.ledger.produce(3);
-    let serve = Serve::start_unready(&house.data, &house.ledger.ledger);
+    setup.pay(&shop, &paid.memo);
+    setup.ledger.ledger.produce(3);
+    setup.ledger.ledger.advance(7_200);
+    setup.pay(&shop, &late.memo);
+    setup.ledger.ledger.produce(3);
+    let serve = Serve::start_unready(&setup.data, &setup.ledger.ledger);
     let shop = back(&shop, &serve);
     let done = shop.until_status(&paid.id, "completed");
     assert_eq!(done["exceptions"], json!([]));
@@ -212,22 +212,22 @@ fn who_paid_in_time_is_paid_though_the_gateway_was_away_past_the_end() {
 }
 
 fn kills_at_any_moment_lose_no_payment_and_count_none_twice() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, receiver) = (Shop::open(&serve.api, &house.ledger.ledger), Receiver::start());
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, receiver) = (Shop::open(&serve.api, &setup.ledger.ledger), Receiver::start());
     shop.set_webhook(&receiver);
     let mut paid = BTreeSet::new();
     for round in 0..8_u64 {
         let shop = back(&shop, &serve);
         for _ in 0..3 {
             let payment = shop.open_payment();
-            house.pay(&shop, &payment.memo);
+            setup.pay(&shop, &payment.memo);
             paid.insert(payment.id);
         }
-        // From right after the transfer to well after its block: seen, credited, completed, told, or not yet.
+        // From right after the transfer until well after its block: seen, credited, completed, notified or not.
         pause(Duration::from_millis(round * 160));
         serve.process.kill();
-        serve = house.serve();
+        serve = setup.serve();
     }
     let shop = back(&shop, &serve);
     for id in &paid {
@@ -235,35 +235,35 @@ fn kills_at_any_moment_lose_no_payment_and_count_none_twice() {
         assert_eq!((&done["amountPaid"], &done["exceptions"]), (&json!("1500"), &json!([])), "{done}");
         assert_eq!(done["transfers"].as_array().map(Vec::len), Some(1), "{done}");
     }
-    let told = || {
+    let reported = || {
         let hooks = receiver.hooks();
         let of = |hook: &crate::harness::Hook| hook.json()["data"]["id"].as_str().unwrap().to_owned();
         let events: BTreeSet<_> = hooks.iter().map(|hook| (of(hook), hook.header("webhook-id").to_owned())).collect();
         events
     };
-    until("every webhook", || (told().len() >= paid.len()).then_some(()));
-    let told = told();
-    assert_eq!(told.len(), paid.len(), "one event a payment, whatever was repeated");
-    assert_eq!(told.into_iter().map(|(id, _)| id).collect::<BTreeSet<_>>(), paid);
+    until("every webhook", || (reported().len() >= paid.len()).then_some(()));
+    let reported = reported();
+    assert_eq!(reported.len(), paid.len(), "one event a payment, whatever was repeated");
+    assert_eq!(reported.into_iter().map(|(id, _)| id).collect::<BTreeSet<_>>(), paid);
 }
 
-fn a_killed_ledger_goes_on_where_it_stood() {
-    let mut house = House::new();
-    let serve = house.serve();
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn a_killed_ledger_continues_its_chain() {
+    let mut setup = Setup::new();
+    let serve = setup.serve();
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     let (before, after) = (shop.open_payment(), shop.open_payment());
-    house.pay(&shop, &before.memo);
+    setup.pay(&shop, &before.memo);
     shop.until_status(&before.id, "completed");
-    let alice = house.ledger.demo_account("alice");
-    let head = house.ledger.ledger.order("status", &json!({}))["head"]["number"].as_u64().unwrap();
-    let address = house.ledger.ledger.rpc.base.strip_prefix("http://").unwrap().to_owned();
-    house.ledger.process.kill();
-    let state = house.data.with_file_name("chain");
-    house.ledger = LedgerHouse::start(&state, &address);
-    assert!(house.ledger.ledger.order("status", &json!({}))["head"]["number"].as_u64().unwrap() >= head);
-    assert_eq!(house.ledger.demo_account("alice").key, alice.key);
+    let alice = setup.ledger.demo_account("alice");
+    let head = setup.ledger.ledger.order("status", &json!({}))["head"]["number"].as_u64().unwrap();
+    let address = setup.ledger.ledger.rpc.base.strip_prefix("http://").unwrap().to_owned();
+    setup.ledger.process.kill();
+    let state = setup.data.with_file_name("chain");
+    setup.ledger = LedgerProcess::start(&state, &address);
+    assert!(setup.ledger.ledger.order("status", &json!({}))["head"]["number"].as_u64().unwrap() >= head);
+    assert_eq!(setup.ledger.demo_account("alice").key, alice.key);
     assert_eq!(mode(&state), 0o600, "the seed of all keys is in it");
-    house.pay(&shop, &after.memo);
+    setup.pay(&shop, &after.memo);
     shop.until_status(&after.id, "completed");
     assert_eq!(shop.payment(&before.id)["transfers"].as_array().map(Vec::len), Some(1));
 }
@@ -272,12 +272,12 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-fn a_second_process_on_the_same_data_is_refused() {
-    let house = House::new();
-    let serve = house.serve();
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn a_second_process_on_the_same_data_is_rejected() {
+    let setup = Setup::new();
+    let serve = setup.serve();
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     for command in ["serve", "engine"] {
-        let mut args = Serve::args(&house.data, &house.ledger.ledger, &[]);
+        let mut args = Serve::args(&setup.data, &setup.ledger.ledger, &[]);
         args[0] = command.to_owned();
         if command == "engine" {
             args.drain(3..5);
@@ -286,10 +286,10 @@ fn a_second_process_on_the_same_data_is_refused() {
         let refused = Process::start(&args).finish();
         assert_eq!(refused.code, Some(5), "{refused:?}");
         assert!(refused.stderr.contains("in use") || refused.stderr.contains("another process"), "{refused:?}");
-        assert!(refused.stderr.contains(house.data.to_str().unwrap()), "{refused:?}");
+        assert!(refused.stderr.contains(setup.data.to_str().unwrap()), "{refused:?}");
         assert!(!refused.stderr.contains("panicked"), "{refused:?}");
     }
-    let state = house.data.with_file_name("chain");
+    let state = setup.data.with_file_name("chain");
     let ledger = ["ledger", "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0", "--state"];
     let ledger: Vec<&str> = ledger.into_iter().chain([state.to_str().unwrap()]).collect();
     let refused = Process::start(&ledger).finish();
@@ -297,29 +297,29 @@ fn a_second_process_on_the_same_data_is_refused() {
     shop.open_payment();
 }
 
-fn a_gateway_told_to_stop_ends_well() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+fn sigterm_ends_the_gateway_cleanly() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     let payment = shop.open_payment();
     let status = serve.process.stop();
     assert!(status.success(), "{status:?}\n{}", serve.process.log());
-    let serve = house.serve();
+    let serve = setup.serve();
     let shop = back(&shop, &serve);
-    house.pay(&shop, &payment.memo);
+    setup.pay(&shop, &payment.memo);
     shop.until_status(&payment.id, "completed");
     let mut process = serve.process;
     process.signal("INT");
     assert!(process.wait().success());
 }
 
-fn dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner() {
+fn dev_with_a_data_directory_keeps_state_private_to_its_owner() {
     let data = folder("dev").join("data");
     let flag = format!("--data={}", data.to_str().unwrap());
     let mut dev = Dev::with(&[&flag]);
-    let said = dev.said.clone();
-    let demo = |dev: &Dev, path: &str| dev.api.get(path).bearer(said["merchant"]["apiKey"].as_str().unwrap()).send();
-    let create = dev.api.post("/api/public/payments", &order()).bearer(said["merchant"]["apiKey"].as_str().unwrap());
+    let report = dev.startup.clone();
+    let demo = |dev: &Dev, path: &str| dev.api.get(path).bearer(report["merchant"]["apiKey"].as_str().unwrap()).send();
+    let create = dev.api.post("/api/public/payments", &order()).bearer(report["merchant"]["apiKey"].as_str().unwrap());
     let id = create.send().ok(201)["id"].as_str().unwrap().to_owned();
     dev.process.kill();
     for entry in std::fs::read_dir(&data).unwrap() {
@@ -329,11 +329,11 @@ fn dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner() {
     assert_eq!(mode(&data), 0o700);
     let dev = Dev::with(&[&flag]);
     for member in ["merchant", "admin", "accounts"] {
-        assert_eq!(dev.said[member], said[member], "{member}");
+        assert_eq!(dev.startup[member], report[member], "{member}");
     }
     let path = format!("/api/public/payments/{id}");
     assert_eq!(demo(&dev, &path).ok(200)["status"], "pending");
-    let to = said["merchant"]["account"].as_str().unwrap();
+    let to = report["merchant"]["account"].as_str().unwrap();
     dev.ledger.transfer(&dev.demo_account("alice"), to, PRICE, &format!("pos-{id}"));
     until("the payment", || (demo(&dev, &path).ok(200)["status"] == "completed").then_some(()));
 
@@ -343,12 +343,12 @@ fn dev_with_a_folder_keeps_keys_chain_and_payments_to_its_owner() {
     assert!(!refused.success && refused.stderr.contains("in use"), "{refused:?}");
 }
 
-fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
-    let house = House::new();
+fn start_failures_have_a_reason_and_their_own_exit_code() {
+    let setup = Setup::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let data = house.data.to_str().unwrap();
-    let node = house.ledger.ledger.rpc.base.as_str();
+    let data = setup.data.to_str().unwrap();
+    let node = setup.ledger.ledger.rpc.base.as_str();
     let toml = folder("config").join("settings.toml");
     std::fs::write(&toml, "[session]\nlifetime = 60\n").unwrap();
     let toml = toml.to_str().unwrap();
@@ -360,7 +360,7 @@ fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
         (vec!["--network", "dev", "--config", "/nowhere.toml"], 3, "/nowhere.toml"),
         (vec!["--network", "testnet"], 3, "network"),
         (vec!["--network", "dev", "--set", &format!("listen={taken}")], 4, &taken),
-        // A development ledger is no main chain, whatever its chain id says.
+        // A development ledger is rejected for the main network, whatever its chain id.
         (vec![], 6, "development"),
         (vec!["--network", "dev", "--set", &format!("chain_id={}", "0".repeat(64))], 6, "chain"),
         (vec!["--nonsense"], 2, "--nonsense"),
@@ -377,16 +377,16 @@ fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
     }
 }
 
-fn an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway() {
-    let house = House::new();
-    let node = house.ledger.ledger.rpc.base.as_str();
-    let data = house.data.to_str().unwrap();
+fn an_admin_key_is_created_with_a_stopped_or_a_running_gateway() {
+    let setup = Setup::new();
+    let node = setup.ledger.ledger.rpc.base.as_str();
+    let data = setup.data.to_str().unwrap();
     let args = ["admin", "--json", "--account", "hivetill.fees", "--network", "dev", "--data", data, "--node", node];
     let made = Process::start(&args).finish();
     assert!(made.success, "{made:?}");
     let made: Value = serde_json::from_str(&made.stdout).expect("a line of JSON");
-    let serve = house.serve();
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    let serve = setup.serve();
+    let shop = Shop::open(&serve.api, &setup.ledger.ledger);
     let list = serve.api.get("/api/admin/merchants").bearer(made["apiKey"].as_str().unwrap()).send().ok(200);
     let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|merchant| merchant["id"].clone()).collect();
     assert_eq!(ids, [json!(shop.id), made["id"].clone()]);
@@ -396,12 +396,12 @@ fn an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway() {
     let key = second["apiKey"].as_str().expect("a key");
     let me = serve.api.get("/api/public/merchants/me").bearer(key).send().ok(200);
     assert_eq!((&me["id"], &me["privileges"]), (&second["id"], &json!(["admin"])));
-    std::fs::remove_file(house.data.join("engine.sock")).expect("its socket");
+    std::fs::remove_file(setup.data.join("engine.sock")).expect("its socket");
     let refused = Process::start(&args).finish();
     assert!(!refused.success && refused.stderr.contains("--engine-url"), "{refused:?}");
 }
 
-fn three_nodes_are_followed_though_one_is_cut_off() {
+fn three_nodes_are_followed_although_one_is_disconnected() {
     let folder = folder("nodes");
     let (chain, data) = (folder.join("chain"), folder.join("data"));
     let mut process = Process::start(&[
@@ -420,9 +420,9 @@ fn three_nodes_are_followed_though_one_is_cut_off() {
         "--state",
         chain.to_str().unwrap(),
     ]);
-    let said = process.ready();
-    let nodes: Vec<&str> = said["nodes"].as_array().unwrap().iter().map(|node| node.as_str().unwrap()).collect();
-    let ledger = crate::harness::Ledger::new(nodes[2], said["control"].as_str().unwrap());
+    let report = process.ready();
+    let nodes: Vec<&str> = report["nodes"].as_array().unwrap().iter().map(|node| node.as_str().unwrap()).collect();
+    let ledger = crate::harness::Ledger::new(nodes[2], report["control"].as_str().unwrap());
     let mut args = Serve::args(&data, &crate::harness::Ledger::new(nodes[0], ""), &[]);
     args.extend([format!("--node={}", nodes[1]), format!("--node={}", nodes[2])]);
     let mut serve = Process::start(&args);

@@ -1,4 +1,6 @@
-//! The house keeps its own rules: who may import whom, how a file begins and ends, what we depend on.
+//! The rules of the source tree: imports, captions, file sizes, dependencies, vocabulary.
+
+mod vocabulary;
 
 use std::{
     fs,
@@ -9,19 +11,22 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 crate::tests!(
     packages_depend_downwards_only,
-    the_facade_knows_the_engine_by_its_interface_only,
+    the_facade_uses_only_the_interface_of_the_engine,
     the_engine_is_pure,
-    every_file_has_a_caption_and_an_end,
-    the_top_level_holds_what_the_design_names,
+    every_file_has_a_caption_and_a_final_newline,
+    the_top_level_contains_the_expected_files,
     every_dependency_is_published_and_permissive,
     no_dependency_is_banned_and_there_is_one_tls,
-    nothing_is_left_lying_about,
-    every_allowance_has_a_reason,
-    texts_for_readers_use_standard_terms,
-    a_banned_phrase_is_found,
+    sources_contain_no_leftovers,
+    every_allow_attribute_has_a_reason,
 );
 
-/// Who may import whom, from the bottom of the house to the top.
+/// Returns every test of the rules.
+pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
+    tests().into_iter().chain(vocabulary::tests()).collect()
+}
+
+/// Permitted imports between packages, from the bottom to the top.
 const MAY_IMPORT: [(&str, &[&str]); 6] = [
     ("engine", &[]),
     ("storage", &["engine"]),
@@ -31,7 +36,7 @@ const MAY_IMPORT: [(&str, &[&str]); 6] = [
     ("api", &["engine", "storage", "proto", "actors", "simulations"]),
 ];
 
-/// Licences that ask for no more than naming.
+/// Licences that require attribution only.
 const PERMISSIVE: [&str; 16] = [
     "0BSD",
     "Apache-2.0",
@@ -51,7 +56,7 @@ const PERMISSIVE: [&str; 16] = [
     "Zlib",
 ];
 
-/// What the top level holds besides dot files.
+/// The contents of the top level besides dot files.
 const TOP_LEVEL: [&str; 14] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -79,14 +84,14 @@ fn metadata() -> Metadata {
     let version = std::process::Command::new("rustc").arg("-vV").output().expect("rustc is there");
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host");
-    // What this machine builds is what was downloaded; other platforms' packages may not be there.
+    // Packages of other platforms may not be downloaded.
     let options = ["--locked", "--offline", "--filter-platform", host].map(str::to_owned);
     let mut command = MetadataCommand::new();
     command.manifest_path(root().join("Cargo.toml")).other_options(options.to_vec());
     command.exec().expect("cargo metadata")
 }
 
-/// Every file of ours with one of these endings, with its text.
+/// Returns every file in the repository with one of these suffixes, with its text.
 fn files(endings: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     walk(&root(), &mut |path| {
@@ -113,7 +118,7 @@ fn walk(folder: &Path, see: &mut impl FnMut(&Path)) {
     }
 }
 
-/// Fails with every finding at once.
+/// Fails with all findings at once.
 #[track_caller]
 fn none(findings: &[String]) {
     assert!(findings.is_empty(), "\n{}", findings.join("\n"));
@@ -127,7 +132,7 @@ fn packages_depend_downwards_only() {
     for package in &ours {
         let row = MAY_IMPORT.iter().find(|(name, _)| *name == package.name.as_str());
         let Some((_, allowed)) = row else {
-            findings.push(format!("{} is no room of the house", package.name));
+            findings.push(format!("{} is not a known package", package.name));
             continue;
         };
         for dependency in &package.dependencies {
@@ -141,7 +146,7 @@ fn packages_depend_downwards_only() {
     none(&findings);
 }
 
-fn the_facade_knows_the_engine_by_its_interface_only() {
+fn the_facade_uses_only_the_interface_of_the_engine() {
     let mut findings = Vec::new();
     let facade = files(&[".rs"]).into_iter().filter(|(path, _)| path.starts_with("api/src/facade/"));
     let mut count = 0;
@@ -191,39 +196,39 @@ fn the_engine_is_pure() {
     none(&findings);
 }
 
-fn every_file_has_a_caption_and_an_end() {
+fn every_file_has_a_caption_and_a_final_newline() {
     let mut findings = Vec::new();
     let files = files(&[".rs"]);
     for (path, text) in &files {
         let caption = text.lines().next().unwrap_or_default();
         if !caption.starts_with("//! ") || caption.len() < 20 {
-            findings.push(format!("{path} does not say what it is"));
+            findings.push(format!("{path} has no caption"));
         }
         let lines = text.lines().count();
         if lines > MAX_LINES {
-            findings.push(format!("{path} has {lines} lines and wants to be several"));
+            findings.push(format!("{path} has {lines} lines: split it"));
         }
         if !text.ends_with('\n') || text.ends_with("\n\n") {
             findings.push(format!("{path} does not end with one line end"));
         }
         let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if matches!(stem.as_str(), "utils" | "util" | "common" | "helpers" | "misc") {
-            findings.push(format!("{path} has a name for anything"));
+            findings.push(format!("{path} has a name without meaning"));
         }
     }
     assert!(files.len() > 100);
     none(&findings);
 }
 
-fn the_top_level_holds_what_the_design_names() {
+fn the_top_level_contains_the_expected_files() {
     let entries = fs::read_dir(root()).expect("the root").map(|entry| entry.expect("an entry").file_name());
     let names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
-    let strangers: Vec<String> = names
+    let third_parties: Vec<String> = names
         .iter()
         .filter(|name| !name.starts_with('.') && *name != "target" && !TOP_LEVEL.contains(&name.as_str()))
         .cloned()
         .collect();
-    none(&strangers);
+    none(&third_parties);
     for wanted in ["Cargo.toml", "LICENSE", "README.md", "CHANGELOG.md"] {
         assert!(names.iter().any(|name| name == wanted), "{wanted} is missing");
     }
@@ -249,8 +254,8 @@ fn every_dependency_is_published_and_permissive() {
     none(&findings);
 }
 
-/// What may never come in, on any platform and with any feature: second TLS and cryptography stacks, and what replaces
-/// parts that we chose. `rustls` with `ring` is the one stack; its C parts are built and audited once.
+/// Banned on any platform and with any feature: second TLS and cryptography stacks, and replacements of chosen parts.
+/// `rustls` with `ring` is the one stack; its C parts are built and audited once.
 const BANNED: [(&str, &str); 10] = [
     ("openssl", "TLS is rustls"),
     ("openssl-sys", "TLS is rustls"),
@@ -264,10 +269,10 @@ const BANNED: [(&str, &str); 10] = [
     ("async-std", "the runtime is tokio"),
 ];
 
-/// What may be there in one version only: two would be two sets of rules for one wire or one signature.
+/// Permitted in one version only: two versions would be two sets of rules for one wire format or one signature.
 const ONCE: [&str; 8] = ["rustls", "ring", "rustls-webpki", "hyper", "tokio", "k256", "secp256k1", "redb"];
 
-/// Reads the lock file: unlike `cargo metadata` of one machine it names the packages of every platform and feature.
+/// Reads the lock file, which lists the packages of every platform and feature, unlike `cargo metadata` of one machine.
 fn no_dependency_is_banned_and_there_is_one_tls() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
     let ours = metadata().workspace_packages().iter().map(|package| package.name.to_string()).collect::<Vec<_>>();
@@ -305,7 +310,7 @@ fn no_dependency_is_banned_and_there_is_one_tls() {
     none(&findings);
 }
 
-/// A licence expression (SPDX) that is being read.
+/// A parser of licence expressions (SPDX).
 struct Licence {
     words: Vec<String>,
     at: usize,
@@ -313,7 +318,7 @@ struct Licence {
 
 impl Licence {
     fn parse(text: &str) -> Self {
-        // An old form writes a slash for OR.
+        // An old form uses a slash for OR.
         let text = text.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
         Self { words: text.split_whitespace().map(str::to_owned).collect(), at: 0 }
     }
@@ -363,8 +368,8 @@ impl Licence {
     }
 }
 
-fn nothing_is_left_lying_about() {
-    // Written in two halves, so that this file does not find itself.
+fn sources_contain_no_leftovers() {
+    // Written in two halves so that this file does not match.
     let words = [
         ("a macro that panics for later", ["to", "do!("]),
         ("a macro that panics for later", ["unimple", "mented!("]),
@@ -373,9 +378,9 @@ fn nothing_is_left_lying_about() {
         ("a path of one machine", ["/ho", "me/"]),
         ("a path of one machine", ["/wo", "rk/"]),
         ("a path of one machine", ["\"/tm", "p/"]),
-        ("how it was made", ["mile", "stone"]),
-        ("how it was made", ["language", " model"]),
-        ("how it was made", ["co", "pilot"]),
+        ("a trace of its production", ["mile", "stone"]),
+        ("a trace of its production", ["language", " model"]),
+        ("a trace of its production", ["co", "pilot"]),
         ("a note to oneself", ["FIX", "ME"]),
         ("a conflict", ["<<<<", "<<<"]),
     ]
@@ -391,7 +396,7 @@ fn nothing_is_left_lying_about() {
     none(&findings);
 }
 
-fn every_allowance_has_a_reason() {
+fn every_allow_attribute_has_a_reason() {
     let mut findings = Vec::new();
     for (path, text) in files(&[".rs"]) {
         for attribute in ["allow", "expect", "ignore"] {
@@ -410,113 +415,4 @@ fn every_allowance_has_a_reason() {
         }
     }
     none(&findings);
-}
-
-/// Phrases that are banned from documentation and from texts of the program: each has a standard term or a plain form.
-const BANNED_PHRASES: [&str; 40] = [
-    "after the end and does not count",
-    "all the same",
-    "astray",
-    "became of",
-    "becomes of",
-    "beside the plan",
-    "came of it",
-    "every final block up to",
-    "for a person",
-    "hand in",
-    "handed in",
-    "handing in",
-    "hands in",
-    "have come together",
-    "how much of us",
-    "in clear",
-    "is to become of",
-    "it tells",
-    "least amount",
-    "make some and",
-    "may look elsewhere",
-    "may not travel so",
-    "no room",
-    "nobody says",
-    "of those that ended",
-    "pay by a program",
-    "room on the disk",
-    "send it yourself",
-    "stands in block",
-    "stays where it",
-    "stray transfer",
-    "stray transfers",
-    "the middle one of",
-    "the other money",
-    "things are wrong",
-    "thread of their own",
-    "what is asked",
-    "who asks",
-    "who comes alone",
-    "who reads sees",
-];
-
-/// Words that are banned from documentation. Code still has some of them as identifiers.
-const BANNED_WORDS: [&str; 13] = [
-    "awake", "bury", "deed", "doer", "fate", "parked", "patience", "reborn", "roster", "stray", "strays", "thaw",
-    "thawed",
-];
-
-fn texts_for_readers_use_standard_terms() {
-    let mut findings = Vec::new();
-    let documents = files(&[".md", ".proto", ".txt", ".json", ".yml"]);
-    let documents = documents.iter().filter(|(path, _)| {
-        // Results quote code.
-        let is_page = path.starts_with("docs/") && !path.starts_with("docs/results/");
-        let is_document = path == "README.md" || is_page || path.starts_with("proto/");
-        is_document || path.starts_with("api/src/facade/openapi/words/")
-    });
-    let mut count = 0;
-    for (path, text) in documents {
-        count += 1;
-        let banned = BANNED_PHRASES.iter().chain(&BANNED_WORDS);
-        findings.extend(banned.filter(|phrase| has_phrase(text, phrase)).map(|phrase| (path.clone(), *phrase)));
-    }
-    assert!(count > 40, "the documentation has moved");
-    let is_checked = |path: &str| {
-        let is_source = ["actors/src/", "api/src/", "engine/src/", "proto/src/", "storage/src/"];
-        is_source.iter().any(|folder| path.starts_with(folder)) && !path.contains("tests")
-    };
-    for (path, text) in files(&[".rs"]).iter().filter(|(path, _)| is_checked(path)) {
-        let visible = visible(path, text);
-        let banned = BANNED_PHRASES.iter().filter(|phrase| phrase.contains(' '));
-        findings.extend(banned.filter(|phrase| has_phrase(&visible, phrase)).map(|phrase| (path.clone(), *phrase)));
-    }
-    none(&findings.into_iter().map(|(path, phrase)| format!("{path}: `{phrase}`")).collect::<Vec<_>>());
-}
-
-fn a_banned_phrase_is_found() {
-    assert!(has_phrase("Money that went ASTRAY.", "astray"));
-    assert!(has_phrase("// It says what\n  // became of the payment", "became of"));
-    assert!(!has_phrase("session.max_awake = 5", "awake"));
-    assert!(!has_phrase("a firsthand input", "hand in"));
-    let source = "// who asks\n    /// A payment that is handed in\nlet text = \"no room\";\n#[cfg(test)]\nmod tests {\"it tells\"}";
-    let visible = visible("api/src/commands/pay.rs", source);
-    assert!(has_phrase(&visible, "handed in") && has_phrase(&visible, "no room"));
-    assert!(!has_phrase(&visible, "who asks") && !has_phrase(&visible, "it tells"));
-    assert!(!has_phrase(&self::visible("actors/src/payments/payment.rs", source), "handed in"));
-}
-
-/// Returns the lines of a source that users may see: code, and the doc comments of commands, which are their help. Leaves
-/// out other comments and unit tests.
-fn visible(path: &str, source: &str) -> String {
-    let is_command = path.starts_with("api/src/commands/");
-    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let is_help = |line: &str| is_command && line.starts_with("    /// ");
-    let is_visible = |line: &&str| is_help(line) || !line.trim_start().starts_with("//");
-    source.lines().filter(is_visible).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a text contains a phrase in lower case as whole words, also across the end of a line or of a comment's line.
-fn has_phrase(text: &str, phrase: &str) -> bool {
-    let words = text.split_whitespace().filter(|word| !matches!(*word, "//" | "///" | "//!"));
-    let text = words.collect::<Vec<_>>().join(" ").to_lowercase();
-    let is_edge = |c: Option<char>| !is_word(c);
-    text.match_indices(phrase)
-        .any(|(at, _)| is_edge(text[..at].chars().next_back()) && is_edge(text[at + phrase.len()..].chars().next()))
 }

@@ -1,4 +1,4 @@
-//! Webhooks as a merchant's endpoint gets them: signed, repeated until taken, told once.
+//! Webhooks as a merchant's endpoint receives them: signed, repeated until acknowledged, each event once.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use serde_json::json;
 use crate::harness::{Dev, Hook, Receiver, Reply, Shop, Stopwatch, shared, until};
 
 crate::tests!(
-    every_request_is_signed_in_both_families_and_says_what_it_is,
+    every_request_has_both_signatures_and_its_metadata,
     a_changed_byte_or_another_secret_does_not_verify,
-    a_refused_event_comes_again_with_the_same_body_and_a_new_signature,
-    an_endpoint_that_is_down_gets_its_event_when_it_is_back,
+    a_rejected_event_is_repeated_with_the_same_body_and_a_new_signature,
+    an_endpoint_gets_missed_events_when_it_is_back,
     a_redirect_is_not_followed,
-    an_endpoint_that_is_gone_is_left_alone,
-    one_merchants_silence_does_not_hold_up_another,
-    events_of_one_payment_come_once_each,
-    a_merchant_without_an_endpoint_is_not_called,
-    a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for,
-    an_event_goes_where_the_merchant_now_lives,
-    the_prefix_of_our_headers_is_a_setting,
+    an_endpoint_that_returns_410_gets_no_more_requests,
+    one_merchants_timeouts_do_not_delay_another,
+    events_of_one_payment_are_sent_once_each,
+    a_merchant_without_an_endpoint_gets_no_requests,
+    a_new_exception_is_an_event_and_a_webhook_if_subscribed,
+    an_event_is_sent_to_the_current_endpoint,
+    the_header_prefix_is_configurable,
 );
 
 fn shop() -> (Shop, Receiver) {
@@ -27,14 +27,14 @@ fn shop() -> (Shop, Receiver) {
     (shop, receiver)
 }
 
-/// Makes an event: a cancelled payment. Returns the payment's id.
+/// Creates an event by cancelling a payment. Returns the payment's id.
 fn event(shop: &Shop) -> String {
     let payment = shop.open_payment();
     shop.cancelled(&payment.id);
     payment.id
 }
 
-fn every_request_is_signed_in_both_families_and_says_what_it_is() {
+fn every_request_has_both_signatures_and_its_metadata() {
     let (shop, receiver) = shop();
     let id = event(&shop);
     let hook = receiver.hook(0);
@@ -72,7 +72,7 @@ fn a_changed_byte_or_another_secret_does_not_verify() {
     assert!(!verifies(&forged, &shop.secret));
 }
 
-fn a_refused_event_comes_again_with_the_same_body_and_a_new_signature() {
+fn a_rejected_event_is_repeated_with_the_same_body_and_a_new_signature() {
     let (shop, receiver) = shop();
     receiver.reply(&[Reply::Status(500)]);
     event(&shop);
@@ -91,7 +91,7 @@ fn a_refused_event_comes_again_with_the_same_body_and_a_new_signature() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 2, "taken, and not sent again");
 }
 
-fn an_endpoint_that_is_down_gets_its_event_when_it_is_back() {
+fn an_endpoint_gets_missed_events_when_it_is_back() {
     let (shop, receiver) = shop();
     let address = receiver.address();
     drop(receiver);
@@ -113,7 +113,7 @@ fn a_redirect_is_not_followed() {
     assert_eq!(elsewhere.hooks().len(), 0);
 }
 
-fn an_endpoint_that_is_gone_is_left_alone() {
+fn an_endpoint_that_returns_410_gets_no_more_requests() {
     let (shop, receiver) = shop();
     receiver.reply(&[Reply::Status(410)]);
     event(&shop);
@@ -121,9 +121,9 @@ fn an_endpoint_that_is_gone_is_left_alone() {
     assert_eq!(receiver.hooks_after(Duration::from_secs(7)).len(), 1, "410 ends it");
 }
 
-fn one_merchants_silence_does_not_hold_up_another() {
+fn one_merchants_timeouts_do_not_delay_another() {
     let ((mute, silent), (shop, receiver)) = (shop(), shop());
-    silent.reply(&[Reply::HangUp; 40]);
+    silent.reply(&[Reply::CloseConnection; 40]);
     for _ in 0..20 {
         event(&mute);
     }
@@ -133,7 +133,7 @@ fn one_merchants_silence_does_not_hold_up_another() {
     assert!(watch.elapsed() < Duration::from_secs(10), "{:?}", watch.elapsed());
 }
 
-fn events_of_one_payment_come_once_each() {
+fn events_of_one_payment_are_sent_once_each() {
     let dev = shared();
     let (shop, receiver) = shop();
     let payments: Vec<_> = (0..10).map(|_| shop.open_payment()).collect();
@@ -146,9 +146,9 @@ fn events_of_one_payment_come_once_each() {
     }
     receiver.hook(payments.len() - 1);
     let hooks = receiver.hooks_after(Duration::from_millis(300));
-    let mut told: Vec<String> = hooks.iter().map(|hook| hook.json()["data"]["id"].to_string()).collect();
+    let mut reported: Vec<String> = hooks.iter().map(|hook| hook.json()["data"]["id"].to_string()).collect();
     let mut ids: Vec<String> = hooks.iter().map(|hook| hook.header("webhook-id").to_owned()).collect();
-    for list in [&mut told, &mut ids] {
+    for list in [&mut reported, &mut ids] {
         list.sort();
         list.dedup();
         assert_eq!(list.len(), payments.len());
@@ -156,7 +156,7 @@ fn events_of_one_payment_come_once_each() {
     assert_eq!(hooks.len(), payments.len());
 }
 
-fn a_merchant_without_an_endpoint_is_not_called() {
+fn a_merchant_without_an_endpoint_gets_no_requests() {
     let (shop, receiver) = shop();
     shop.update(&json!({ "webhookUrl": null })).ok(200);
     event(&shop);
@@ -166,7 +166,7 @@ fn a_merchant_without_an_endpoint_is_not_called() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 1);
 }
 
-fn an_event_goes_where_the_merchant_now_lives() {
+fn an_event_is_sent_to_the_current_endpoint() {
     let (shop, old) = shop();
     old.reply(&[Reply::Status(503)]);
     let id = event(&shop);
@@ -177,7 +177,7 @@ fn an_event_goes_where_the_merchant_now_lives() {
     assert_eq!(old.hooks().len(), 1);
 }
 
-fn the_prefix_of_our_headers_is_a_setting() {
+fn the_header_prefix_is_configurable() {
     let dev = Dev::with(&["--set=webhooks.header_prefix=X-Shop"]);
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -189,7 +189,7 @@ fn the_prefix_of_our_headers_is_a_setting() {
     assert!(hook.headers.keys().all(|name| !name.as_str().contains("hivetill")), "{:?}", hook.headers);
 }
 
-fn a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for() {
+fn a_new_exception_is_an_event_and_a_webhook_if_subscribed() {
     let dev = shared();
     let ((shop, receiver), alice) = (shop(), dev.demo_account("alice"));
     let exceptions = |count: usize| {
@@ -201,7 +201,7 @@ fn a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for() {
         })
     };
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["webhookEvents"], json!(["payment.status_changed"]));
-    // Money after the end, and in the wrong currency, is in the list and not sent.
+    // Transfers after the final state and in the wrong currency are listed and not sent.
     let ended = shop.open_payment();
     shop.cancelled(&ended.id);
     dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &ended.memo);
@@ -209,7 +209,8 @@ fn a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for() {
     assert_eq!(first["data"]["newExceptions"], json!(["paid_after_cancel"]));
     assert_eq!((&first["data"]["id"], &first["data"]["status"]), (&json!(ended.id), &json!("user_cancelled")));
     assert_eq!((&first["data"]["sequence"], &shop.payment(&ended.id)["sequence"]), (&json!(3), &json!(3)));
-    // Dust of the same kind is no news; a notable part of the amount is, and whatever comes after a decision.
+    // A small transfer of a known kind is not reported; a notable part of the amount is, and so is every transfer after
+    // a decision.
     dev.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", &ended.memo);
     shop.until(&ended.id, "paid twice", |payment| payment["transferCount"] == 2);
     dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &ended.memo);
@@ -227,7 +228,7 @@ fn a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for() {
     let second = exceptions(4).remove(3);
     assert_eq!(second["data"]["newExceptions"], json!(["wrong_currency"]));
     assert_eq!((&second["data"]["status"], &second["data"]["sequence"]), (&json!("pending"), &json!(2)));
-    // More than is asked for: the status, and what is unusual about it.
+    // An overpayment: the status, and the exception.
     dev.ledger.transfer(&alice, &shop.account.name, "2.000 HBD", &paid.memo);
     let third = exceptions(5).remove(4);
     assert_eq!(third["data"]["newExceptions"], json!(["overpaid"]));

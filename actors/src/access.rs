@@ -13,13 +13,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{context::Context, error::EngineError};
 
-/// What the handles share.
+/// The state that the handles share.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) context: Arc<Context>,
-    /// The actor of the audit log; the operator where there is none.
+    /// The actor of the audit log; `None` for the operator.
     actor: Option<Arc<Actor>>,
-    /// Calls that may wait at once; ractor's mailboxes have no bound of their own.
+    /// Permits of calls that may wait at once; ractor's mailboxes are unbounded.
     permits: Arc<Semaphore>,
 }
 
@@ -48,10 +48,10 @@ impl Access {
         &self.permits
     }
 
-    /// Returns a place in the write queue.
+    /// Returns a permit of the write queue.
     ///
     /// # Errors
-    /// [`EngineError::Overloaded`] where too many calls wait.
+    /// [`EngineError::Overloaded`] if too many calls wait.
     pub(crate) fn permit(&self) -> Result<SemaphorePermit<'_>, EngineError> {
         self.permits.try_acquire().map_err(|_| EngineError::Overloaded)
     }
@@ -96,9 +96,8 @@ impl Access {
         Write::Audit(Box::new(self.entry(action, merchant, subject, changes)))
     }
 
-    /// Records a failed commit; returns what its caller is told.
+    /// Records a failed commit; returns the error for the caller.
     pub(crate) fn commit_failed(&self, error: CommitError) -> EngineError {
-        self.context.give_up_on(&error);
         match error {
             CommitError::Overloaded => EngineError::Overloaded,
             CommitError::KeysFull => EngineError::TooManyIdempotencyKeys,
@@ -106,23 +105,26 @@ impl Access {
             | CommitError::Claimed(_)
             | CommitError::Assigned(_)
             | CommitError::Remembered(_)
+            | CommitError::Deposed(_)
             | CommitError::OnHold(_) => EngineError::Contended,
             CommitError::QuotaReached(reached) => EngineError::Quota(reached),
+            CommitError::Unavailable(_) => EngineError::Unavailable,
             CommitError::Unknown(_) => EngineError::StoreFailed,
         }
     }
 
-    /// Records a failed read; returns what its caller is told.
+    /// Records a failed read; returns the error for the caller.
     pub(crate) fn read_failed(&self, error: &ReadError) -> EngineError {
         read_failed(&self.context, error)
     }
 }
 
-/// Records a failed read; returns what its caller is told.
+/// Records a failed read; returns the error for the caller.
 pub(crate) fn read_failed(context: &Context, error: &ReadError) -> EngineError {
     context.read_failed(error);
     match error {
         ReadError::Damaged { table, key, .. } => EngineError::Damaged { table, key: key.clone() },
+        ReadError::Unavailable(_) => EngineError::Unavailable,
         ReadError::Failed(_) => EngineError::StoreFailed,
     }
 }

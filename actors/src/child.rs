@@ -1,6 +1,6 @@
 //! The actors that the supervisor starts.
 
-/// One of them.
+/// An actor of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Child {
     Merchants,
@@ -14,7 +14,7 @@ pub(crate) enum Child {
     Bookkeeper,
 }
 
-// A child that is missing has no metric of its crashes.
+// A child that is missing here has no metric of its crashes.
 const _: () = assert!(Child::ALL.len() == Child::Bookkeeper as usize + 1);
 
 impl Child {
@@ -30,6 +30,12 @@ impl Child {
         Self::VirtualTransfers,
         Self::Bookkeeper,
     ];
+
+    /// Returns whether the supervisor restarts it. The other actors hold the address of each remaining one: without it
+    /// the engine shuts down.
+    pub(crate) const fn is_restarted(self) -> bool {
+        !matches!(self, Self::Merchants | Self::Sessions | Self::Facilitator)
+    }
 
     /// Returns its name in metrics.
     pub(crate) const fn as_str(self) -> &'static str {

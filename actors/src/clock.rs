@@ -1,4 +1,4 @@
-//! The engine's time, and jumps of the wall clock: sessions are created, and webhooks signed, by it.
+//! The engine's time, from which sessions are created and webhooks are signed, and jumps of the wall clock.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::environment::Clock;
 
-/// How far the clocks may drift apart between two looks. Time servers slew by less.
+/// Maximum drift between the clocks from one comparison to the next. Time servers slew by less.
 const ALLOWANCE: Duration = Duration::from_secs(2);
 
 /// The engine's time: the later of the wall clock and the newest head block.
@@ -50,14 +50,14 @@ struct ClockWatch(Mutex<Option<(Timestamp, Instant)>>);
 /// A jump of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Jump {
-    /// How far.
+    /// The size of the jump.
     pub(crate) by: Duration,
-    /// Whether it went back.
+    /// Whether the clock was set back.
     pub(crate) is_back: bool,
 }
 
 impl ClockWatch {
-    /// Looks at both clocks; returns how far the wall clock has jumped since the last look, if it has.
+    /// Compares both clocks; returns the jump of the wall clock since the last comparison, if there is one.
     fn look(&self, wall: Timestamp) -> Option<Jump> {
         let now = Instant::now();
         let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace((wall, now));

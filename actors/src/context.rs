@@ -3,24 +3,47 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{mutant, time::Timestamp};
-use storage::{CommitError, ReadError};
+use storage::{CommitError, EngineId, ReadError, Store};
 use tokio::sync::Notify;
 
-use crate::{clock::EngineClock, environment::Environment, metrics::Metrics, settings::Settings};
+use crate::{
+    clock::EngineClock, duties::held::Duties, environment::Environment, metrics::Metrics, settings::Settings,
+    store_client::StoreClient,
+};
 
-/// What the actors of one tree share.
+/// The state that the actors of one tree share.
 pub(crate) struct Context {
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) clock: EngineClock,
-    pub(crate) fatal: Fatal,
+    pub(crate) fatal: Arc<Fatal>,
+    /// The store of the environment, which `env.store` is, too.
+    pub(crate) store: Arc<StoreClient>,
+    /// The duties that this engine holds.
+    pub(crate) duties: Arc<Duties>,
 }
 
 impl Context {
+    /// Wraps the environment; its store is replaced by the client that retries and resolves.
     pub(crate) fn new(env: Environment, settings: Settings) -> Arc<Self> {
         let clock = EngineClock::new(Arc::clone(&env.clock));
-        Arc::new(Self { env, settings, metrics: Metrics::default(), clock, fatal: Fatal::default() })
+        let (metrics, fatal) = (Metrics::default(), Arc::<Fatal>::default());
+        let engine = env.store.is_shared().then(|| EngineId::from_bits(u64::from_be_bytes(env.entropy.bytes())));
+        let duties = Arc::new(match engine {
+            Some(engine) => Duties::of(engine, Arc::clone(&env.clock), metrics.duties.clone()),
+            None => Duties::all(metrics.duties.clone()),
+        });
+        let store = Arc::new(StoreClient::new(
+            Arc::clone(&env.store),
+            Arc::clone(&env.entropy),
+            engine,
+            settings.store_timeout,
+            Arc::clone(&fatal),
+            metrics.store.clone(),
+        ));
+        let env = Environment { store: Arc::clone(&store) as Arc<dyn Store>, ..env };
+        Arc::new(Self { env, settings, metrics, clock, fatal, store, duties })
     }
 
     /// Returns the engine's time: the later of the wall clock and the newest head block.
@@ -37,12 +60,13 @@ impl Context {
         }
     }
 
-    /// Handles a failed read: an unreadable disk stops the engine, a damaged row fails only its caller. The store has already
-    /// logged it.
+    /// Handles a failed read: an unreadable disk stops the engine; a damaged row or an unreachable store fails only its
+    /// caller. The store has already logged it.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
             ReadError::Failed(_) if mutant!("read-error-ignored") => {}
             ReadError::Failed(_) => self.fatal.raise(error.to_string()),
+            ReadError::Unavailable(_) => tracing::debug!(%error, "{error}"),
             ReadError::Damaged { .. } if mutant!("damaged-row-is-fatal") => self.fatal.raise(error.to_string()),
             ReadError::Damaged { .. } => tracing::debug!(%error, "{error}"),
         }
@@ -52,16 +76,18 @@ impl Context {
     pub(crate) fn sound<T>(&self, read: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
         match read {
             Ok(row) => Ok(Some(row)),
-            Err(ReadError::Damaged { .. }) if !mutant!("damaged-row-holds-up") => Ok(None),
+            Err(ReadError::Damaged { .. }) if !mutant!("damaged-row-blocks") => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Stops the process after a commit with unknown outcome, because memory and disk may differ.
-    pub(crate) fn give_up_on(&self, error: &CommitError) {
-        if matches!(error, CommitError::Unknown(_)) {
-            self.fatal.raise(error.to_string());
+    /// Handles a failed commit of a background task, which retries later: a duty that another engine took is no longer
+    /// held. The client of the store has stopped the process if necessary.
+    pub(crate) fn commit_failed(&self, error: &CommitError) {
+        if let CommitError::Deposed(duty) = error {
+            self.duties.lost(*duty);
         }
+        tracing::debug!(%error, "{error}");
     }
 }
 

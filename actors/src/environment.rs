@@ -1,4 +1,4 @@
-//! Everything that is not decided by the code: time, randomness, the ledger, the store, the merchants' endpoints.
+//! The inputs and outputs of the engine: time, randomness, the ledger, the store, webhook endpoints.
 //!
 //! A simulation is the same tree of actors with another [`Environment`].
 
@@ -15,21 +15,22 @@ use engine::{
 };
 use futures_util::future::BoxFuture;
 use storage::Store;
+use tokio::time::Instant;
 
-/// The seams of the engine.
+/// The environment of the engine.
 #[derive(Clone)]
 pub struct Environment {
-    /// The wall clock. Waiting is tokio's, which can be paused.
+    /// The wall clock. Delays use tokio's clock, which can be paused.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
-    /// What survives a restart.
+    /// The durable store.
     pub store: Arc<dyn Store>,
-    /// The ledger's nodes. Their order decides nothing but which of several equally healthy ones are asked for blocks.
+    /// The ledger nodes. Their order decides only which of several equally healthy ones serves blocks.
     pub nodes: Vec<Arc<dyn Node>>,
-    /// The way to the merchants' endpoints.
+    /// The transport of webhooks.
     pub webhooks: Arc<dyn WebhookTransport>,
-    /// Where the code tells how far it came.
+    /// The probe that is notified of points in the code.
     pub probe: Arc<dyn Probe>,
 }
 
@@ -43,9 +44,14 @@ impl fmt::Debug for Environment {
 pub trait Clock: Send + Sync + 'static {
     /// Returns the present time.
     fn now(&self) -> Timestamp;
+
+    /// Returns the present instant of a monotonic clock, from which leases are counted.
+    fn monotonic(&self) -> Instant {
+        Instant::now()
+    }
 }
 
-/// A source of randomness fit for keys.
+/// A cryptographically secure source of randomness.
 pub trait Entropy: Send + Sync + 'static {
     /// Fills `out`.
     fn fill(&self, out: &mut [u8]);
@@ -78,7 +84,7 @@ impl dyn Entropy {
         KeyId::new(now, self.bytes())
     }
 
-    /// Returns a new event id; events of payments have ids that follow from theirs.
+    /// Returns a new event id; ids of payment events are derived from the payment.
     #[must_use]
     pub fn event_id(&self, now: Timestamp) -> EventId {
         EventId::new(now, self.bytes())
@@ -90,20 +96,20 @@ impl dyn Entropy {
         DeliveryId::new(now, self.bytes())
     }
 
-    /// Returns the secret half of a new checkout address.
+    /// Returns the secret part of a new checkout URL.
     #[must_use]
     pub fn slug(&self) -> SlugToken {
         SlugToken::from_bits(u128::from_be_bytes(self.bytes()))
     }
 }
 
-/// A place in the code that a run can be made to notice: to count, to wait, to fail.
+/// An observer of points in the code, at which a simulation can count, wait or fail.
 pub trait Probe: Send + Sync + 'static {
-    /// Is told that `point` was reached.
+    /// Called when `point` is reached.
     fn reach(&self, point: &'static str);
 }
 
-/// The probe of production: notices nothing.
+/// The probe of production, without effect.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProbe;
 
@@ -111,55 +117,55 @@ impl Probe for NoProbe {
     fn reach(&self, _point: &'static str) {}
 }
 
-/// The answer of a node.
+/// The response of a node.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
 
-/// One node of the ledger. It may be slow, behind, wrong or lying; what to make of it is decided above.
+/// One node of the ledger. It may be slow, behind, wrong or malicious; callers decide what to trust.
 pub trait Node: Send + Sync + 'static {
     /// Returns the node's name for logs.
     fn name(&self) -> &str;
 
-    /// Returns which chain it serves.
+    /// Returns the chain that it serves.
     fn identity(&self) -> Answer<'_, Identity>;
 
-    /// Returns where it says the chain stands.
+    /// Returns the head of its chain.
     fn head(&self) -> Answer<'_, Head>;
 
     /// Returns up to `count` blocks from number `from` on; fewer at its head.
     fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>>;
 
-    /// Returns what an irreversible block's virtual operations paid: recurrent transfers, and what left savings; none of a
-    /// block that it does not have, or not as an irreversible one. A node that keeps no account history refuses.
+    /// Returns the transfers of an irreversible block's virtual operations: recurrent transfers and withdrawals from
+    /// savings; `None` if it does not have the block as irreversible. A node without account history refuses.
     fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>>;
 
-    /// Returns the transfers from and to an account, and the releases from escrow to it, of irreversible blocks from
-    /// `span.0` up to but without `span.1`, in any order. A node that keeps no account history refuses.
+    /// Returns the transfers from and to an account, and the releases from escrow to it, of irreversible blocks in
+    /// `span.0..span.1`, in any order. A node without account history refuses.
     fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>>;
 
     /// Returns those of the accounts that exist.
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>>;
 
-    /// Returns what it knows of a transaction.
+    /// Returns the status of a transaction.
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus>;
 
-    /// Hands it a signed transaction (JSON of either form). `Ok` means it is in the node's mempool, no more.
+    /// Broadcasts a signed transaction (JSON of either form). `Ok` means only that it is in the node's mempool.
     fn broadcast(&self, signed_json: String) -> Answer<'_, ()>;
 
-    /// Returns the witnesses' price of HIVE; none on a chain without feeds.
+    /// Returns the witnesses' price of HIVE; `None` on a chain without feeds.
     fn price(&self) -> Answer<'_, Option<HivePrice>>;
 
-    /// Returns the price of HBD on the internal market; none where the market makes none.
+    /// Returns the price of HBD on the internal market; `None` if there is none.
     fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>>;
 }
 
-/// Which chain a node serves.
+/// The identity of a node's chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The chain.
     pub chain_id: ChainId,
-    /// What the node calls itself.
+    /// The version that the node reports.
     pub version: String,
-    /// Whether it is a development ledger: its money is play money, whatever the chain id.
+    /// Whether it is a development ledger without real money, whatever the chain id.
     pub is_development: bool,
 }
 
@@ -168,53 +174,53 @@ pub struct Identity {
 pub struct Account {
     /// Its name.
     pub name: AccountName,
-    /// Who may move its money.
+    /// Its active authority.
     pub active: Authority,
     /// Its liquid balances, HIVE then HBD.
     pub balances: [Money; 2],
 }
 
-/// What a node knows of a transaction.
+/// The status of a transaction on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TxStatus {
-    /// Nothing.
+    /// Unknown.
     Unknown,
-    /// It waits to be put into a block.
+    /// In the mempool.
     InMempool,
-    /// It is in a block that can still change.
+    /// In a reversible block.
     InReversibleBlock(u32),
-    /// It is in a block that cannot change.
+    /// In an irreversible block.
     InIrreversibleBlock(u32),
-    /// It expired, but a fork could still bring it.
+    /// Expired, but a fork could still include it.
     ExpiredReversible,
-    /// It expired and will never be in a block.
+    /// Expired and never included.
     ExpiredIrreversible,
-    /// It is older than the node remembers.
+    /// Older than the node's history.
     TooOld,
 }
 
-/// Why a node gave no answer, or refused.
+/// Why a node did not respond, or refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
-    /// No answer in time.
+    /// No response in time.
     #[error("timed out")]
     Timeout,
-    /// No connection could be made: nothing was sent.
+    /// No connection was established: nothing was sent.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// The connection broke: what was sent may have arrived.
+    /// The connection was lost: the request may have arrived.
     #[error("the connection broke: {0}")]
     Broken(String),
     /// An HTTP status other than 200.
     #[error("responded with HTTP {0}")]
     Http(u16),
-    /// It refuses more requests for a while: HTTP 429, or 503 with `Retry-After`.
+    /// The node limits the rate: HTTP 429, or 503 with `Retry-After`.
     #[error("limits the rate of requests")]
     RateLimited {
-        /// How long it asks to be left alone, if it says so.
+        /// The requested backoff, if there is one.
         retry_after: Option<Duration>,
     },
-    /// An answer that is not what was asked for.
+    /// A response that does not match the request.
     #[error("sent an unreadable response: {0}")]
     Unreadable(String),
     /// A JSON-RPC error.
@@ -235,7 +241,7 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// Says whether the node does not serve the API or the method: it is set up without it, and otherwise well.
+    /// Returns whether the node does not serve the API or the method, but is otherwise healthy.
     #[must_use]
     pub fn lacks_api(&self) -> bool {
         match self {
@@ -248,7 +254,7 @@ impl NodeError {
         }
     }
 
-    /// Says whether another node may do better: anything but a refusal by the ledger's own rules.
+    /// Returns whether another node may succeed: on any error except a refusal by the ledger's rules.
     #[must_use]
     pub fn is_the_nodes_fault(&self) -> bool {
         match self {
@@ -264,31 +270,31 @@ impl NodeError {
 /// A request to a merchant's endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookRequest {
-    /// Where to.
+    /// The URL.
     pub url: String,
     /// Header names and values, in order.
     pub headers: Vec<(String, String)>,
     /// The body, byte for byte.
     pub body: Vec<u8>,
-    /// How long the whole exchange may take.
+    /// Timeout of the whole exchange.
     pub timeout: Duration,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookResponse {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The start of the answer's body, at most 1 KiB.
+    /// The start of the response's body, at most 1 KiB.
     pub snippet: String,
 }
 
-/// Posts webhooks: follows no redirect, uses no proxy, keeps no cookies.
+/// Sends webhooks: follows no redirect, uses no proxy, stores no cookies.
 pub trait WebhookTransport: Send + Sync + 'static {
-    /// Posts one request.
+    /// Sends one request.
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse>;
 
-    /// Says whether a URL could be posted to at all, as far as it shows without asking anybody.
+    /// Returns whether a URL is permitted, without resolving its name.
     fn accepts(&self, _url: &str) -> bool {
         true
     }

@@ -1,103 +1,103 @@
-//! Why the engine did not do what it was asked for.
+//! The errors of the engine's interface.
 
 use engine::{
     account::AccountName, fields::Violation, ids::PaymentId, merchant::KeyRejection, ownership, payment::Rejection,
     time::Timestamp, webhook::TooManySecrets,
 };
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// No key, or none of ours.
+    /// The API key is missing or unknown.
     #[error("the API key is missing or invalid")]
     Unauthenticated,
-    /// The key is good and may not do this.
+    /// The key is valid but lacks the permission.
     #[error("the API key may not do this")]
     Forbidden,
-    /// The operation needs an admin's key.
+    /// The operation requires an admin's key.
     #[error("this needs an admin's API key")]
     AdminOnly,
-    /// The merchant is switched off.
+    /// The merchant is inactive.
     #[error("the merchant account is inactive")]
     InactiveMerchant,
-    /// The merchant is on hold until somebody has looked at it.
+    /// The merchant is on hold until the operator has reviewed it.
     #[error("the merchant account is on hold")]
     OnHold {
-        /// Whom to talk to.
+        /// The contact of the operator.
         contact: String,
     },
-    /// The merchant takes as much of the store as it may.
+    /// The merchant has reached its storage quota.
     #[error("{0}")]
     Quota(engine::quota::QuotaExceeded),
-    /// Fields break their rules.
+    /// Fields are invalid.
     #[error("{} is invalid", .0.first().map_or("the request", |v| v.field.as_str()))]
     Invalid(Vec<Violation>),
-    /// The ledger has no such account.
+    /// The account does not exist.
     #[error("the ledger has no account {0}")]
     UnknownAccount(AccountName),
-    /// There is no such payment, or it is not the caller's.
+    /// The payment does not exist, or belongs to another merchant.
     #[error("no such payment")]
     PaymentNotFound,
-    /// There is no such delivery, or it is not the caller's.
+    /// The delivery does not exist, or belongs to another merchant.
     #[error("no such delivery")]
     DeliveryNotFound,
-    /// The event is older than what is kept.
+    /// The event is older than the retention.
     #[error("the event is older than the retention")]
     EventForgotten,
-    /// The cursor names no place in the list of events.
+    /// The cursor is invalid.
     #[error("{0}")]
     Misplaced(engine::event_list::CursorError),
     /// The merchant has no webhook endpoint.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,
-    /// There is no such merchant.
+    /// The merchant does not exist.
     #[error("no such merchant")]
     MerchantNotFound,
-    /// The merchant has not proven the account, or the account has changed since.
+    /// The merchant has not proven ownership of the account, or the proof is stale.
     #[error("the merchant has not proven that it owns @{account}: it is {}", .standing.as_str())]
     NotProven {
         /// The account.
         account: AccountName,
-        /// Where the proof stands.
+        /// The verification status.
         standing: ownership::VerificationStatus,
     },
-    /// What is known of the merchant's account refuses.
+    /// The rules of account ownership reject the operation.
     #[error("{0}")]
     Ownership(ownership::Rejection),
-    /// Nobody may register.
+    /// Registration is closed.
     #[error("registration is closed")]
     RegistrationClosed,
-    /// No merchant is set up to be paid by invoices.
+    /// No merchant is configured to receive invoice payments.
     #[error("no merchant is set up to be paid by invoices")]
     NoOperator,
-    /// No such transfer to an account of the caller's is unmatched.
+    /// The unmatched transfer does not exist.
     #[error("no such unmatched transfer")]
     TransferNotFound,
-    /// The transfer was put to a session before.
+    /// The transfer is already assigned to a payment.
     #[error("the transfer is assigned to payment {0}")]
     TransferAssigned(PaymentId),
-    /// The transfer was settled by x402 for somebody's resource: it is a sale.
+    /// The transfer was settled by x402 for a resource: it is a sale.
     #[error("the transfer was settled by x402 for {0}")]
     TransferSettled(String),
-    /// The payment's state refuses.
+    /// The state of the payment rejects the operation.
     #[error("{0}")]
     Rejected(Rejection),
-    /// The merchant's keys do not allow it.
+    /// The rules of API keys reject the operation.
     #[error("{0}")]
     Key(KeyRejection),
-    /// As many webhook secrets sign as may.
+    /// The maximum number of webhook secrets is valid.
     #[error("{}", TooManySecrets { possible_at: *possible_at })]
     TooManySecrets {
-        /// When the first of them ends.
+        /// When the first of them expires.
         possible_at: Timestamp,
     },
-    /// Keys are rolled by support only, in this installation.
+    /// This installation permits the operator only to roll keys.
     #[error("API keys are reissued by the operator")]
     NoKeyRoll,
-    /// The merchant used more idempotency keys in a day than are remembered.
+    /// The merchant used the maximum number of idempotency keys in a day.
     #[error("too many idempotency keys were used in the last 24 hours")]
     TooManyIdempotencyKeys,
-    /// The idempotency key stands for another request.
+    /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
     /// The payer's `payment-identifier` names another payment.
@@ -106,19 +106,19 @@ pub enum EngineError {
     /// Too few ledger nodes respond, or the scanner has read no block yet.
     #[error("no ledger node responds, or the engine has read no block yet")]
     LedgerUnavailable,
-    /// No price of HIVE was ever read.
+    /// No price of HIVE has been read yet.
     #[error("no price of HIVE is known yet")]
     NoRate,
-    /// HBD is off its peg, and the settings refuse payments in it until it is back.
+    /// HBD is off its peg, and the settings refuse payments in HBD meanwhile.
     #[error("HBD is off its peg")]
     HbdOffPeg,
-    /// The merchant watches its events as often as it may.
+    /// The merchant has the maximum number of event streams.
     #[error("too many streams of events are open")]
     TooManyStreams,
-    /// Too much is waiting; come back later.
+    /// Too many calls are waiting; retry later.
     #[error("the engine is overloaded")]
     Overloaded,
-    /// Somebody else kept changing the same record; come back later.
+    /// Concurrent changes of the same record; retry later.
     #[error("the record changed during each attempt")]
     Contended,
     /// A stored row that is needed is damaged.
@@ -129,7 +129,10 @@ pub enum EngineError {
         /// The row's key.
         key: String,
     },
-    /// The store failed. Whether the change was made only the record will tell, after a restart.
+    /// The store is temporarily unreachable. Nothing was changed; retry later.
+    #[error("the store is unavailable")]
+    Unavailable,
+    /// The store failed. Whether the change was stored is known after a restart.
     #[error("the store failed")]
     StoreFailed,
 }

@@ -28,7 +28,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns the same handles for another actor of the audit log; without one, the operator is the actor.
+    /// Returns the same handles for another actor of the audit log; `None` for the operator.
     #[must_use]
     pub fn by(&self, actor: Actor) -> Self {
         let actor = Arc::new(actor);
@@ -49,7 +49,7 @@ impl Engine {
         self.context.now()
     }
 
-    /// Returns the network whose payments are taken.
+    /// Returns the network of the engine.
     #[must_use]
     pub fn network(&self) -> Network {
         self.context.settings.network()

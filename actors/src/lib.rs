@@ -1,4 +1,4 @@
-//! The living part of Hivetill.
+//! The actors of Hivetill: the running engine.
 //!
 //! ```text
 //! Tree (supervisor)
@@ -31,6 +31,7 @@ mod chain;
 mod child;
 mod clock;
 mod context;
+mod duties;
 mod error;
 mod handles;
 mod merchants;
@@ -39,6 +40,7 @@ mod operations;
 mod payments;
 mod scanner;
 mod settings;
+mod store_client;
 mod supervisor;
 mod timer;
 mod webhooks;

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::child::Child;
+use crate::{child::Child, duties::held::DutyMetrics, store_client::StoreMetrics};
 use engine::{
     hive::block::{OTHER_OPERATIONS, UNKNOWN_OPERATIONS_MAX},
     payment::{Payment, State},
@@ -35,6 +35,8 @@ type ConditionLabels = [(&'static str, String); 2];
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) created: Counter,
+    pub(crate) store: StoreMetrics,
+    pub(crate) duties: DutyMetrics,
     transitions: Family<Label, Counter>,
     pub(crate) reversed: Counter,
     pub(crate) unmatched: Counter,
@@ -55,11 +57,11 @@ pub(crate) struct Metrics {
     node_condition: Family<ConditionLabels, Gauge>,
     node_contradictions: Family<NodeLabel, Counter>,
     unknown_operations: Family<NodeLabel, Counter>,
-    /// The kinds of unknown operations that have a label: few, whatever blocks hold.
+    /// Maximum number of labels of unknown operations, whatever blocks contain.
     unknown_kinds: Mutex<BTreeSet<String>>,
 }
 
-/// How long something takes: 1 ms, 2 ms, … 16 s.
+/// Buckets of durations: 1 ms, 2 ms, … 16 s.
 #[derive(Debug, Clone)]
 struct Seconds(Histogram);
 
@@ -84,28 +86,28 @@ impl EncodeMetric for Seconds {
 }
 
 impl Metrics {
-    /// Notes a state that a payment has come to.
+    /// Records the new state of a payment.
     pub(crate) fn reached(&self, state: State) {
         self.transitions.get_or_create(&[("status", state.as_str())]).inc();
     }
 
-    /// Notes what the check of a day's books said.
+    /// Records the outcome of a daily reconciliation.
     pub(crate) fn checked_books(&self, outcome: Outcome) {
         self.books.get_or_create(&[("outcome", outcome.as_str())]).inc();
     }
 
-    /// Notes how an attempt to deliver a webhook ended.
+    /// Records the outcome of a webhook attempt.
     pub(crate) fn attempted(&self, outcome: &'static str, took: std::time::Duration) {
         self.webhooks.get_or_create(&[("outcome", outcome)]).inc();
         self.webhook_seconds.get_or_create(&[("outcome", outcome)]).0.observe(took.as_secs_f64());
     }
 
-    /// Notes what was said of an agent's payment.
+    /// Records the verdict on an x402 payment.
     pub(crate) fn judged(&self, operation: &'static str, verdict: &'static str) {
         self.x402.get_or_create(&[("operation", operation), ("verdict", verdict)]).inc();
     }
 
-    /// Notes that an actor crashed.
+    /// Records the crash of an actor.
     pub(crate) fn crashed(&self, actor: &'static str) {
         self.crashes.get_or_create(&[("actor", actor)]).inc();
     }
@@ -120,7 +122,7 @@ impl Metrics {
         is_first
     }
 
-    /// Returns the metrics of a node that can be in these conditions.
+    /// Returns the metrics of a node.
     pub(crate) fn node(&self, name: &str, conditions: impl IntoIterator<Item = &'static str>) -> NodeMetrics {
         let label = [("node", name.to_owned())];
         NodeMetrics {
@@ -140,7 +142,7 @@ impl Metrics {
         }
     }
 
-    /// Shows everything under the registry's prefix.
+    /// Registers all metrics under the registry's prefix.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let mut metric = Adder(registry);
         metric.add("payments_created", "Payments created", &self.created);
@@ -159,6 +161,20 @@ impl Metrics {
         metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
         metric.add("webhook_attempts", "Attempts to deliver a webhook, by outcome", &self.webhooks);
         metric.add("webhook_seconds", "Latency of attempts to deliver a webhook, in seconds", &self.webhook_seconds);
+        let store = &self.store;
+        metric.add("store_unavailable", "Whether the store cannot be reached", &store.unavailable);
+        metric.add(
+            "store_retries",
+            "Retries of reads and commits while the store could not be reached",
+            &store.retries,
+        );
+        metric.add("commits_resolved", "Commits of unknown outcome, by what they turned out to be", &store.resolved);
+        metric.add(
+            "duty_held",
+            "Duties that this engine holds, by kind: 1, and of webhooks the number of buckets",
+            &self.duties.held,
+        );
+        metric.add("engines", "Engines that use the store, as far as this one knows", &self.duties.engines);
         metric.add("x402_verdicts", "Verdicts on x402 payments, by operation and verdict", &self.x402);
         metric.add("node_responses", "Requests that the ledger node answered", &self.node_answers);
         metric.add("node_failures", "Requests that the ledger node failed", &self.node_failures);
@@ -175,7 +191,7 @@ impl Metrics {
             "Operations in irreversible blocks, including virtual ones, of a kind that this version does not know";
         metric.add("unknown_operations", help, &self.unknown_operations);
         drop(self.unknown_operations.get_or_create(&[("kind", OTHER_OPERATIONS.to_owned())]));
-        // Every state is shown from the start: an alarm must not wait for the first one.
+        // Every state has a series from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.as_str())]));
         }
@@ -187,6 +203,9 @@ impl Metrics {
         drop(self.crashes.get_or_create(&[("actor", "session")]));
         for operation in ["verify", "settle"] {
             drop(self.x402.get_or_create(&[("operation", operation), ("verdict", "success")]));
+        }
+        for outcome in StoreMetrics::OUTCOMES {
+            drop(self.store.resolved.get_or_create(&[("outcome", outcome)]));
         }
         for child in Child::ALL {
             drop(self.crashes.get_or_create(&[("actor", child.as_str())]));
@@ -202,7 +221,7 @@ impl Adder<'_> {
     }
 }
 
-/// A node's figures.
+/// The metrics of a node.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
     answers: Counter,
@@ -226,12 +245,12 @@ impl NodeMetrics {
         self.up.set(0);
     }
 
-    /// Notes an answer that a majority contradicts.
+    /// Records a response that a majority contradicts.
     pub(crate) fn record_contradiction(&self) {
         self.contradictions.inc();
     }
 
-    /// Shows the node's condition.
+    /// Updates the node's condition.
     pub(crate) fn is_in(&self, condition: &'static str) {
         for (each, gauge) in &self.conditions {
             gauge.set(i64::from(*each == condition));
@@ -243,7 +262,7 @@ impl NodeMetrics {
     }
 }
 
-/// Notes what a step of a payment's state machine changed.
+/// Records the changes of a step of a payment's state machine.
 pub(crate) fn stepped(metrics: &Metrics, before: &Payment, after: &Payment) {
     if before.state != after.state {
         metrics.reached(after.state);

@@ -7,6 +7,7 @@ use engine::{
     hive::{ChainId, Network},
     ids::MerchantId,
     money::FeePercent,
+    mutant,
     payment::{ClaimFinality, FeeMode},
     quota::Quota,
 };
@@ -14,60 +15,64 @@ use engine::{
 /// Settings of an engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The chain it serves.
+    /// The chain id.
     pub chain_id: ChainId,
     /// Whether the ledger is a development ledger.
     pub development: bool,
     /// The service's fee.
     pub fee_percent: FeePercent,
-    /// How the fee is taken.
+    /// How the fee is collected.
     pub fee_mode: FeeMode,
-    /// How long a session lives where its creator does not say.
+    /// Default lifetime of a session.
     pub session_lifetime: Duration,
-    /// How much later than its expiry a session's block may be.
+    /// Grace period for blocks after a session's expiry.
     pub session_grace: Duration,
     /// Maximum active sessions; the others are passivated, and reactivated by their next command.
     pub max_awake: usize,
-    /// The ledger's time from one block to the next.
+    /// Block interval of the ledger.
     pub block_interval: Duration,
-    /// How often the nodes are asked for their head.
+    /// Interval of polls for the head block.
     pub poll_interval: Duration,
-    /// How many nodes must agree at least; a majority of the configured ones always must.
+    /// Minimum number of nodes that must agree; a majority of the configured ones always must.
     pub min_agreeing_nodes: usize,
-    /// How often the prices of HIVE and HBD are read.
+    /// Interval of reading the prices of HIVE and HBD.
     pub rate_interval: Duration,
-    /// How far HBD may be off its peg, and what happens beyond.
+    /// The bounds of HBD's peg, and the policy beyond them.
     pub hbd_peg: HbdPeg,
-    /// What the webhook headers start with, such as `X-Hivetill`.
+    /// The prefix of the webhook headers, such as `X-Hivetill`.
     pub webhook_header_prefix: String,
-    /// How long one attempt may take.
+    /// Timeout of one webhook attempt.
     pub webhook_timeout: Duration,
-    /// How long events and what receivers answered are kept.
+    /// Retention of events and delivery attempts.
     pub event_retention: Duration,
-    /// How long the metadata of a payment is kept after its last change, once it has ended; none until somebody deletes it.
+    /// Retention of a payment's metadata after its last change in a final state; `None` until it is deleted on request.
     pub metadata_retention: Option<Duration>,
-    /// How long the note of a decision is kept; none until somebody deletes it.
+    /// Retention of the note of a decision; `None` until it is deleted on request.
     pub note_retention: Option<Duration>,
-    /// Whether webhooks may go to plain http.
+    /// Whether webhooks may use plain http.
     pub allow_insecure_webhooks: bool,
-    /// How agents' payments are taken.
+    /// Settings of x402 payments.
     pub x402: X402Settings,
-    /// Whether merchants may roll their own API keys; otherwise support re-issues them.
+    /// Whether merchants may roll their own API keys; otherwise the operator reissues them.
     pub key_roll: bool,
     /// Compliance limits; `None` disables them.
     pub compliance: Option<Compliance>,
     /// Storage quota per merchant; `None` disables it.
     pub quota: Option<Quota>,
-    /// Idempotency keys kept of one merchant at once.
+    /// Maximum number of stored idempotency keys per merchant.
     pub idempotency_keys: u64,
-    /// Who may register.
+    /// The registration mode.
     pub registration: RegistrationMode,
-    /// How this installation is named in challenges: the host that merchants reach it by.
+    /// The host name in challenges: that of the public URL.
     pub server: String,
-    /// How long a change of a proven account waits at least.
+    /// Minimum delay of a change of a proven account.
     pub account_change_wait: Duration,
-    /// How merchants are billed.
+    /// Settings of billing.
     pub billing: BillingSettings,
+    /// Duration of a lease.
+    pub lease: Duration,
+    /// How long reads and commits are retried, and unknown outcomes resolved, while the store is unreachable.
+    pub store_timeout: Duration,
     /// Maximum calls queued at the handle; further ones fail with `overloaded`.
     pub max_waiting_calls: usize,
 }
@@ -78,10 +83,15 @@ const POLLS_PER_BACKGROUND_CHECK: u32 = 10;
 const MAX_BACKGROUND_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Settings {
-    /// Returns the network it serves.
+    /// Returns the network of the chain.
     #[must_use]
     pub fn network(&self) -> Network {
         Network::of(self.chain_id, self.development)
+    }
+
+    /// Returns the duration of a lease: a webhook must fit between two renewals.
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease.max(self.webhook_timeout * 2)
     }
 
     /// Returns the interval of background tasks. They share it, so that an idle engine wakes rarely.
@@ -89,7 +99,7 @@ impl Settings {
         (self.poll_interval * POLLS_PER_BACKGROUND_CHECK).min(MAX_BACKGROUND_INTERVAL)
     }
 
-    /// Returns the settings of a chain, everything else as documented.
+    /// Returns the default settings for a chain.
     #[must_use]
     pub fn of(chain_id: ChainId) -> Self {
         Self {
@@ -120,17 +130,19 @@ impl Settings {
             server: "localhost".to_owned(),
             account_change_wait: Duration::from_secs(86_400),
             billing: BillingSettings::default(),
+            lease: Duration::from_secs(30),
+            store_timeout: Duration::from_secs(5),
             max_waiting_calls: 4_096,
         }
     }
 }
 
-/// How far HBD may be off its peg of one US dollar, and what happens beyond.
+/// The bounds of HBD's peg of one US dollar, and the policy beyond them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HbdPeg {
-    /// How far its price on the internal market may be off, in percent.
+    /// Maximum deviation of its price on the internal market, in percent.
     pub percent: u64,
-    /// Whether payments in HBD are refused beyond that; otherwise the market values them.
+    /// Whether payments in HBD are refused beyond it; otherwise the market price applies.
     pub refuses: bool,
 }
 
@@ -140,7 +152,7 @@ impl Default for HbdPeg {
     }
 }
 
-/// Who may register as a merchant.
+/// The registration mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistrationMode {
     /// Anyone.
@@ -152,13 +164,13 @@ pub enum RegistrationMode {
 }
 
 impl RegistrationMode {
-    /// Reads a mode as the setting spells it.
+    /// Parses the value of the setting.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Open, Self::Approval, Self::Closed].into_iter().find(|mode| mode.as_str() == text)
     }
 
-    /// Returns the mode as the setting spells it.
+    /// Returns the value of the setting.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -169,21 +181,21 @@ impl RegistrationMode {
     }
 }
 
-/// How much a merchant may take before somebody has to look at it.
+/// Compliance limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compliance {
     /// The limits of a merchant without its own.
     pub limits: Limits,
-    /// Whom a merchant on hold talks to.
+    /// The contact for merchants on hold.
     pub contact: String,
 }
 
-/// How merchants are billed.
+/// Settings of billing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BillingSettings {
-    /// The merchant that invoices are paid to; none where nobody is billed.
+    /// The merchant that receives invoice payments; `None` if merchants are not billed.
     pub merchant: Option<MerchantId>,
-    /// How long an invoice may wait before it is overdue.
+    /// Time until an invoice is overdue.
     pub due: Duration,
 }
 
@@ -193,16 +205,16 @@ impl Default for BillingSettings {
     }
 }
 
-/// How agents' payments are taken.
+/// Settings of x402 payments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct X402Settings {
-    /// How far ahead a transaction's expiration may be: as long as that, its outcome may be open.
+    /// Maximum time until a transaction's expiration, during which its outcome may be unknown.
     pub max_expiration: Duration,
-    /// What a payment of ordinary size completes on.
+    /// The finality at which an ordinary payment completes.
     pub finality: ClaimFinality,
-    /// From this worth on, in US cents, a payment completes only on an irreversible block.
+    /// Value from which a payment completes only in an irreversible block, US cents.
     pub irreversible_from_cents: u64,
-    /// Whether requirements of other servers are taken only for accounts of merchants here.
+    /// Whether requirements of other servers are accepted only for accounts of registered merchants.
     pub only_registered: bool,
 }
 
@@ -218,8 +230,12 @@ impl Default for X402Settings {
 }
 
 impl X402Settings {
-    /// Returns what a payment of this worth completes on.
+    /// Returns the finality at which a payment of this value completes.
     pub(crate) fn finality_of(&self, usd_cents: u64) -> ClaimFinality {
-        if usd_cents >= self.irreversible_from_cents { ClaimFinality::Irreversible } else { self.finality }
+        if usd_cents >= self.irreversible_from_cents && !mutant!("finality-by-the-usual") {
+            ClaimFinality::Irreversible
+        } else {
+            self.finality
+        }
     }
 }

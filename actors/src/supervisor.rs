@@ -1,17 +1,18 @@
-//! The root of the tree: starts the actors in order, brings back those that may die alone, ends what must not go on.
+//! The root of the tree: starts the actors in order, restarts those that may crash alone, and shuts the engine down.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
 use engine::{event_list::Epoch, hive::ChainId, mutant, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use storage::{Batch, ReadError, Write};
-use tokio::sync::{oneshot, watch};
+use storage::{Batch, CommitError, ReadError, Write};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{
     access::Access,
     chain::{handle::Chain, ledger::Ledger, rates::Rates},
     child::Child,
     context::Context,
+    duties::keeper::Keeper,
     environment::{Environment, NodeError},
     handles::Engine,
     merchants::{actor::MerchantActor, handle::Merchants},
@@ -19,14 +20,17 @@ use crate::{
     payments::{handle::Payments, messages::RegistryMsg, registry::Registry, transfer_log::OtherAccountLog},
     scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
+    timer::{Task, Timer},
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
-    x402::{facilitator::Facilitator, handle::X402},
+    x402::{facilitator::Facilitator, handle::X402, orphans},
 };
 
-/// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
+/// Maximum number of crashes of a restarted actor within the window; more are a fault that a restart does not fix.
 const MAX_CRASHES: usize = 10;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
-/// The note that says which chain a store belongs to.
+/// Delay before a child is restarted after the store was unreachable.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// The stored chain id.
 const CHAIN_NOTE: &str = "chain";
 
 /// Why an engine did not start.
@@ -38,7 +42,7 @@ pub enum StartError {
     /// The store cannot be written.
     #[error("the store cannot be written: {0}")]
     Write(String),
-    /// A node serves another chain than the engine was set up for.
+    /// A node serves another chain than the configured one.
     #[error("{0}")]
     WrongNode(NodeError),
     /// The store holds the payments of another chain.
@@ -54,7 +58,7 @@ pub enum StartError {
     Actor(String),
 }
 
-/// A running engine. Dropping it leaves the actors running; end it with [`Tree::stop`].
+/// A running engine. Dropping it leaves the actors running; stop it with [`Tree::stop`].
 pub struct Tree {
     root: ActorRef<Msg>,
     context: Arc<Context>,
@@ -62,15 +66,15 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Starts an engine: the store's chain is checked, sessions whose transaction is out there are woken, and only then
-    /// the ledger is read, the outbox worked off, and the [`Engine`] returned.
+    /// Starts an engine: checks the store's chain, activates sessions with a transaction in flight, and only then scans
+    /// the ledger, processes the outbox, and returns the [`Engine`].
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
     pub async fn start(env: Environment, settings: Settings) -> Result<Self, StartError> {
-        check_store(&env, &settings).await?;
-        begin_epoch(&env).await?;
         let context = Context::new(env, settings);
+        check_store(&context.env, &context.settings).await?;
+        begin_epoch(&context.env).await?;
         let ledger = Ledger::new(Arc::clone(&context));
         ledger.nodes.check_chain().await.map_err(StartError::WrongNode)?;
         let (started, engine) = oneshot::channel();
@@ -87,41 +91,56 @@ impl Tree {
         self.engine.clone()
     }
 
-    /// Waits until the engine must not go on, and says why: the process should end and start anew.
+    /// Waits until the engine must stop, and returns the reason: the process should exit and restart.
     pub async fn failed(&self) -> String {
         self.context.fatal.raised().await
     }
 
-    /// Stops the actors, children first, each after what it is doing.
+    /// Kills the actors at once, as the death of the process would: nothing is released.
+    pub fn kill(&self) {
+        self.root.kill();
+    }
+
+    /// Stops the actors, children first, each after its current message; then other engines take over the duties.
     pub async fn stop(self) {
-        // An actor that is gone already has nothing to wait for.
+        // An actor that has already stopped needs no wait.
         let _ = self.root.stop_and_wait(None, None).await;
     }
 }
 
 async fn check_store(env: &Environment, settings: &Settings) -> Result<(), StartError> {
     let wanted = chain_label(settings.chain_id, settings.development);
-    // Without it nobody knows from which block on the chain is to be read.
+    // Otherwise the first block to scan would be unknown.
     env.store.cursor().await?;
     match env.store.note(CHAIN_NOTE).await? {
         Some(stored) if stored == wanted.as_bytes() => Ok(()),
         Some(stored) => Err(StartError::WrongStore { stored: String::from_utf8_lossy(&stored).into_owned(), wanted }),
         None => {
-            let note = Write::Note { name: CHAIN_NOTE, value: wanted.into_bytes() };
-            env.store.commit(Batch::of(note)).await.map_err(|error| StartError::Write(error.to_string()))
+            let note = Write::Note { name: CHAIN_NOTE, value: wanted.clone().into_bytes(), expected: None };
+            match env.store.commit(Batch::of(note)).await {
+                // Another engine that starts for the first time was first.
+                Err(CommitError::Conflict { .. })
+                    if env.store.note(CHAIN_NOTE).await?.as_deref() == Some(wanted.as_bytes()) =>
+                {
+                    Ok(())
+                }
+                committed => committed.map_err(|error| StartError::Write(error.to_string())),
+            }
         }
     }
 }
 
-/// Begins a new epoch of the events where the store was restored: before anything is announced, and before any cursor is
-/// given out.
+/// Starts a new epoch of the events after a restore of the store, before any event is sent and any cursor is returned.
 async fn begin_epoch(env: &Environment) -> Result<(), StartError> {
     if env.store.epoch().await? != Epoch::PENDING {
         return Ok(());
     }
     let epoch = Epoch::random(u64::from_be_bytes(env.entropy.bytes()));
-    let begun = env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await;
-    begun.map_err(|error| StartError::Write(error.to_string()))?;
+    match env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await {
+        // Another engine that starts was first.
+        Err(CommitError::Conflict { .. }) if env.store.epoch().await? != Epoch::PENDING => return Ok(()),
+        begun => begun.map_err(|error| StartError::Write(error.to_string()))?,
+    }
     tracing::warn!("store was restored from a backup: event cursors from before the restore are refused");
     Ok(())
 }
@@ -138,15 +157,21 @@ struct Root {
 }
 
 #[derive(Debug)]
-enum Msg {}
+enum Msg {
+    /// Start a child that stopped because the store was unreachable.
+    Restart(Child),
+}
 
 struct Children {
     by_pid: BTreeMap<u64, Child>,
-    /// In the order they were started.
+    /// In start order.
     cells: BTreeMap<Child, ractor::ActorCell>,
     payments: Payments,
     merchants: Merchants,
     crashes: Vec<Timestamp>,
+    restarts: BTreeMap<Child, Timer>,
+    keeper: Option<(Arc<Keeper>, Task)>,
+    _orphans: Option<Task>,
 }
 
 impl Children {
@@ -183,15 +208,19 @@ impl Actor for Root {
             payments: payments.clone(),
             merchants: merchants.clone(),
             crashes: Vec::new(),
+            restarts: BTreeMap::new(),
+            keeper: None,
+            _orphans: None,
         };
         children.add(Child::Merchants, actor.get_cell());
         children.add(Child::Sessions, registry.get_cell());
-        let in_flight = context.env.store.in_flight().await?;
-        for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {
-            registry.cast(RegistryMsg::Activate(*id))?;
-        }
-        if !in_flight.is_empty() {
-            tracing::info!(in_flight = in_flight.len(), "{} sessions have a transaction in flight", in_flight.len());
+        let orphans = Arc::new(Notify::new());
+        if let Some(keeper) = Keeper::new(context, notifier, &orphans) {
+            keeper.begin().await?;
+            let kept = Arc::clone(&keeper);
+            children.keeper = Some((keeper, Task::persistent(move |_| Arc::clone(&kept).keep())));
+        } else {
+            self.recover(&registry).await?;
         }
         for child in [
             Child::Scanner,
@@ -207,7 +236,15 @@ impl Actor for Root {
             Facilitator { context: Arc::clone(context), ledger: Arc::clone(ledger), notifier: Arc::clone(notifier) };
         let (facilitator, _) = Actor::spawn_linked(None, facilitator, (), myself.get_cell()).await?;
         children.add(Child::Facilitator, facilitator.get_cell());
-        let x402 = X402::new(access.clone(), Arc::clone(ledger), Arc::clone(notifier), payments.clone(), facilitator);
+        if context.env.store.is_shared() {
+            let (context, registry) = (Arc::clone(context), registry.clone());
+            let facilitator = facilitator.clone();
+            children._orphans = Some(Task::persistent(move |_| {
+                let (context, orphans) = (Arc::clone(&context), Arc::clone(&orphans));
+                orphans::adopt(context, registry.clone(), facilitator.clone(), orphans)
+            }));
+        }
+        let x402 = X402::new(access.clone(), Arc::clone(ledger), payments.clone(), facilitator);
         let engine = Engine {
             x402,
             webhooks: Webhooks::new(access.clone(), Arc::clone(notifier)),
@@ -221,56 +258,104 @@ impl Actor for Root {
         Ok(children)
     }
 
+    async fn handle(
+        &self,
+        myself: ActorRef<Msg>,
+        Msg::Restart(child): Msg,
+        children: &mut Children,
+    ) -> Result<(), ActorProcessingErr> {
+        children.restarts.remove(&child);
+        self.restart(&myself, children, child).await;
+        Ok(())
+    }
+
     async fn handle_supervisor_evt(
         &self,
         myself: ActorRef<Msg>,
         event: SupervisionEvent,
         children: &mut Children,
     ) -> Result<(), ActorProcessingErr> {
-        let (cell, error) = match event {
+        let (cell, error, is_unavailable) = match event {
             SupervisionEvent::ActorFailed(cell, error) => {
                 if let Some(error) = error.downcast_ref::<ReadError>() {
                     self.context.read_failed(error);
                 }
-                (cell, error.to_string())
+                (cell, error.to_string(), is_unavailable(&error))
             }
-            SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned()),
+            SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned(), false),
             _ => return Ok(()),
         };
         let Some(child) = children.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
+        if is_unavailable && child.is_restarted() {
+            restart_later(&myself, children, child);
+            return Ok(());
+        }
         self.context.metrics.crashed(child.as_str());
         tracing::error!(?child, %error, "{child:?} crashed: {error}");
         let now = self.context.env.clock.now();
         children.crashes.retain(|at| now.since(*at) < CRASH_WINDOW);
         children.crashes.push(now);
         match child {
-            // Everybody holds their address: without them the engine is deaf.
-            Child::Merchants | Child::Sessions | Child::Facilitator => {
+            // Other actors hold their address: without them the engine cannot work.
+            _ if !child.is_restarted() => {
                 self.context.fatal.raise(format!("{child:?} crashed: {error}"));
             }
             _ if children.crashes.len() > MAX_CRASHES => {
                 self.context.fatal.raise(format!("{child:?} keeps crashing: {error}"));
             }
-            _ => {
-                if let Err(error) = self.spawn(&myself, children, child).await {
-                    self.context.fatal.raise(format!("{child:?} crashed and cannot be started again: {error}"));
-                }
-            }
+            _ => self.restart(&myself, children, child).await,
         }
         Ok(())
     }
 
     async fn post_stop(&self, _myself: ActorRef<Msg>, children: &mut Children) -> Result<(), ActorProcessingErr> {
         children.by_pid.clear();
-        // What feeds the sessions stops before them; one by one, in an order that does not change.
+        // Senders stop before the sessions, one by one, in a fixed order.
         for (_, cell) in std::mem::take(&mut children.cells).into_iter().rev() {
             let _ = cell.stop_and_wait(None, None).await;
+        }
+        if let Some((keeper, task)) = children.keeper.take() {
+            drop(task);
+            keeper.end().await;
         }
         Ok(())
     }
 }
 
+/// Returns whether an actor stopped because the store was unreachable.
+fn is_unavailable(error: &ActorProcessingErr) -> bool {
+    let error: &(dyn Error + 'static) = error.as_ref();
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.any(|cause| matches!(cause.downcast_ref(), Some(ReadError::Unavailable(_))))
+}
+
+fn restart_later(myself: &ActorRef<Msg>, children: &mut Children, child: Child) {
+    children.restarts.insert(child, Timer::send(myself, RESTART_AFTER, Msg::Restart(child)));
+}
+
 impl Root {
+    /// Activates the sessions whose transactions may be in flight, because no other engine follows them.
+    async fn recover(&self, registry: &ActorRef<RegistryMsg>) -> Result<(), ActorProcessingErr> {
+        let in_flight = self.context.env.store.in_flight().await?;
+        for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {
+            registry.cast(RegistryMsg::Activate(*id))?;
+        }
+        if !in_flight.is_empty() {
+            tracing::info!(in_flight = in_flight.len(), "{} sessions have a transaction in flight", in_flight.len());
+        }
+        Ok(())
+    }
+
+    async fn restart(&self, myself: &ActorRef<Msg>, children: &mut Children, child: Child) {
+        match self.spawn(myself, children, child).await {
+            Ok(()) => {}
+            Err(error) if is_unavailable(&error) => restart_later(myself, children, child),
+            Err(error) => {
+                self.context.fatal.raise(format!("{child:?} crashed and cannot be started again: {error}"));
+            }
+        }
+    }
+
     async fn spawn(
         &self,
         myself: &ActorRef<Msg>,

@@ -1,4 +1,4 @@
-//! Work and messages to come, which do not outlive who waits for them.
+//! Timers and background tasks that stop with their owner.
 
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
@@ -6,10 +6,10 @@ use futures_util::FutureExt;
 use ractor::{ActorRef, Message};
 use tokio::task::JoinHandle;
 
-/// How long work that crashed is left alone.
+/// Delay before a crashed task is restarted.
 const AFTER_CRASH: Duration = Duration::from_secs(1);
 
-/// Sends one message later, unless dropped before. ractor's own timers live on until due, whoever is gone by then.
+/// Sends one message later, unless dropped before. ractor's own timers live until due, even without their owner.
 pub(crate) struct Timer {
     _task: Task,
 }
@@ -19,7 +19,7 @@ impl Timer {
         let to = to.clone();
         let task = Task::spawn(async move {
             tokio::time::sleep(after).await;
-            // Who stopped meanwhile needs no telling.
+            // A stopped receiver needs no message.
             let _ = to.cast(message);
         });
         Self { _task: task }
@@ -34,8 +34,7 @@ impl Task {
         Self(tokio::spawn(work))
     }
 
-    /// Spawns work that begins anew, a while later, whenever it panics: nobody else would bring it back. `begin` hears
-    /// how often it has begun before.
+    /// Spawns a task that is restarted after a delay whenever it panics. `begin` receives the number of earlier starts.
     pub(crate) fn persistent<W>(mut begin: impl FnMut(u32) -> W + Send + 'static) -> Self
     where
         W: Future<Output = ()> + Send + 'static,

@@ -1,11 +1,11 @@
-// The checkout page's comfort: live status, Keychain, copying, the way back. Everything else works without it.
+// Live status, Keychain, copying, local times and the redirect to the shop. The page works without this script.
 (() => {
   "use strict";
   const $ = (id) => document.getElementById(id);
   const page = () => $("page").dataset;
   const words = (phrase, name, value) => phrase.replace("{" + name + "}", () => value);
 
-  // A page that would show something else is fetched and put in place of this one, and told once.
+  // Replaces the page when its state changed, announces the state once, and keeps open what the visitor had opened.
   let busy = false;
   async function show(live) {
     if (busy || live.version === page().version) return;
@@ -17,6 +17,10 @@
       if (!next) return;
       const ends = page().live === "true" && next.dataset.live !== "true";
       const held = $("page").contains(document.activeElement);
+      for (const { id, open } of document.querySelectorAll("#page details[id]")) {
+        const same = next.querySelector("#" + id);
+        if (same && id !== "cancel-box") same.open = open;
+      }
       $("page").replaceWith(next);
       document.title = fresh.title;
       $("live").textContent = live.headline + ". " + live.message;
@@ -28,13 +32,25 @@
     }
   }
 
+  // A failed request shows that the connection is lost; the next one that succeeds hides it.
+  const connected = (is) => { $("connection").hidden = is; };
   async function ask() {
     try {
       const { path, query } = page();
       const answer = await fetch(path + "/status" + query, { cache: "no-store" });
+      connected(answer.status < 500);
       if (answer.ok) await show(await answer.json());
-    } catch { /* the next turn asks again */ }
+    } catch {
+      connected(false);
+    }
   }
+  let retry = 0;
+  function reconnect() {
+    clearTimeout(retry);
+    ask().then(() => { if (!$("connection").hidden) retry = setTimeout(reconnect, 3000); });
+  }
+  window.addEventListener("offline", () => connected(false));
+  window.addEventListener("online", reconnect);
 
   // Live status: a stream where the browser has one, asking again where not.
   let events = null;
@@ -54,9 +70,9 @@
     if (!window.EventSource) return poll();
     events = new EventSource(page().path + "/events" + page().query);
     let failures = 0;
-    events.addEventListener("status", (event) => { failures = 0; show(JSON.parse(event.data)); });
+    events.addEventListener("status", (event) => { failures = 0; connected(true); show(JSON.parse(event.data)); });
     events.onerror = () => {
-      ask();
+      reconnect();
       failures += 1;
       if (failures >= 3 && !polling) { events.close(); poll(); }
     };
@@ -87,6 +103,20 @@
   }
   function showCancel(shown) {
     if ($("cancel-box")) $("cancel-box").hidden = !shown;
+  }
+
+  // A link that no wallet handles does nothing at all: the page stays in front, and says so after two seconds.
+  function openWallet() {
+    report();
+    let left = false;
+    const leave = () => { left = true; };
+    for (const event of ["blur", "pagehide"]) window.addEventListener(event, leave, { once: true });
+    setTimeout(() => {
+      for (const event of ["blur", "pagehide"]) window.removeEventListener(event, leave);
+      if (left || document.hidden || !$("no-wallet")) return;
+      $("no-wallet").hidden = false;
+      if ($("scan")) $("scan").open = true;
+    }, 2000);
   }
 
   async function pay() {
@@ -139,16 +169,19 @@
     }
   }
 
-  // The last five minutes are counted; the count ends 15 s early, for the ledger needs a block.
+  // The count ends 15 s early, because the ledger needs a block. The last five minutes stand out.
   let ends = 0;
   let ticker = 0;
   function tick() {
     const left = Math.floor((ends - performance.now()) / 1000);
     const box = $("countdown");
-    if (box && left <= 315) {
+    if (box) {
       const shown = Math.max(0, left - 15);
-      const time = Math.floor(shown / 60) + ":" + String(shown % 60).padStart(2, "0");
+      const two = (number) => String(number).padStart(2, "0");
+      const [hours, minutes] = [Math.floor(shown / 3600), Math.floor(shown / 60) % 60];
+      const time = (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(shown % 60);
       box.hidden = false;
+      box.classList.toggle("soon", shown <= 300);
       box.textContent = shown > 0 ? words(box.dataset.words, "time", time) : box.dataset.over;
     }
     if (left < 0 && page().live === "true") ask();
@@ -172,15 +205,27 @@
     });
   }
 
+  // Times in the visitor's language and time zone; the server writes them in UTC.
+  function localize() {
+    const language = document.documentElement.lang;
+    const format = new Intl.DateTimeFormat(language === "ar" ? "ar-u-nu-latn" : language, { dateStyle: "medium", timeStyle: "short" });
+    for (const time of document.querySelectorAll("time[datetime]")) {
+      time.title = time.textContent;
+      time.textContent = format.format(new Date(time.dateTime));
+    }
+  }
+
   // What a page needs once it is in place.
   function begin() {
     clearTimeout(ticker);
     clearTimeout(leaving);
     clearTimeout(waiting);
     ends = performance.now() + page().left * 1000;
+    localize();
     reveal();
     if ($("keychain-pay")) $("keychain-pay").addEventListener("click", pay);
-    for (const id of ["open-wallet", "hivesigner", "qr"]) if ($(id)) $(id).addEventListener("click", report);
+    if ($("hivesigner")) $("hivesigner").addEventListener("click", report);
+    for (const id of ["open-wallet", "qr"]) if ($(id)) $(id).addEventListener("click", openWallet);
     if (page().cameBack !== undefined) report();
     const leave = document.querySelector("[data-after-ms]");
     if (leave) waiting = setTimeout(() => { leave.hidden = false; }, Number(leave.dataset.afterMs));
@@ -201,5 +246,7 @@
     tick();
     listen();
   }
+  // A phone shows its wallet's button first: the code is for other devices.
+  if ($("scan") && window.matchMedia("(max-width: 719px)").matches) $("scan").open = false;
   begin();
 })();

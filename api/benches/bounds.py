@@ -199,7 +199,7 @@ class Net:
         if not told.stdout:
             return None, count
         report = json.loads(told.stdout)
-        return report["waitsUs"]["p50"] / 1e6, count - (report["answers"] - report["errors"])
+        return report["latencyUs"]["p50"] / 1e6, count - (report["responses"] - report["errors"])
 
     def __enter__(self):
         return self
@@ -410,7 +410,7 @@ def document(arguments):
     for profile, more in [("production limits", ["--limits", "production", "--set=limits.api_writes=100000/s burst 100000"]),
                           ("limits off", [])]:
         dev = Dev(*more)
-        creations = lambda: dev.load("create", "--connections", "1", "--rate", "100", "--duration", "12s", "--warmup", "500ms")["waitsUs"]
+        creations = lambda: dev.load("create", "--connections", "1", "--rate", "100", "--duration", "12s", "--warmup", "500ms")["latencyUs"]
         creations()
         quiet, beside = [], []
         for _ in range(3):

@@ -75,9 +75,9 @@ def measure(data, size, idle):
     row["diskMB"] = round(sum(os.path.getsize(os.path.join(data, name)) for name in os.listdir(data)) / 1e6)
     middle = lambda reports, figure: round(statistics.median(map(figure, reports)))
     lists = [gateway.load("list", "--sessions", 1, "--connections", 1, "--duration", "1s", "--warmup", "200ms") for _ in range(3)]
-    row["listP50Us"] = middle(lists, lambda report: report["waitsUs"]["p50"])
+    row["listP50Us"] = middle(lists, lambda report: report["latencyUs"]["p50"])
     ones = [gateway.load("create", "--connections", 1, "--duration", "1s", "--warmup", "200ms") for _ in range(3)]
-    row["createP50Us"] = middle(ones, lambda report: report["waitsUs"]["p50"])
+    row["createP50Us"] = middle(ones, lambda report: report["latencyUs"]["p50"])
     gateway.end()
     # Long enough for full logs to be written into the database; a copy, so that the next size does not begin with those.
     copy = data + "-copy"
@@ -85,7 +85,7 @@ def measure(data, size, idle):
     gateway = Gateway(copy)
     many = [gateway.load("create", "--connections", 16, "--duration", "4s", "--warmup", "500ms") for _ in range(3)]
     row["createPerSecond16"] = middle(many, lambda report: report["perSecond"])
-    row["createCpuUs16"] = middle(many, lambda report: report["server"]["cpuUsPerAnswer"])
+    row["createCpuUs16"] = middle(many, lambda report: report["server"]["cpuUsPerResponse"])
     row["residentMB"] = round(gateway.resident_mb())
     gateway.end()
     shutil.rmtree(copy)

@@ -29,8 +29,8 @@ def soak(gateway, seconds, rate):
         time.sleep(15)
         samples.append({"seconds": round(time.monotonic() - begun), "residentMB": round(gateway.resident_mb(), 1)})
     report = json.loads(reader.stdout.read())
-    figures = {"answers": report["answers"], "errors": report["errors"], "waitsUs": report["waitsUs"]}
-    return {**figures, "cpuUsPerAnswer": report["server"]["cpuUsPerAnswer"], "resident": samples}
+    figures = {"responses": report["responses"], "errors": report["errors"], "latencyUs": report["latencyUs"]}
+    return {**figures, "cpuUsPerResponse": report["server"]["cpuUsPerResponse"], "resident": samples}
 
 
 def killed(gateway, data):

@@ -129,11 +129,9 @@ async fn measure() {
             "{callers:>4} callers   bare warp {base:>7}/s   status {ours:>7}/s ({share} %)   record {whole:>7}/s"
         ));
     }
-    for (name, query) in [("review", ""), ("ways to pay", "?step=pay")] {
-        let page = request("GET", &format!("/checkout/{id}{query}"), key, "").replace("*/*", "text/html");
-        let pages = median(api, &page, 1).await;
-        report(&format!("   1 caller    {name} {pages:>7}/s, {} us each", 1_000_000 / pages.max(1)));
-    }
+    let page = request("GET", &format!("/checkout/{id}"), key, "").replace("*/*", "text/html");
+    let pages = median(api, &page, 1).await;
+    report(&format!("   1 caller    checkout page {pages:>7}/s, {} us each", 1_000_000 / pages.max(1)));
     for callers in [1, 10, 100] {
         let made = median(api, &create, callers).await;
         report(&format!("{callers:>4} callers   durable creations {made:>7}/s"));

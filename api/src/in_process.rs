@@ -1,4 +1,4 @@
-//! The facade and the gRPC services before an engine in this process, without sockets: what the simulator's clients call.
+//! The facade and the gRPC services of an engine in this process, without sockets, for the clients of the simulator.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -16,21 +16,21 @@ use tower::util::BoxCloneSyncService;
 
 use crate::{
     config::Config,
-    facade::{Desk, Facade, server, status_word},
+    facade::{DashboardState, Facade, server, status_word},
     service::{Metrics, Service, Tokens, server as grpc},
 };
 
-/// Where clients reach it: an address that browsers trust with cookies.
+/// The base URL of the facade: https, because the dashboard's session cookies need it.
 const BASE_URL: &str = "https://pay.example";
-/// What the gRPC services ask for.
+/// The access token of the gRPC services.
 const TOKEN: &str = "the-token-of-simulated-services-0";
 
-/// Lets simulated clients call through the facade and the gRPC services.
+/// Registers the facade and the gRPC services as the front of simulated engines.
 pub fn install() {
     front::install(&InProcess);
 }
 
-/// The facade with its default settings, in front of the gRPC services.
+/// Creates facades with default settings, and the gRPC services.
 #[derive(Debug)]
 struct InProcess;
 
@@ -38,24 +38,24 @@ impl Front for InProcess {
     fn open(&self, boot: Boot) -> Arc<dyn Endpoint> {
         let service = Service::new(boot.engine);
         let edge = Config::default().edge(boot.now);
-        let desk = Some(Desk::new(boot.secret, None));
-        let facade = Facade::behind(edge, desk, Engine::new(service.in_process()), BASE_URL, boot.seed);
+        let dashboard = Some(DashboardState::new(boot.secret, None));
+        let facade = Facade::with_edge(edge, dashboard, Engine::new(service.in_process()), BASE_URL, boot.seed);
         let tokens = Tokens::new([TOKEN.to_owned()], []);
         let access = grpc::Access { tokens, tls: None, connections: 0, metrics: Metrics::default() };
-        Arc::new(Open { facade, grpc: BoxCloneSyncService::new(grpc::in_process(service, access)) })
+        Arc::new(Interfaces { facade, grpc: BoxCloneSyncService::new(grpc::in_process(service, access)) })
     }
 }
 
 type Grpc = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, Infallible>;
 type PaymentClient = v1::payment_service_client::PaymentServiceClient<Grpc>;
 
-/// The interface of one process.
-struct Open {
+/// The interfaces of one simulated process.
+struct Interfaces {
     facade: Arc<Facade>,
     grpc: Grpc,
 }
 
-impl Endpoint for Open {
+impl Endpoint for Interfaces {
     fn rest(&self, request: Request) -> BoxFuture<'static, Reply> {
         rest(Arc::clone(&self.facade), request).boxed()
     }
@@ -89,7 +89,7 @@ async fn rest(facade: Arc<Facade>, request: Request) -> Reply {
         sent = sent.header(HeaderName::from_static(name), HeaderValue::from_str(&value).expect("a header of a client"));
     }
     let sent = sent.body(Full::new(body)).expect("a request of a client");
-    let (head, body) = server::answer(&facade, client, sent).await.into_parts();
+    let (head, body) = server::handle(&facade, client, sent).await.into_parts();
     let headers =
         head.headers.iter().filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     Reply { status: head.status.as_u16(), headers: headers.collect(), body }
@@ -129,7 +129,7 @@ async fn call_grpc(mut client: PaymentClient, call: Call) -> Result<Vec<Shown>, 
     Ok(vec![show(&payment)])
 }
 
-/// Writes a call as a service of the merchant's sends it.
+/// Wraps a message with an API key, an idempotency key and the access token.
 fn with_key<T>(message: T, key: &str, idempotency_key: Option<&str>) -> tonic::Request<T> {
     let idempotency_key = idempotency_key.and_then(|key| HeaderValue::from_str(key).ok());
     let mut request = Caller { idempotency_key, ..Caller::with_key(key) }.request(message);

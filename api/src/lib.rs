@@ -1,10 +1,10 @@
-//! The binary's rooms: the REST facade and checkout page, the gRPC service, settings, commands.
+//! The library of the binary: the REST facade with checkout and dashboard, the gRPC services, settings, commands.
 
-mod addresses;
 pub mod commands;
 pub mod config;
 pub mod facade;
 pub mod in_process;
+mod ip_connections;
 pub mod metrics;
 pub mod service;
 pub mod version;

@@ -16,9 +16,9 @@ use warp::{Filter, path::FullPath, reply::Response};
 
 use crate::facade::Facade;
 
-/// Prefix of every name.
+/// The prefix of all metric names.
 const PREFIX: &str = "hivetill";
-/// The format that Prometheus prefers.
+/// The content type of the OpenMetrics text format.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
@@ -37,33 +37,33 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Adds an engine and its store, whose file is in `data`.
+    /// Adds the metrics of an engine and its store in the directory `data`.
     pub fn add_engine(&mut self, engine: &Engine, store: &Arc<EmbeddedStore>, data: PathBuf) {
         engine.operations.register_metrics(&mut self.0);
         store.commit_metrics().register(&mut self.0);
         self.0.register_collector(Box::new(StoreCollector { store: Arc::clone(store), data }));
     }
 
-    /// Adds the gRPC ports.
+    /// Adds the metrics of the gRPC port.
     pub fn add_grpc(&mut self, grpc: &crate::service::Metrics) {
         grpc.register(&mut self.0);
     }
 
-    /// Adds a facade.
+    /// Adds the metrics of a facade.
     pub fn add_facade(&mut self, facade: &Facade) {
         facade.register_metrics(&mut self.0);
     }
 
-    /// Serves them on `listener` until `stop` resolves, which aborts a running scrape.
+    /// Serves the metrics on `listener` until `stop` resolves, which aborts a running scrape.
     pub fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let registry = Arc::new(self.0);
         let show = warp::method().and(warp::path::full()).then(move |method: Method, path: FullPath| {
             let registry = Arc::clone(&registry);
             async move {
                 match (method, path.as_str()) {
-                    (Method::GET | Method::HEAD, "/metrics") => page_beside(registry).await,
-                    (_, "/metrics") => refusal(StatusCode::METHOD_NOT_ALLOWED),
-                    _ => refusal(StatusCode::NOT_FOUND),
+                    (Method::GET | Method::HEAD, "/metrics") => encode_blocking(registry).await,
+                    (_, "/metrics") => error_response(StatusCode::METHOD_NOT_ALLOWED),
+                    _ => error_response(StatusCode::NOT_FOUND),
                 }
             }
         });
@@ -78,31 +78,31 @@ impl Metrics {
     }
 }
 
-/// Writes the page on a blocking thread, because it counts rows in the store.
-#[expect(clippy::disallowed_methods, reason = "no simulation scrapes")]
-async fn page_beside(registry: Arc<Registry>) -> Response {
-    let page = tokio::task::spawn_blocking(move || page(&registry)).await;
-    page.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR))
+/// Encodes the metrics on a blocking thread, because collectors count rows in the store.
+#[expect(clippy::disallowed_methods, reason = "simulations do not scrape metrics")]
+async fn encode_blocking(registry: Arc<Registry>) -> Response {
+    let response = tokio::task::spawn_blocking(move || encode(&registry)).await;
+    response.unwrap_or_else(|_| error_response(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-fn page(registry: &Registry) -> Response {
-    let mut page = String::with_capacity(16 * 1024);
-    // A text in memory takes whatever is written.
-    let _ = text::encode(&mut page, registry);
-    let mut response = Response::new(page.into());
+fn encode(registry: &Registry) -> Response {
+    let mut body = String::with_capacity(16 * 1024);
+    // Never fails: writes to a string succeed.
+    let _ = text::encode(&mut body, registry);
+    let mut response = Response::new(body.into());
     response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
     response
 }
 
-fn refusal(status: StatusCode) -> Response {
+fn error_response(status: StatusCode) -> Response {
     let mut response = Response::new("this port serves only GET /metrics\n".into());
     *response.status_mut() = status;
     response
 }
 
-/// Encodes integer gauges.
-fn show(encoder: &mut DescriptorEncoder<'_>, figures: &[(&str, &str, Option<u64>)]) -> fmt::Result {
-    for (name, help, value) in figures {
+/// Encodes integer gauges: name, help text and value. A gauge without a value is omitted.
+fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, gauges: &[(&str, &str, Option<u64>)]) -> fmt::Result {
+    for (name, help, value) in gauges {
         if let Some(value) = value {
             let gauge = ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
@@ -111,7 +111,7 @@ fn show(encoder: &mut DescriptorEncoder<'_>, figures: &[(&str, &str, Option<u64>
     Ok(())
 }
 
-/// Reads the figures of the store and the free disk space at each scrape.
+/// Collects metrics of the store and of the data directory's disk at each scrape.
 struct StoreCollector {
     store: Arc<EmbeddedStore>,
     data: PathBuf,
@@ -125,12 +125,12 @@ impl fmt::Debug for StoreCollector {
 
 impl Collector for StoreCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        // A store that cannot be read shows nothing: its absence is the alarm, and `store_up` says so.
+        // The gauges of an unreadable store are omitted, and `store_up` is 0.
         let figures = self.store.figures().ok();
-        let is_up = figures.is_some() && self.store.failure().is_none() && takes_writes(&self.data);
+        let is_up = figures.is_some() && self.store.failure().is_none() && accepts_writes(&self.data);
         let file_bytes = fs::metadata(self.data.join(storage::FILE_NAME)).ok().map(|file| file.len());
         let free_bytes = disk_free_bytes(&self.data);
-        show(
+        encode_gauges(
             &mut encoder,
             &[
                 ("store_up", "Whether the store can be read and written", Some(is_up.into())),
@@ -138,14 +138,14 @@ impl Collector for StoreCollector {
                 ("disk_free_bytes", "Free disk space of the data directory, in bytes", free_bytes),
             ],
         )?;
-        show_figures(&mut encoder, figures.as_ref())
+        encode_figures(&mut encoder, figures.as_ref())
     }
 }
 
-/// Encodes the figures of the store.
-fn show_figures(encoder: &mut DescriptorEncoder<'_>, figures: Option<&storage::Figures>) -> fmt::Result {
+/// Encodes the row counts and queue lengths of the store.
+fn encode_figures(encoder: &mut DescriptorEncoder<'_>, figures: Option<&storage::Figures>) -> fmt::Result {
     let of = |figure: fn(&storage::Figures) -> u64| figures.map(figure);
-    show(
+    encode_gauges(
         encoder,
         &[
             ("payments", "Stored payments", of(|f| f.payments)),
@@ -160,24 +160,24 @@ fn show_figures(encoder: &mut DescriptorEncoder<'_>, figures: Option<&storage::F
     )
 }
 
-/// The file that the write probe of the disk creates.
+/// The file that the write probe creates.
 const PROBE: &str = "hivetill.probe";
-/// A page of most disks.
+/// The content of the probe: one disk block of the usual size.
 const PROBE_BYTES: [u8; 4_096] = [0; 4_096];
 
-/// Returns whether the disk of the data directory accepts writes. Without this probe a failed disk stays unnoticed until
-/// the next commit, whose failure shuts the engine down.
-fn takes_writes(data: &std::path::Path) -> bool {
+/// Returns whether the disk of the data directory accepts writes. Without this probe a failed disk is detected only by the
+/// next commit, whose failure shuts the engine down.
+fn accepts_writes(data: &std::path::Path) -> bool {
     let path = data.join(PROBE);
     let probe = || -> std::io::Result<()> {
         let mut file = fs::File::create(&path)?;
         file.write_all(&PROBE_BYTES)?;
         file.sync_data()
     };
-    let is_taken = probe().is_ok();
-    // The next probe overwrites a file that stays.
+    let is_written = probe().is_ok();
+    // If the removal fails, the next probe overwrites the file.
     let _ = fs::remove_file(&path);
-    is_taken
+    is_written
 }
 
 /// Returns the free bytes on the disk of a path; `None` if the system does not report them.
@@ -190,7 +190,7 @@ pub(crate) fn disk_free_bytes(path: &std::path::Path) -> Option<u64> {
 #[derive(Debug)]
 struct Process;
 
-/// The size of a page on the machines this runs on; memory is a hint, not a book.
+/// The size of a memory page on common machines; an estimate is sufficient.
 const PAGE_BYTES: u64 = 4_096;
 
 impl Collector for Process {
@@ -198,7 +198,7 @@ impl Collector for Process {
         let statm = fs::read_to_string("/proc/self/statm").ok();
         let pages = statm.and_then(|statm| statm.split_whitespace().nth(1)?.parse::<u64>().ok());
         let files = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as u64);
-        show(
+        encode_gauges(
             &mut encoder,
             &[
                 ("process_resident_bytes", "Resident memory, in bytes", pages.map(|pages| pages * PAGE_BYTES)),
@@ -217,31 +217,32 @@ mod tests {
     use super::*;
     use promql::{Page, fires};
 
-    /// Shows figures that were taken.
+    /// Collects fixed figures of a store.
     #[derive(Debug)]
-    struct Taken(storage::Figures);
+    struct FixedFigures(storage::Figures);
 
-    impl Collector for Taken {
+    impl Collector for FixedFigures {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-            show_figures(&mut encoder, Some(&self.0))
+            encode_figures(&mut encoder, Some(&self.0))
         }
     }
 
     fn scrape(figures: storage::Figures) -> Page {
         let mut metrics = Metrics::default();
-        metrics.0.register_collector(Box::new(Taken(figures)));
+        metrics.0.register_collector(Box::new(FixedFigures(figures)));
         let mut text = String::new();
-        text::encode(&mut text, &metrics.0).expect("a text in memory");
+        text::encode(&mut text, &metrics.0).expect("written to a string");
         Page::of(Some(&text))
     }
 
     #[test]
-    fn queues_that_grow_raise_their_alarms() {
-        let (calm, full) = (storage::Figures { outbox: 10_000, queue: 2_000, ..storage::Figures::default() }, 1);
-        let more = storage::Figures { outbox: 10_000 + full, queue: 2_000 + full, ..storage::Figures::default() };
-        let (calm, more) = (scrape(calm), scrape(more));
-        assert!(!fires("HivetillOutboxGrows", &calm, &calm, 60.0) && !fires("HivetillQueueFills", &calm, &calm, 60.0));
-        assert!(fires("HivetillOutboxGrows", &calm, &more, 60.0));
-        assert!(fires("HivetillQueueFills", &calm, &more, 60.0));
+    fn queue_lengths_above_their_limits_raise_alarms() {
+        let at_limit = storage::Figures { outbox: 10_000, queue: 2_000, ..storage::Figures::default() };
+        let above = storage::Figures { outbox: 10_001, queue: 2_001, ..storage::Figures::default() };
+        let (at_limit, above) = (scrape(at_limit), scrape(above));
+        assert!(!fires("HivetillOutboxGrows", &at_limit, &at_limit, 60.0));
+        assert!(fires("HivetillOutboxGrows", &at_limit, &above, 60.0));
+        assert!(!fires("HivetillQueueFills", &at_limit, &at_limit, 60.0));
+        assert!(fires("HivetillQueueFills", &at_limit, &above, 60.0));
     }
 }

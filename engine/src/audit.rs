@@ -3,6 +3,7 @@
 use crate::{
     ids::{KeyId, MerchantId},
     merchant::Merchant,
+    mutant,
     ownership::PendingChange,
     time::Timestamp,
 };
@@ -86,7 +87,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
         .collect();
     vec![
         ("name", Some(merchant.name.clone())),
-        ("hiveAccount", Some(merchant.hive_account.to_string())),
+        ("hiveAccount", Some(merchant.hive_account.to_string()).filter(|_| !mutant!("audit-leaves-out-accounts"))),
         ("accountVerification", Some(merchant.ownership.verification_status().as_str().to_owned())),
         ("pendingAccount", merchant.ownership.pending.as_ref().map(pending_of)),
         ("iconUrl", merchant.icon_url.as_deref().map(without_query)),
@@ -102,7 +103,7 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
 fn pending_of(pending: &PendingChange) -> String {
     let proofs = [("current", pending.current), ("new", pending.new)];
     let proven: Vec<_> = proofs.iter().filter(|(_, proof)| proof.is_some()).map(|(whose, _)| *whose).collect();
-    let proven = if proven.is_empty() { "nobody".to_owned() } else { proven.join(" and ") };
+    let proven = if proven.is_empty() { "no account".to_owned() } else { proven.join(" and ") };
     format!("{} from {}, proven by {proven}", pending.account, pending.effective_at)
 }
 

@@ -10,6 +10,7 @@ use crate::{
     audit,
     fields::Violation,
     ids::{MerchantId, PaymentId},
+    mutant,
     time::Timestamp,
 };
 
@@ -105,13 +106,13 @@ impl Window {
 /// A limit that was reached or exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitBreach {
-    /// Which limit.
+    /// The window of the limit.
     pub window: Window,
     /// The volume including the request, US cents.
     pub usd_cents: u64,
     /// The limit, US cents.
     pub limit_cents: u64,
-    /// When.
+    /// The time of the request.
     pub at: Timestamp,
 }
 
@@ -120,9 +121,9 @@ pub struct LimitBreach {
 pub struct Clearance {
     /// The id of the admin's API key.
     pub by: String,
-    /// Why.
+    /// The reason that the admin gave.
     pub reason: String,
-    /// When.
+    /// When it was lifted.
     pub at: Timestamp,
 }
 
@@ -131,13 +132,13 @@ pub struct Clearance {
 pub struct PaymentCheck {
     /// The payment.
     pub payment: PaymentId,
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
     /// The account that receives the payment.
     pub account: AccountName,
     /// The value, US cents.
     pub usd_cents: u64,
-    /// When.
+    /// The time of the request.
     pub at: Timestamp,
     /// The default limits.
     pub limits: Limits,
@@ -220,7 +221,7 @@ impl ComplianceStatus {
     /// # Errors
     /// [`Refusal`] if the payment must not be opened.
     pub fn check(&self, check: &PaymentCheck, others: &[Self]) -> Result<Option<Assessment>, Refusal> {
-        if self.hold.is_some() || others.iter().any(|other| other.hold.is_some()) {
+        if (self.hold.is_some() && !mutant!("hold-not-applied")) || others.iter().any(|other| other.hold.is_some()) {
             return Err(Refusal::OnHold);
         }
         let (at, cents) = (check.at, check.usd_cents);
@@ -235,7 +236,10 @@ impl ComplianceStatus {
             Window::Monthly => completed(30 * 24).saturating_add(cents),
         };
         for window in Window::ALL {
-            if let Some(limit_cents) = hard.of(window).filter(|limit| reached(window) > *limit) {
+            if let Some(limit_cents) = hard
+                .of(window)
+                .filter(|limit| reached(window) > if mutant!("limits-halved") { *limit / 2 } else { *limit })
+            {
                 return Err(Refusal::LimitExceeded(LimitBreach {
                     window,
                     usd_cents: reached(window),
@@ -251,8 +255,9 @@ impl ComplianceStatus {
                 continue;
             };
             // At most one notice per window and day.
-            let is_told = |notice: &LimitBreach| notice.window == window && at.since(notice.at).as_secs() < DAY_SECONDS;
-            if window == Window::Single || !self.notices.iter().any(is_told) {
+            let is_recent =
+                |notice: &LimitBreach| notice.window == window && at.since(notice.at).as_secs() < DAY_SECONDS;
+            if window == Window::Single || !self.notices.iter().any(is_recent) {
                 breaches.push(LimitBreach { window, usd_cents: reached(window), limit_cents, at });
             }
         }
@@ -275,6 +280,7 @@ impl ComplianceStatus {
     /// Returns the volume completed in the last `hours`, US cents; rounded up to whole hours.
     #[must_use]
     pub fn completed_cents(&self, now: Timestamp, hours: u64) -> u64 {
+        let hours = if mutant!("volume-window-halved") { 0 } else { hours };
         let since = (now.millis() / HOUR_MS).saturating_sub(hours);
         self.hours.range(since..).fold(0, |sum, (_, cents)| sum.saturating_add(*cents))
     }
@@ -304,7 +310,9 @@ impl ComplianceStatus {
             ComplianceChange::Hold(breach) => self.hold = Some(breach),
             ComplianceChange::Clear(clearance) => {
                 self.hold = None;
-                self.hours.clear();
+                if !mutant!("clearing-keeps-the-volume") {
+                    self.hours.clear();
+                }
                 self.near_single.clear();
                 keep_newest(&mut self.clearances, clearance);
             }
@@ -367,7 +375,7 @@ mod tests {
         status.record_completed(hours(1), 1_000);
         assert_eq!(refused(&status, 500, hours(2)), None);
         assert_eq!(refused(&status, 501, hours(2)), Some(("24h", 2_501, 2_500)));
-        assert_eq!(refused(&status, 501, hours(24)), Some(("24h", 2_501, 2_500)), "to the hour, never less");
+        assert_eq!(refused(&status, 501, hours(24)), Some(("24h", 2_501, 2_500)), "rounded up to whole hours");
         assert_eq!(refused(&status, 501, hours(25)), None);
         for day in 2..6 {
             status.record_completed(hours(day * 24 + 1), 2_000);
@@ -383,16 +391,16 @@ mod tests {
         let over = |cents| LimitBreach { window: Window::Daily, usd_cents: cents, limit_cents: 2_500, at: START };
         assert!(status.accepts(&ComplianceChange::Hold(over(2_600))));
         status.apply(ComplianceChange::Hold(over(2_600)));
-        assert!(!status.accepts(&ComplianceChange::Hold(over(9_999))), "the first reason stays");
+        assert!(!status.accepts(&ComplianceChange::Hold(over(9_999))), "the first reason is kept");
         assert_eq!(refused(&status, 1, START), Some(("hold", 0, 0)));
         let clearance = Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at: hours(1) };
         assert!(status.accepts(&ComplianceChange::Clear(clearance.clone())));
         status.apply(ComplianceChange::Clear(clearance.clone()));
-        assert!(!status.accepts(&ComplianceChange::Clear(clearance.clone())), "it is told once");
+        assert!(!status.accepts(&ComplianceChange::Clear(clearance.clone())), "it is cleared once");
         assert_eq!((refused(&status, 1_000, hours(1)), &status.clearances[..]), (None, &[clearance][..]));
         let own = Some(Thresholds { single_cents: 5_000, daily_cents: 0, monthly_cents: 0 });
         status.apply(ComplianceChange::Limit { from: None, to: own });
-        assert!(!status.accepts(&ComplianceChange::Limit { from: None, to: None }), "somebody else was faster");
+        assert!(!status.accepts(&ComplianceChange::Limit { from: None, to: None }), "the limits have changed");
         assert_eq!(refused(&status, 5_000, hours(1)), None);
         assert_eq!(refused(&status, 5_001, hours(1)), Some(("single", 5_001, 5_000)));
         status.apply(ComplianceChange::Limit { from: own, to: None });
@@ -421,14 +429,14 @@ mod tests {
         assert_eq!((windows(&noted.status), &noted.breaches), (vec!["single"], &noted.status.notices));
         let mut busy = ComplianceStatus::default();
         busy.record_completed(START, 1_950);
-        let told = busy.check(&check(50, START), &[]).unwrap().unwrap().status;
-        assert_eq!(windows(&told), ["24h"]);
-        assert_eq!(told.check(&check(51, hours(23)), &[]), Ok(None), "a busy day is told once");
+        let noticed = busy.check(&check(50, START), &[]).unwrap().unwrap().status;
+        assert_eq!(windows(&noticed), ["24h"]);
+        assert_eq!(noticed.check(&check(51, hours(23)), &[]), Ok(None), "one notice a day");
         let mut many = status;
         for hour in 0..40 {
             many = many.check(&check(100, hours(hour)), &[]).unwrap().unwrap().status;
         }
-        assert_eq!((many.notices.len(), many.notices[19].at), (MAX_KEPT, hours(39)), "the newest stay");
+        assert_eq!((many.notices.len(), many.notices[19].at), (MAX_KEPT, hours(39)), "the newest are kept");
     }
 
     #[test]
@@ -459,6 +467,6 @@ mod tests {
         assert!(status.hours.len() as u64 <= HOURS_KEPT + 1);
         assert_eq!(status.completed_cents(hours(1_999), 24), 25);
         status.record_completed(hours(1_999), u64::MAX);
-        assert_eq!(status.completed_cents(hours(1_999), 24), u64::MAX, "it never wraps");
+        assert_eq!(status.completed_cents(hours(1_999), 24), u64::MAX, "it saturates");
     }
 }

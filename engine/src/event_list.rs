@@ -100,7 +100,11 @@ impl Tail {
     /// Returns the tail after one more event.
     #[must_use]
     pub fn next(self, current: Epoch) -> Self {
-        let last_before_epoch = if self.epoch == current { self.last_before_epoch } else { self.last };
+        let last_before_epoch = match self.epoch == current {
+            true => self.last_before_epoch,
+            false if crate::mutant!("end-before-the-epoch-lost") => 0,
+            false => self.last,
+        };
         Self { last: self.last + 1, epoch: current, last_before_epoch }
     }
 }
@@ -123,8 +127,8 @@ pub enum CursorError {
         /// The newest position up to which the list is known to equal the one the client has read.
         resume_from: Cursor,
     },
-    /// The cursor is beyond the newest event.
-    #[error("must be between {first} and {last}")]
+    /// The cursor is beyond the newest event: another store issued it.
+    #[error("is of another store or beyond the end of the list ({last}); begin with an empty one")]
     OutOfRange {
         /// Before the first event.
         first: Cursor,
@@ -160,7 +164,7 @@ impl EventList {
         if cursor.seq > self.tail.last {
             return Err(CursorError::OutOfRange { first: self.cursor(0), last: self.cursor(self.tail.last) });
         }
-        Ok(cursor.seq)
+        Ok(cursor.seq + u64::from(crate::mutant!("cursor-one-too-far")))
     }
 
     /// Returns the error for a cursor of another epoch.

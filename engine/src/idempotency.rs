@@ -54,7 +54,7 @@ pub struct IdempotencyRecord {
     pub fingerprint: [u8; 32],
     /// The resource that the request created.
     pub resource: Resource,
-    /// When.
+    /// The time of the request.
     pub at: Timestamp,
 }
 
@@ -87,7 +87,7 @@ pub enum Refusal {
 }
 
 /// Decides whether a key may be stored at `now`. `stored` is the current record of the key, `is_kept` is false if the
-/// same batch deletes it, `most` is the maximum number of keys per merchant, and `count` returns the merchant's number
+/// same batch deletes it, `max_keys` is the maximum number of keys per merchant, and `count` returns the merchant's number
 /// of keys, including expired ones that have not been deleted.
 ///
 /// # Errors
@@ -96,12 +96,12 @@ pub fn admit<E>(
     stored: Option<&IdempotencyRecord>,
     is_kept: bool,
     now: Timestamp,
-    most: u64,
+    max_keys: u64,
     count: impl FnOnce() -> Result<u64, E>,
 ) -> Result<Result<(), Refusal>, E> {
     Ok(match stored {
         Some(stored) if is_kept && stored.is_valid(now) => Err(Refusal::Repeated(Box::new(*stored))),
-        None if count()? >= most => Err(Refusal::Full),
+        None if count()? >= max_keys => Err(Refusal::Full),
         _ => Ok(()),
     })
 }
@@ -204,8 +204,8 @@ mod tests {
         };
         let admit = |stored, is_kept, now, count: u64| admit::<()>(stored, is_kept, now, 2, || Ok(count)).unwrap();
         assert_eq!(admit(Some(&stored), true, now, 2), Err(Refusal::Repeated(Box::new(stored))));
-        assert_eq!(admit(Some(&stored), false, now, 2), Ok(()), "the same batch forgets it");
-        assert_eq!(admit(Some(&stored), true, now + KEY_LIFETIME, 2), Ok(()), "it takes the place of an expired key");
+        assert_eq!(admit(Some(&stored), false, now, 2), Ok(()), "the same batch deletes it");
+        assert_eq!(admit(Some(&stored), true, now + KEY_LIFETIME, 2), Ok(()), "it replaces an expired key");
         assert_eq!(admit(None, false, now, 1), Ok(()));
         assert_eq!(admit(None, false, now, 2), Err(Refusal::Full));
     }
@@ -218,7 +218,7 @@ mod tests {
             resource: resource.to_owned(),
             valid_before,
         };
-        let print = |asked: Requirements| settlement_fingerprint(&asked);
+        let print = |requirements: Requirements| settlement_fingerprint(&requirements);
         let same = print(requirements(1, "alice", "/a", None));
         assert_eq!(same, print(requirements(1, "alice", "/a", Some(Timestamp::from_seconds(9)))));
         for other in [requirements(2, "alice", "/a", None), requirements(1, "bob", "/a", None)] {

@@ -192,7 +192,7 @@ pub fn match_fee_memo(memo: &str) -> MemoMatch {
 
 /// Finds the only session id in `memo` that is preceded by `lead`.
 fn find_id(memo: &str, lead: &str) -> MemoMatch {
-    if memo.starts_with('#') && !mutant!("encrypted-is-read") {
+    if memo.starts_with('#') && !mutant!("encrypted-memo-is-matched") {
         return MemoMatch::Encrypted;
     }
     let start = format!("{lead}{}", PaymentId::PREFIX);
@@ -206,7 +206,7 @@ fn find_id(memo: &str, lead: &str) -> MemoMatch {
         let id = token.and_then(|token| token.parse::<PaymentId>().ok());
         if let Some(id) = id.filter(|_| !touches(left) && !touches(right)) {
             match found {
-                Some(other) if mutant!("ambiguous-takes-the-first") => found = Some(other),
+                Some(other) if mutant!("ambiguous-memo-pays-the-first") => found = Some(other),
                 Some(other) if other != id => return MemoMatch::Ambiguous,
                 _ => found = Some(id),
             }

@@ -23,5 +23,6 @@ pub mod quota;
 pub mod reconciliation;
 pub mod text;
 pub mod time;
+pub mod wallet;
 pub mod webhook;
 pub mod x402;

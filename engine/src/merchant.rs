@@ -8,6 +8,7 @@ use crate::{
     api_key::MAX_KEYS,
     fields::{self, UrlRule, Violation},
     ids::{KeyId, MerchantId},
+    mutant,
     ownership::{Ownership, Rejection},
     time::Timestamp,
     webhook::{Secret, Secrets, Subscriptions, TooManySecrets},
@@ -307,7 +308,9 @@ impl Merchant {
         let mut next = self.next(now);
         next.keys.retain(|key| key.is_valid(now));
         let before = next.keys.len();
-        next.keys.retain(|key| key.id != id);
+        if !mutant!("revoked-key-stays") {
+            next.keys.retain(|key| key.id != id);
+        }
         match next.keys.len() {
             after if after == before => Err(KeyRejection::NotFound),
             0 => Err(KeyRejection::Last),
@@ -332,10 +335,16 @@ impl Merchant {
         next.keys.retain(|key| key.is_valid(now));
         let at = next.keys.iter().position(|key| key.id == old).ok_or(KeyRejection::NotFound)?;
         let before = next.keys[at].clone();
-        next.keys[at] = ApiKey::issue(id, text, &before.name, before.scopes, now);
+        next.keys[at] = ApiKey::issue(
+            id,
+            text,
+            &before.name,
+            if mutant!("rolled-key-gets-all-scopes") { Scopes::MERCHANT } else { before.scopes },
+            now,
+        );
         if let Some(end) = valid_until {
             let end = before.expires_at.map_or(end, |earlier| earlier.min(end));
-            next.keys.push(ApiKey { expires_at: Some(end), ..before });
+            next.keys.push(ApiKey { expires_at: Some(end).filter(|_| !mutant!("rolled-key-never-ends")), ..before });
         }
         if next.keys.len() > MAX_KEYS { Err(KeyRejection::TooMany) } else { Ok(next) }
     }

@@ -172,7 +172,9 @@ impl FeePercent {
     /// Returns `floor(units * percent / 100)`, the service's fee in smallest units.
     #[must_use]
     pub fn fee_of(self, units: u64) -> u64 {
-        let fee = u128::from(units) * u128::from(self.0) / u128::from(100 * Self::ONE_PERCENT);
+        let whole = u128::from(100 * Self::ONE_PERCENT);
+        let up = if crate::mutant!("fee-rounded-up") { whole - 1 } else { 0 };
+        let fee = (u128::from(units) * u128::from(self.0) + up) / whole;
         u64::try_from(fee).expect("a fee of at most 100 % fits where the amount fitted")
     }
 }

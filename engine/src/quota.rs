@@ -45,7 +45,9 @@ impl Quota {
     /// # Errors
     /// The quota that it would exceed.
     pub fn check(self, usage: Usage, bytes: u64) -> Result<(), QuotaExceeded> {
-        if self.open_payments > 0 && usage.open_payments >= self.open_payments {
+        if self.open_payments > 0
+            && usage.open_payments >= self.open_payments + u64::from(crate::mutant!("quota-allows-one-more"))
+        {
             return Err(QuotaExceeded::OpenPayments { limit: self.open_payments });
         }
         if self.stored_bytes > 0 && usage.stored_bytes.saturating_add(bytes) > self.stored_bytes {

@@ -303,7 +303,7 @@ mod tests {
         ];
         assert_eq!(differ(&chain, &books), (vec![], vec![]));
         let assigned = [&books[..], &[booked(2, 9, 7, other)]].concat();
-        assert_eq!(differ(&chain, &assigned), (vec![], vec![]), "assigning one counts it no second time");
+        assert_eq!(differ(&chain, &assigned), (vec![], vec![]), "an assignment does not count twice");
         assert_eq!(differ(&[], &[]), (vec![], vec![]));
     }
 
@@ -335,7 +335,7 @@ mod tests {
         let mut day = Day::default();
         assert_eq!(day.outcome(), Outcome::Ok);
         day.unchecked = 1;
-        assert_eq!(day.outcome(), Outcome::NotChecked, "unknown is not well");
+        assert_eq!(day.outcome(), Outcome::NotChecked, "unknown is not sound");
         let moved = Movement { tx_id: tx(1), money: Money::new(1, Currency::Hbd) };
         let much = Difference { missing: vec![moved; 70], extra: vec![] };
         let finding = day.record_mismatch(name("shop"), vec![], much);

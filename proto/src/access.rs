@@ -122,19 +122,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_method_has_one_row_and_the_service_token_opens_no_call_of_the_operator() {
+    fn every_method_has_one_row_and_a_service_token_permits_no_operator_call() {
         let rows: BTreeSet<_> = REQUIREMENTS.iter().map(|(method, _)| *method).collect();
         assert_eq!(rows.len(), REQUIREMENTS.len(), "a method has one row");
         assert_eq!(rows, crate::METHODS.iter().copied().collect());
         for (method, requirement) in REQUIREMENTS {
             assert!(permits(TokenScope::Operator, method, false));
-            let is_open = |has_api_key| permits(TokenScope::Service, method, has_api_key);
-            let wanted = match requirement {
+            let permitted = |has_api_key| permits(TokenScope::Service, method, has_api_key);
+            let expected = match requirement {
                 Service => (true, true),
                 Operator => (false, false),
                 OperatorWithoutApiKey => (true, false),
             };
-            assert_eq!((is_open(true), is_open(false)), wanted, "{method}");
+            assert_eq!((permitted(true), permitted(false)), expected, "{method}");
         }
         assert!(permits(TokenScope::Service, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", false));
     }

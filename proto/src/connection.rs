@@ -27,7 +27,7 @@ impl ConnectionHealth {
         match outcome {
             Ok(response) => {
                 self.set(is_denied(&response).then(|| {
-                    "it refused our token; set the same grpc.token (HIVETILL_GRPC_TOKEN) for the engine and here"
+                    "the engine rejected the access token; set the same grpc.token (HIVETILL_GRPC_TOKEN) for engine and facade"
                         .to_owned()
                 }));
                 Ok(response)
@@ -47,8 +47,8 @@ impl ConnectionHealth {
             return;
         }
         match &failure {
-            Some(why) => warn!("the engine cannot be used: {why}"),
-            None => info!("the engine can be used again"),
+            Some(failure) => warn!("connection to the engine failed: {failure}"),
+            None => info!("connection to the engine restored"),
         }
         *last = failure;
     }
@@ -73,28 +73,29 @@ fn describe(error: &tonic::transport::Error) -> String {
             parts.push(text);
         }
     }
-    let whole = parts.join(": ");
-    match hint(&whole) {
-        Some(hint) => format!("{whole}; {hint}"),
-        None => whole,
+    let message = parts.join(": ");
+    match hint(&message) {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message,
     }
 }
 
-fn hint(whole: &str) -> Option<&'static str> {
-    let has = |words: &[&str]| words.iter().any(|word| whole.contains(word));
+/// Returns a hint for resolving a connection error; `None` if the error is not known.
+fn hint(message: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if has(&["CertificateRequired", "UnknownCA", "BadCertificate"]) {
-        Some("the engine asks for a certificate of ours: set grpc.tls_client_cert and grpc.tls_client_key")
+        Some("the engine requires a client certificate: set grpc.tls_client_cert and grpc.tls_client_key")
     } else if has(&["certificate", "UnknownIssuer"]) {
-        Some("check grpc.tls_ca, and that engine_url names a host of the engine's certificate")
+        Some("check grpc.tls_ca, and that the engine's certificate is valid for the host of engine_url")
     } else if has(&["InvalidContentType", "corrupt message"]) {
-        Some("engine_url says https, but that port seems to have no TLS")
+        Some("engine_url starts with https, but the port does not seem to use TLS")
     } else if has(&["http2", "h2 protocol", "frame", "connection closed", "broken pipe"]) {
         Some(
-            "if that port has TLS, engine_url must say https, with grpc.tls_ca; if it has grpc.tls_client_ca, set \
-             grpc.tls_client_cert and grpc.tls_client_key",
+            "if the port uses TLS, engine_url must start with https, and grpc.tls_ca must be set; if it requires client \
+             certificates, set grpc.tls_client_cert and grpc.tls_client_key",
         )
     } else if has(&["Connection refused", "connection refused"]) {
-        Some("check engine_url, and that the engine runs")
+        Some("check engine_url and that the engine is running")
     } else {
         None
     }
@@ -134,9 +135,9 @@ mod tests {
         for (text, word) in [
             ("transport error: received fatal alert: CertificateRequired", "grpc.tls_client_cert"),
             ("transport error: invalid peer certificate: UnknownIssuer", "grpc.tls_ca"),
-            ("transport error: received corrupt message of type InvalidContentType", "no TLS"),
+            ("transport error: received corrupt message of type InvalidContentType", "not seem to use TLS"),
             ("transport error: http2 error: frame with invalid size", "https"),
-            ("transport error: tcp connect error: Connection refused (os error 111)", "engine runs"),
+            ("transport error: tcp connect error: Connection refused (os error 111)", "engine is running"),
         ] {
             assert!(hint(text).is_some_and(|hint| hint.contains(word)), "{text}");
         }

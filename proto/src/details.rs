@@ -129,8 +129,8 @@ mod tests {
         files.file.into_iter().flat_map(of_file).collect()
     }
 
-    /// Returns whether a path such as `limits.daily_cents` or `tiers[0].from` leads to a field of a message.
-    fn leads_somewhere(messages: &[(String, DescriptorProto)], message: &str, path: &str) -> bool {
+    /// Returns whether a path such as `limits.daily_cents` or `tiers[0].from` resolves to a field of a message.
+    fn resolves(messages: &[(String, DescriptorProto)], message: &str, path: &str) -> bool {
         let mut at = message.to_owned();
         path.split('.').all(|step| {
             let name = step.split('[').next().unwrap_or_default();
@@ -155,13 +155,13 @@ mod tests {
             let rest = line.rsplit_once("\"fields\": [").expect("fields").1;
             let fields = rest.split("]}").next().expect("their end");
             for path in fields.split(',').map(|field| field.trim().trim_matches('"')).filter(|path| !path.is_empty()) {
-                let is_known = METADATA.contains(&path) || leads_somewhere(&messages, &request, path);
-                assert!(is_known, "{method}: {path} is no field of {request}");
+                let is_known = METADATA.contains(&path) || resolves(&messages, &request, path);
+                assert!(is_known, "{method}: {path} is not a field of {request}");
                 paths += 1;
             }
         }
         assert!(paths > 30, "{paths}");
-        assert!(!leads_somewhere(&messages, ".hivetill.engine.v1.SettlePaymentRequest", "session_id"));
+        assert!(!resolves(&messages, ".hivetill.engine.v1.SettlePaymentRequest", "session_id"));
     }
 
     #[test]
@@ -178,9 +178,9 @@ mod tests {
             ("overlapHours", "RollApiKey"),
         ] {
             let (path, request) = (proto_path(json), format!(".hivetill.engine.v1.{request}Request"));
-            assert!(leads_somewhere(&messages, &request, &path), "{json}: {path} is no field of {request}");
+            assert!(resolves(&messages, &request, &path), "{json}: {path} is not a field of {request}");
         }
         assert_eq!(proto_path("Idempotency-Key"), "idempotency-key", "the name of the metadata");
-        assert_eq!(proto_path("metadata.orderId"), "metadata.orderId", "the caller's own");
+        assert_eq!(proto_path("metadata.orderId"), "metadata.orderId", "the key is defined by the caller");
     }
 }

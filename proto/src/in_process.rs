@@ -40,7 +40,7 @@ macro_rules! calls {
     ($($method:ident($client:ident, $Request:ident) -> $Response:ident;)+) => {
         impl Engine {
             $(
-                #[doc = concat!("Makes the call [`InProcessEngine::", stringify!($method), "`], wherever the engine is.")]
+                #[doc = concat!("Calls [`InProcessEngine::", stringify!($method), "`], in process or over gRPC.")]
                 ///
                 /// # Errors
                 /// The status returned by the engine or by the transport.

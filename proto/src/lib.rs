@@ -1,7 +1,7 @@
 //! The engine's gRPC interface: messages, transport, caller metadata and errors.
 //!
-//! The facade uses the engine only through this crate. [`transport::Transport`] hides whether the engine runs in the
-//! same process or behind a network.
+//! The facade uses the engine only through this crate. A [`transport::Transport`] calls an engine in the same process or
+//! over the network.
 
 pub mod access;
 pub mod caller;

@@ -1,4 +1,4 @@
-//! Response messages that contain one record: every method has its own response message, many with the same record.
+//! Response messages that contain one record: every method has its own response message, and many have the same record.
 
 use tonic::{Response, Status};
 

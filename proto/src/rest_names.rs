@@ -125,7 +125,7 @@ mod tests {
         }
         assert!(seen > 20, "{seen}");
         texts.sort();
-        assert_eq!(texts, OPEN, "make it an enum, or say in its comment why the set is open");
+        assert_eq!(texts, OPEN, "make it an enum, or state in its comment why the set is open");
     }
 
     #[test]

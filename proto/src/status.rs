@@ -149,7 +149,7 @@ pub const TABLE: [Row; 67] = [
         "invalid_form_token",
         Code::PermissionDenied,
         403,
-        "the form does not belong to this payment's page; reload the page",
+        "the form token is missing or belongs to another payment; reload the page",
     ),
     row(
         Reason::ComplianceHold,
@@ -170,7 +170,7 @@ pub const TABLE: [Row; 67] = [
         "account_not_proven",
         Code::PermissionDenied,
         403,
-        "first prove ownership of the Hive account",
+        "prove ownership of the Hive account first",
     ),
     row(
         Reason::RegistrationClosed,
@@ -184,7 +184,7 @@ pub const TABLE: [Row; 67] = [
         "too_many_account_changes",
         Code::ResourceExhausted,
         429,
-        "the Hive account may be changed 3 times in 24 hours",
+        "the Hive account can be changed at most 3 times in 24 hours",
     ),
     row(
         Reason::TooManyWebhookSecrets,
@@ -214,7 +214,13 @@ pub const TABLE: [Row; 67] = [
         410,
         "the store has been restored from a backup; continue with nextCursor",
     ),
-    row(Reason::CursorOutOfRange, "cursor_out_of_range", Code::OutOfRange, 400, "the cursor is beyond the last event"),
+    row(
+        Reason::CursorOutOfRange,
+        "cursor_out_of_range",
+        Code::OutOfRange,
+        400,
+        "the cursor is of another store or beyond the last event; begin with an empty one",
+    ),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
     row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such route"),
     row(
@@ -385,9 +391,13 @@ pub fn row_of(reason: Reason) -> &'static Row {
     TABLE.iter().find(|row| row.reason == reason).unwrap_or(&TABLE[0])
 }
 
-/// Size limits of an error: it is sent in a header, and gRPC clients accept 8 KiB of headers by default.
+// Size limits of an error: it is sent in a header, and gRPC clients accept 8 KiB of headers by default.
+
+/// The maximum number of invalid fields in an error.
 const MAX_FIELDS: usize = 20;
+/// The maximum size of all invalid fields in an error, in bytes.
 const MAX_FIELD_BYTES: usize = 1_800;
+/// The maximum size of a name or a message, in bytes.
 const MAX_TEXT_BYTES: usize = 200;
 
 /// An error of the interface, equal on client and server.
@@ -396,7 +406,7 @@ const MAX_TEXT_BYTES: usize = 200;
 pub struct ApiError {
     /// The reason.
     pub reason: Reason,
-    /// The message for people.
+    /// The human-readable message.
     pub message: Cow<'static, str>,
     /// The invalid fields.
     pub fields: Vec<FieldViolation>,
@@ -440,8 +450,8 @@ impl ApiError {
             if self.fields.is_empty() && matches!(self.reason, Reason::ValidationFailed | Reason::UnknownField) {
                 self.message = shorten(Cow::Owned(format!("{field}: {message}")));
             }
-            let kept: usize = self.fields.iter().map(|kept| kept.field.len() + kept.message.len()).sum();
-            if kept + field.len() + message.len() <= MAX_FIELD_BYTES {
+            let bytes: usize = self.fields.iter().map(|known| known.field.len() + known.message.len()).sum();
+            if bytes + field.len() + message.len() <= MAX_FIELD_BYTES {
                 self.fields.push(FieldViolation { field, message });
             }
         }
@@ -506,13 +516,13 @@ impl From<ApiError> for Status {
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
         let details = details::decode(status.details());
-        // Calls dropped by the connection before they were sent are cancelled, too: the engine is unavailable.
+        // tonic also cancels calls that the connection dropped before they were sent: the engine is unavailable.
         let code = match status.code() {
-            Code::Cancelled if !is_out_of_time(&status) => Code::Unavailable,
+            Code::Cancelled if !is_client_timeout(&status) => Code::Unavailable,
             code => code,
         };
         let Some(details) = details else {
-            return Self::new(reason_of_bare(code));
+            return Self::new(reason_without_details(code));
         };
         match Reason::try_from(details.reason) {
             Ok(reason) if reason != Reason::Unspecified => Self {
@@ -525,18 +535,18 @@ impl From<Status> for ApiError {
                 next_cursor: details.next_cursor,
             },
             // A reason of a newer engine: the gRPC code determines the kind of error.
-            _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_of_bare(code)) },
+            _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_without_details(code)) },
         }
     }
 }
 
 /// Returns whether the client timed out.
-fn is_out_of_time(status: &Status) -> bool {
+fn is_client_timeout(status: &Status) -> bool {
     std::iter::successors(status.source(), |&error| error.source()).any(|error| error.is::<TimeoutExpired>())
 }
 
 /// Returns the reason for a status without details, which comes from the transport or from tonic, not from the engine.
-const fn reason_of_bare(code: Code) -> Reason {
+const fn reason_without_details(code: Code) -> Reason {
     match code {
         Code::InvalidArgument | Code::OutOfRange => Reason::ValidationFailed,
         Code::NotFound => Reason::NotFound,
@@ -551,7 +561,7 @@ const fn reason_of_bare(code: Code) -> Reason {
     }
 }
 
-/// Default retry delay: a second for transient errors, longer if an intervention is needed.
+/// Returns the default retry delay in seconds: short for transient errors, longer if the condition takes time to change.
 const fn default_retry(reason: Reason) -> Option<u32> {
     match reason {
         Reason::Conflict
@@ -567,6 +577,7 @@ const fn default_retry(reason: Reason) -> Option<u32> {
     }
 }
 
+/// Truncates a text to [`MAX_TEXT_BYTES`], with an ellipsis at the end.
 fn shorten(text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() <= MAX_TEXT_BYTES {
         return text;

@@ -9,7 +9,7 @@ const END_MS: u64 = 253_402_300_800_000;
 #[must_use]
 pub fn from_millis(millis: u64) -> Timestamp {
     let millis = millis.min(END_MS - 1);
-    // A second has less than 2^31 nanoseconds.
+    // Never fails: a second has fewer than 2^31 nanoseconds.
     let nanos = i32::try_from(millis % 1_000 * 1_000_000).unwrap_or_default();
     Timestamp { seconds: (millis / 1_000).cast_signed(), nanos }
 }

@@ -283,8 +283,8 @@ mod tests {
             &self,
             request: Request<GetFeeRateRequest>,
         ) -> Result<Response<GetFeeRateResponse>, Status> {
-            let shown = request.metadata().get("authorization").map_or(0, |token| token.as_encoded_bytes().len());
-            let fee_percent_ten_thousandths = u32::try_from(shown).expect("short");
+            let length = request.metadata().get("authorization").map_or(0, |token| token.as_encoded_bytes().len());
+            let fee_percent_ten_thousandths = u32::try_from(length).expect("short");
             Ok(Response::new(GetFeeRateResponse { fee_percent_ten_thousandths }))
         }
     }
@@ -301,10 +301,10 @@ mod tests {
         let channel = Channel::from_shared(format!("http://{address}")).expect("an address").connect_lazy();
         let remote = Engine::new(Transport::remote(channel, Some("abc")).expect("a token"));
 
-        let ask =
+        let fee_rate =
             async |engine: &Engine| engine.fees().get_fee_rate(GetFeeRateRequest {}).await.map(Response::into_inner);
-        assert_eq!(ask(&local).await.expect("local").fee_percent_ten_thousandths, 0);
-        assert_eq!(ask(&remote).await.expect("remote").fee_percent_ten_thousandths, 10);
+        assert_eq!(fee_rate(&local).await.expect("local").fee_percent_ten_thousandths, 0);
+        assert_eq!(fee_rate(&remote).await.expect("remote").fee_percent_ten_thousandths, 10);
         for engine in [&local, &remote] {
             let refused = engine.system().get_health(GetHealthRequest {}).await.expect_err("not served");
             assert_eq!(refused.code(), tonic::Code::Unimplemented);

@@ -28,6 +28,8 @@ pub struct Campaign {
     pub payments: u32,
     /// Which faults.
     pub mix: Mix,
+    /// Engines of each run; none for as many as the mix draws.
+    pub engines: Option<usize>,
     /// Threads.
     pub jobs: usize,
     /// Whether the first failure ends it.
@@ -164,7 +166,8 @@ pub fn run(campaign: &Campaign, stop: &AtomicBool, progress: impl Fn(&Summary) +
                 return;
             }
             let seed = campaign.first_seed.wrapping_add(number);
-            let outcome = runner::run(&plan::of_seed(seed, campaign.payments, campaign.mix), false);
+            let outcome =
+                runner::run(&plan::of_seed_with(seed, campaign.payments, campaign.mix, campaign.engines), false);
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(seed, outcome);
             summary.took = began.elapsed();

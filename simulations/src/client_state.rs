@@ -1,27 +1,32 @@
 //! What the clients of a simulation know: their sessions, credentials, payments and pending calls; and their accounts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
     hive::Transaction,
-    ids::{MerchantId, PaymentId, SlugToken},
+    ids::{KeyId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     money::Money,
     payment::{FeeMode, Payment},
     x402::PaymentPayload,
 };
 
+use tokio::task::AbortHandle;
+
 use crate::{
     options::FEE_ACCOUNT,
     plan::{AGENTS, PAYERS},
     script::{Action, AgentBehavior},
+    simulation::Running,
 };
 
 /// The account of agents without money.
 pub(crate) const POOR: &str = "poor.agent";
 /// The account of agents that spend their money before they pay with it.
 pub(crate) const SPENDER: &str = "spender.agent";
+/// The account of agents whose keys are replaced while they pay.
+pub(crate) const KEYED: &str = "keyed.agent";
 /// The account that is paid through other servers.
 pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
 
@@ -40,9 +45,34 @@ pub(crate) struct ClientState {
     /// Sessions of another engine that are not in this engine's store.
     pub(crate) other_engine: BTreeMap<u32, Payment>,
     /// Calls without a response so far.
-    pub(crate) calls: BTreeMap<u64, (Action, u32)>,
+    pub(crate) calls: BTreeMap<u64, Call>,
     pub(crate) next_call: u64,
     pub(crate) settled: u64,
+    /// Sessions whose creation a limit delayed: what was planned for them comes at the wrong time.
+    pub(crate) delayed: BTreeSet<u32>,
+    /// API keys that were given out, beside the first of each merchant.
+    pub(crate) keys: Vec<GivenKey>,
+}
+
+/// A call that waits for its response.
+pub(crate) struct Call {
+    /// What is repeated without one.
+    pub(crate) repeated: Repeated,
+    /// The number of the engine that is called.
+    pub(crate) engine: usize,
+    /// Its task, where one of several engines is called.
+    pub(crate) task: Option<AbortHandle>,
+    /// Whether it is repeated already.
+    pub(crate) is_repeated: bool,
+}
+
+/// What a client does again if it gets no response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Repeated {
+    /// A step, and how often it was tried.
+    Action(Action, u32),
+    /// The registration of a merchant.
+    Registration(usize),
 }
 
 /// A session as its customer knows it.
@@ -62,6 +92,16 @@ pub(crate) struct Shop {
     pub(crate) id: MerchantId,
     pub(crate) api_key: String,
     pub(crate) uses_other_account: bool,
+}
+
+/// An API key that a merchant was given.
+#[derive(Clone)]
+pub(crate) struct GivenKey {
+    pub(crate) merchant: MerchantId,
+    pub(crate) id: KeyId,
+    pub(crate) text: String,
+    /// The names of its scopes.
+    pub(crate) scopes: Vec<String>,
 }
 
 /// An agent's payment for one session.
@@ -109,7 +149,57 @@ impl ClientState {
 
     /// Takes the calls that the process did not respond to before its exit.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
-        std::mem::take(&mut self.calls).into_values().collect()
+        let of = |call: Call| match call.repeated {
+            Repeated::Action(action, tries) => Some((action, tries)),
+            Repeated::Registration(_) => None,
+        };
+        std::mem::take(&mut self.calls).into_values().filter_map(of).collect()
+    }
+
+    /// Begins a call; returns its number.
+    pub(crate) fn begin_call(&mut self, repeated: Repeated, engine: &Running) -> u64 {
+        self.next_call += 1;
+        let call = Call { repeated, engine: engine.process.number, task: None, is_repeated: false };
+        self.calls.insert(self.next_call, call);
+        self.next_call
+    }
+
+    /// Records the task of a call that still runs.
+    pub(crate) fn has_task(&mut self, number: Option<u64>, task: Option<AbortHandle>) {
+        if let Some(call) = number.and_then(|number| self.calls.get_mut(&number)) {
+            call.task = task;
+        }
+    }
+
+    /// Ends a call; returns whether nobody has repeated it meanwhile.
+    pub(crate) fn end_call(&mut self, number: Option<u64>) -> bool {
+        let call = number.and_then(|number| self.calls.remove(&number));
+        !call.is_some_and(|call| call.is_repeated)
+    }
+
+    /// Returns the calls that one of several engines has not responded to, with their numbers: each once.
+    pub(crate) fn calls_at(&mut self, engine: usize) -> Vec<(u64, Repeated)> {
+        let open = self.calls.iter_mut().filter(|(_, call)| call.engine == engine && !call.is_repeated);
+        let repeated = open.map(|(number, call)| {
+            call.is_repeated = true;
+            (*number, call.repeated.clone())
+        });
+        repeated.collect()
+    }
+
+    /// Ends a call without its response.
+    pub(crate) fn hang_up(&mut self, number: u64) {
+        if let Some(task) = self.calls.remove(&number).and_then(|call| call.task) {
+            task.abort();
+        }
+    }
+
+    /// Ends the calls of an engine that exited.
+    pub(crate) fn hang_up_all(&mut self, engine: usize) {
+        let open = self.calls.iter().filter(|(_, call)| call.engine == engine).map(|(number, _)| *number);
+        for number in open.collect::<Vec<_>>() {
+            self.hang_up(number);
+        }
     }
 }
 
@@ -121,6 +211,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (ELSEWHERE.to_owned(), 0),
         (POOR.to_owned(), 0),
         (SPENDER.to_owned(), 0),
+        (KEYED.to_owned(), RICH),
         ("mallory".to_owned(), RICH),
         (SOMEBODY.to_owned(), RICH),
     ];

@@ -3,10 +3,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use actors::{Engine, EngineError, Target, X402Error, X402Request};
+use actors::{EngineError, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
-    fields::MetadataValue,
     hive::Transaction,
     idempotency::IdempotencyKey,
     ids::{MerchantId, PaymentId},
@@ -20,6 +19,10 @@ use storage::Handling;
 
 use self::{
     agents::settle,
+    availability::{call_failed, request_failed, unless_left},
+    drafts::draft,
+    management::manage,
+    orders::create,
     other_engine::{create_elsewhere, hand_over},
     ownership::act_on_ownership,
     sellers::{Purchase, facilitate, purchase},
@@ -27,31 +30,41 @@ use self::{
     wallets::{Agreement, pay, pay_again},
 };
 use crate::{
-    client_state::{ELSEWHERE, POOR, Payload, SOMEBODY, SPENDER, Session, Shop, account, agent, payer},
+    client_state::{
+        ELSEWHERE, KEYED, POOR, Payload, Repeated, SOMEBODY, SPENDER, Session, Shop, account, agent, payer,
+    },
     hive::Hive,
     observer::Response,
     receivers::{name_of, url_of},
     script::{Action, AgentBehavior, Memo, MerchantChange},
-    simulation::{RequiredOutcome, Simulation},
+    simulation::{RequiredOutcome, Running, Simulation},
     trace::Lane,
 };
 
 mod agents;
+mod availability;
+mod drafts;
 mod facade;
+mod identifiers;
+mod limits_of_rules;
+mod management;
+mod orders;
 mod other_engine;
 mod ownership;
 mod payloads;
+mod reads;
 mod responses;
 mod sellers;
 mod session_actions;
 mod wallets;
+mod watches;
 
 /// How often a step is tried that somebody would try again.
 const MAX_TRIES: u32 = 25;
 /// How often an agent asks for the outcome of one payment.
 const MAX_REQUESTS: u32 = 60;
 /// Does a step; `gateway` is none while the engine is down.
-pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
+pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     if tries > MAX_TRIES {
         sim.event(Lane::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
         return;
@@ -69,28 +82,22 @@ pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action
             };
             pay_again(sim, *session, &agreement, &action, tries);
         }
-        Action::Inject(injection) => sim.inject(injection),
         _ => call(sim, engine, action, tries),
     }
 }
 
 /// Calls the engine beside everything else.
-fn call(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u32) {
+fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     let Some(engine) = engine.cloned() else {
         sim.act_later(2_000, action, tries + 1);
         return;
     };
-    let number = {
-        let mut clients = sim.clients();
-        clients.next_call += 1;
-        let number = clients.next_call;
-        clients.calls.insert(number, (action.clone(), tries));
-        number
-    };
+    let number = Some(sim.clients().begin_call(Repeated::Action(action.clone(), tries), &engine));
+    let (called, client) = (engine.clone(), Arc::clone(sim));
     let sim = Arc::clone(sim);
-    tokio::spawn(async move {
+    let task = called.spawn(&client, async move {
         sim.sleep(sim.client_wait_ms()).await;
-        let through = match sim.endpoint() {
+        let through = match engine.process.endpoint() {
             Some(endpoint) => facade::call(&sim, &endpoint, &engine, &action).await,
             None => None,
         };
@@ -111,18 +118,22 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Engine>, action: Action, tries: u
             }
             Action::ChangeMerchant { merchant, change } => change_merchant(&sim, &engine, *merchant, *change).await,
             Action::Ownership { merchant, action } => act_on_ownership(&sim, &engine, *merchant, *action).await,
+            Action::Manage { merchant, action } => manage(&sim, &engine, *merchant, *action).await,
             Action::CreateElsewhere { session, merchant, units, lifetime_seconds } => {
                 let money = Money::new(*units, Currency::Hbd);
                 create_elsewhere(&sim, &engine, *session, *merchant, money, *lifetime_seconds).await
             }
-            Action::HandOver { session } => hand_over(&sim, *session).await,
+            Action::HandOver { session } => hand_over(&sim, &engine, *session).await,
             Action::Pay { .. } | Action::PayAgain { .. } | Action::Inject(_) | Action::CallFacade { .. } => Again::No,
         };
-        sim.clients().calls.remove(&number);
-        if let Again::In(ms) = again {
+        let is_alone = sim.clients().end_call(number);
+        if let Again::In(ms) = again
+            && is_alone
+        {
             sim.act_later(ms, action, tries + 1);
         }
     });
+    client.clients().has_task(number, task);
 }
 
 /// Whether a step should be tried again.
@@ -134,18 +145,23 @@ enum Again {
 // ---- merchants -------------------------------------------------------------------------------------------------------
 
 /// Registers a merchant and its endpoint.
-pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Engine>, merchant: usize) {
+pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant: usize) {
     let Some(engine) = engine.cloned() else {
         sim.register_later(1_000, merchant);
         return;
     };
+    let (called, client) = (engine.clone(), Arc::clone(sim));
+    // A single engine's merchants wait for as long as it takes.
+    let number = sim.has_shared_store().then(|| sim.clients().begin_call(Repeated::Registration(merchant), &engine));
     let sim = Arc::clone(sim);
-    tokio::spawn(async move {
+    let task = called.spawn(&client, async move {
         let name = format!("Shop {merchant}");
         let registration =
             Registration::check(&name, &account(merchant, false), None).expect("a name and an account of ours");
         let Ok(registered) = engine.merchants.register(registration, false).await else {
-            sim.register_later(1_000, merchant);
+            if sim.clients().end_call(number) {
+                sim.register_later(1_000, merchant);
+            }
             return;
         };
         let update = Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() };
@@ -155,11 +171,14 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Engine>, merchant:
         }
         sim.event(Lane::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
         let shop = Shop { id, api_key: registered.api_key, uses_other_account: false };
-        sim.clients().merchants.insert(merchant, shop);
+        let mut clients = sim.clients();
+        clients.end_call(number);
+        clients.merchants.insert(merchant, shop);
     });
+    client.clients().has_task(number, task);
 }
 
-async fn change_merchant(sim: &Arc<Simulation>, engine: &Engine, merchant: usize, change: MerchantChange) -> Again {
+async fn change_merchant(sim: &Arc<Simulation>, engine: &Running, merchant: usize, change: MerchantChange) -> Again {
     let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let id = shop.id;
     let update = |update: Update| engine.merchants.update(id, update);
@@ -206,6 +225,7 @@ async fn change_merchant(sim: &Arc<Simulation>, engine: &Engine, merchant: usize
         // It has what it asked for three times already.
         Err(EngineError::TooManySecrets { .. }) => Again::No,
         Err(error) => {
+            call_failed(sim, "a change of a merchant", &error, None);
             sim.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
                 format!("shop {merchant}: {change:?} fails: {error}")
             });
@@ -214,80 +234,7 @@ async fn change_merchant(sim: &Arc<Simulation>, engine: &Engine, merchant: usize
     }
 }
 
-fn draft(session: u32, amount: Money, lifetime_seconds: Option<u64>) -> Draft {
-    let items = ["mug", "tea"].map(str::to_owned).to_vec();
-    let metadata = [("order", MetadataValue::Text(session.to_string())), ("items", MetadataValue::List(items))];
-    Draft {
-        amount,
-        description: "A blue mug".to_owned(),
-        metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(),
-        redirect_url: None,
-        cancel_url: None,
-        lifetime: lifetime_seconds.map(Duration::from_secs),
-    }
-}
-
-async fn create(
-    sim: &Arc<Simulation>,
-    engine: &Engine,
-    session: u32,
-    merchant: usize,
-    amount: Money,
-    lifetime_seconds: Option<u64>,
-) -> Again {
-    let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
-    let record = match engine.merchants.authenticate(&shop.api_key).await {
-        // The answer with the new key was lost: the operator's console knows the merchant all the same.
-        Err(EngineError::Unauthenticated) => engine.merchants.get(shop.id).await,
-        found => found,
-    };
-    let Ok(record) = record else { return Again::In(1_000) };
-    let draft = draft(session, amount, lifetime_seconds);
-    // Every other shop program sends a key with its order, so that asking again opens nothing new.
-    let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
-    let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
-    let payment = match engine.payments.open(&record, draft, key.as_ref()).await {
-        Ok(opened) => {
-            if opened.is_replay {
-                sim.mark("an idempotency key is used again");
-            }
-            if key.is_some() {
-                sim.observe(|observer| observer.opens(session, opened.payment.id));
-            }
-            opened.payment
-        }
-        Err(EngineError::InactiveMerchant) => return Again::No,
-        Err(error) => {
-            if sim.is_sound() {
-                sim.refuse(format!("session {session} is not created: {error}"), None);
-            }
-            sim.event(Lane::Merchant, "create_fails", Some(session), 0, || {
-                format!("session {session} is not created: {error}")
-            });
-            return Again::In(1_500);
-        }
-    };
-    sim.observe(|observer| observer.responded(&Response::Created(&payment)));
-    if sim.loses_reply() {
-        sim.event(Lane::Merchant, "create_unheard", Some(session), 0, || {
-            format!("session {session} is created as {} and the answer is lost", payment.id)
-        });
-        return Again::In(1_000);
-    }
-    sim.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
-        format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
-    });
-    let known = Session::of(&payment);
-    sim.observe(|observer| {
-        if let Some(durable) = observer.payments.get_mut(&known.id) {
-            durable.session = Some(session);
-        }
-    });
-    sim.clients().sessions.insert(session, known);
-    Again::No
-}
-
-async fn cancel(sim: &Arc<Simulation>, engine: &Engine, session: u32, by_merchant: bool) -> Again {
+async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_merchant: bool) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let (by, response) = if by_merchant {
         (Canceller::Merchant, engine.payments.cancel(known.merchant, known.id).await)
@@ -316,12 +263,15 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Engine, session: u32, by_merchan
             sim.mark("a cancel loses the race");
             Again::No
         }
-        Err(_) => Again::In(1_000),
+        Err(error) => {
+            call_failed(sim, "a cancellation", &error, Some(known.id));
+            Again::In(1_000)
+        }
     }
 }
 
 /// Puts the oldest transfer that paid no session to one.
-async fn assign(sim: &Arc<Simulation>, engine: &Engine, session: u32) -> Again {
+async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let merchant = match engine.payments.by_slug(known.slug).await {
         Ok(payment) => engine.merchants.get(payment.merchant).await,
@@ -355,12 +305,15 @@ async fn assign(sim: &Arc<Simulation>, engine: &Engine, session: u32) -> Again {
             verify_by_operator(sim, engine, &merchant).await;
             Again::In(1_000)
         }
-        Err(_) => Again::In(1_000),
+        Err(error) => {
+            call_failed(sim, "an assignment", &error, Some(known.id));
+            Again::In(1_000)
+        }
     }
 }
 
 /// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
-async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Engine, merchant: &Merchant) {
+async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Running, merchant: &Merchant) {
     let owner = (merchant.id, merchant.hive_account);
     sim.observe(|observer| observer.proofs.operator_verifies(owner));
     if engine.merchants.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {

@@ -109,8 +109,22 @@ pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
 /// Returns what was never reached.
 #[must_use]
 pub fn missed(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<String> {
-    let marks = REQUIRED_MARKS.into_iter().filter(|mark| !marks.contains_key(mark)).map(str::to_owned);
+    required(|mark| !marks.contains_key(mark), |place| !places.contains_key(place))
+}
+
+/// Returns the required places that were reached.
+#[must_use]
+pub fn reached(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<String> {
+    required(|mark| marks.contains_key(mark), |place| places.contains_key(place))
+}
+
+/// Returns some of the required places, in words.
+fn required(
+    wants_mark: impl Fn(&'static str) -> bool,
+    wants_place: impl Fn(&(&'static str, usize)) -> bool,
+) -> Vec<String> {
+    let marks = REQUIRED_MARKS.into_iter().filter(|mark| wants_mark(mark)).map(str::to_owned);
     let of_nodes = faults_of_a_node().flat_map(|fault| (0..PLACES).map(move |place| (fault, place)));
-    let of_nodes = of_nodes.filter(|place| !places.contains_key(place));
+    let of_nodes = of_nodes.filter(wants_place);
     marks.chain(of_nodes.map(|(fault, place)| format!("{fault} of the node at place {place}"))).collect()
 }

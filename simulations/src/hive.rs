@@ -1,5 +1,6 @@
 //! The Hive side of a simulation: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
 
+pub(crate) mod health;
 pub(crate) mod nodes;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -8,8 +9,8 @@ use actors::environment::NodeError;
 use engine::{
     account::AccountName,
     hive::{
-        AccountAuthorities, Asset, Authority, ChainId, Operation, Pack, PublicKey, Role, Transaction,
-        Transfer as TransferOp, tapos_of,
+        AccountAuthorities, Asset, Authority, ChainId, Operation, Pack, PrivateKey, PublicKey, Role, Signature,
+        Transaction, Transfer as TransferOp, tapos_of,
     },
     ledger::{Block, Transfer, TxId},
     money::{Currency, HivePrice, Money},
@@ -17,12 +18,16 @@ use engine::{
 };
 
 use crate::{
+    client_state::KEYED,
     ledger::{Chain, Genesis, Lie, Node as View, Orphans},
     options::{EPOCH_SECONDS, Fault, Setup},
     random::Random,
     script::{FaultInjection, LedgerFault, LieKind, NodeFault},
 };
 
+/// The witnesses' prices of 1 HIVE in 1/1000 HBD, one after the other, and how long each lasts, milliseconds.
+const HIVE_PRICES: [u64; 5] = [258, 264, 250, 271, 255];
+const PRICE_LASTS_MS: u64 = 2_400_000;
 /// How long a node that does not answer is waited for.
 const RPC_TIMEOUT_MS: u64 = 5_000;
 
@@ -49,10 +54,17 @@ pub(crate) struct Hive {
     blocks_held_until: u64,
     fork: Option<(u32, bool)>,
     salt: u64,
+    /// How often the keys of the account of agents that replace them were replaced.
+    generation: u32,
     /// How much of a dollar the market pays for HBD, in percent, and until when.
     market: Option<(u64, u64)>,
     /// Which node took a transaction that the engine sent, and when: the others hear of it a little later.
     accepted_by: BTreeMap<TxId, (usize, u64)>,
+}
+
+/// Returns whether an account has keys of its own in every simulation: those of merchants do.
+fn has_keys(account: &str) -> bool {
+    account.starts_with("shop-") || account.starts_with("else-") || account == KEYED
 }
 
 #[derive(Default)]
@@ -103,7 +115,8 @@ impl Hive {
         let mut chain = Chain::new(&genesis);
         for (name, units) in accounts {
             let name = AccountName::parse(name).expect("a name of ours");
-            let (authorities, memo_key) = if setup.signatures {
+            // Merchants sign challenges, and so have keys in any case.
+            let (authorities, memo_key) = if setup.signatures || has_keys(name.as_str()) {
                 genesis.authorities(name.as_str())
             } else {
                 // A threshold of nothing: whoever asks may, so that signing costs no time.
@@ -137,6 +150,7 @@ impl Hive {
             blocks_held_until: 0,
             fork: None,
             salt: 0,
+            generation: 0,
             market: None,
             accepted_by: BTreeMap::new(),
         };
@@ -168,8 +182,8 @@ impl Hive {
             operations,
             signatures: Vec::new(),
         };
-        if self.signs {
-            transaction.sign(ChainId::MAINNET, Pack::Legacy, &self.genesis.key(from, Role::Active));
+        if self.signs || has_keys(from) {
+            transaction.sign(ChainId::MAINNET, Pack::Legacy, &self.key(from));
         }
         transaction
     }
@@ -177,7 +191,32 @@ impl Hive {
     /// Returns the id a transaction has on the chain.
     pub(crate) fn id_of(&self, transaction: &Transaction) -> TxId {
         // An unsigned transaction holds in both packings, and hived tries this one first.
-        transaction.id(if self.signs { Pack::Legacy } else { Pack::Hf26 })
+        let is_signed = self.signs || !transaction.signatures.is_empty();
+        transaction.id(if is_signed { Pack::Legacy } else { Pack::Hf26 })
+    }
+
+    /// Returns the active key of an account.
+    fn key(&self, account: &str) -> PrivateKey {
+        match self.generation {
+            0 => self.genesis.key(account, Role::Active),
+            _ if account != KEYED => self.genesis.key(account, Role::Active),
+            generation => self.genesis.key(&format!("{account} {generation}"), Role::Active),
+        }
+    }
+
+    /// Gives an account one other key in place of the one that it has: what was signed before is void.
+    pub(crate) fn replace_signing_keys(&mut self, name: &str) {
+        self.generation += 1;
+        let Some(account) = self.chain.account(name) else { return };
+        let (mut authorities, memo_key) = (account.authorities.clone(), account.memo_key);
+        authorities.active.key_auths.clear();
+        authorities.active.key_auths.insert(self.key(name).public(), 1);
+        self.chain.set_account(&AccountName::parse(name).expect("a name of ours"), authorities, memo_key);
+    }
+
+    /// Signs a digest with the active key of an account.
+    pub(crate) fn sign(&self, account: &str, digest: &[u8; 32]) -> Signature {
+        self.key(account).sign(digest)
     }
 
     /// Gives an account another active authority, whose keys include those that it had: wallets go on signing as before.
@@ -219,6 +258,7 @@ impl Hive {
         if self.market.is_some_and(|(_, until)| now_ms >= until) {
             self.set_market(None);
         }
+        self.move_price(now_ms);
         if now_ms < self.blocks_held_until {
             // Finality that was let go catches up without a new block.
             let ((finalized, recurrent), number) = (self.take_finalized(), self.chain.head().number());
@@ -247,6 +287,22 @@ impl Hive {
             .collect();
         let (finalized, recurrent) = self.take_finalized();
         Produced { included, finalized, recurrent, number: head, forked }
+    }
+
+    /// Moves the witnesses' price of HIVE now and then.
+    fn move_price(&mut self, now_ms: u64) {
+        let price = HivePrice::new(HIVE_PRICES[usize::try_from(now_ms / PRICE_LASTS_MS).unwrap_or(0) % 5], 1_000);
+        let price = price.expect("neither side is zero");
+        if price != self.chain.price() {
+            self.chain.set_price(price);
+            // The market's price of HBD is in proportion to it.
+            self.set_market(self.market);
+        }
+    }
+
+    /// Returns the witnesses' price of HIVE.
+    pub(crate) const fn hive_price(&self) -> HivePrice {
+        self.chain.price()
     }
 
     /// Lets nodes tell the others what they have kept to themselves.
@@ -334,10 +390,13 @@ impl Hive {
         if random.chance(rate(Fault::NodeFreeze)) {
             faults.push((NodeFault::Frozen, minutes(random, 2)));
         }
-        // A minority may lie, each in its own way.
-        if count >= 3 && random.chance(rate(Fault::NodeLie)) && lying(node) < (count - 1) / 2 {
+        // A minority may lie, each in its own way; what shows without the others' word, any node.
+        if random.chance(rate(Fault::NodeLie)) {
             let (lie, _) = *random.pick(&LieKind::ALL);
-            faults.push((NodeFault::Lies(lie), minutes(random, 2)));
+            let is_outvoted = count >= 3 && lying(node) < (count - 1) / 2;
+            if is_outvoted || (lie.is_evident() && lying(node) == 0) {
+                faults.push((NodeFault::Lies(lie), minutes(random, 2)));
+            }
         }
         faults.into_iter().map(|(fault, for_ms)| FaultInjection::Node { node, fault, for_ms }).collect()
     }
@@ -510,6 +569,9 @@ fn lie_of(lie: LieKind, head: u32, payee: Option<(AccountName, String)>) -> Lie 
         LieKind::Swallows => Lie::SwallowBroadcasts,
         LieKind::Refuses => Lie::RefuseBroadcasts,
         LieKind::Keys => Lie::Keys { key: PublicKey([2; 33]) },
+        LieKind::Balances => Lie::Balances { units: 1_000_000_000_000 },
+        LieKind::Skips => Lie::SkipBlocks,
+        LieKind::Unlinks => Lie::UnlinkBlocks,
         LieKind::Prices => Lie::Price { price: HivePrice::new(9_999, 1_000).expect("neither side is zero") },
         LieKind::Invents => match payee {
             None => Lie::OmitTransfers,

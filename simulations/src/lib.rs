@@ -28,8 +28,10 @@ pub mod trace;
 mod client_state;
 mod clients;
 mod hive;
+mod model;
 mod panics;
 mod receivers;
+mod shared_store;
 mod store;
 mod sync;
 

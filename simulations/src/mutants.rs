@@ -110,13 +110,35 @@ pub fn hunt_all(
     hunted.into_iter().map(|(_, one)| one).collect()
 }
 
+/// Mutants that only several engines over one store can show.
+const OF_SEVERAL_ENGINES: &[&str] = &[
+    "accounts-before-blocks",
+    "changes-elsewhere-unseen",
+    "cursor-without-expected",
+    "deposed-holder-sends",
+    "double-duty",
+    "held-though-enabled",
+    "lease-from-after-renewal",
+    "orphans-not-adopted",
+    "rate-moves-back",
+    "retry-without-forbidding",
+    "stale-rejection",
+    "unknown-is-refused",
+    "unshared-refusal",
+    "wall-clock-lease",
+];
+
 /// Seeds that are tried before the scenarios.
 const SEEDS_BEFORE_SCENARIOS: u64 = 20;
 
 /// A mutant is on in this thread only, and a simulation runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::activate(Some(name));
-    let mix = if engine::mutants::is_facade_mutant(name) { Mix::Facade } else { Mix::Both };
+    let mix = match name {
+        _ if engine::mutants::is_facade_mutant(name) => Mix::Facade,
+        _ if OF_SEVERAL_ENGINES.contains(&name) => Mix::Engines,
+        _ => Mix::Both,
+    };
     let by_seed = |seed| {
         let outcome = runner::run(&plan::of_seed(seed, hunt.payments, mix), false);
         outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))

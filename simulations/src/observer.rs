@@ -1,11 +1,14 @@
 //! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
 //! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
 
+mod audit;
+mod claims;
 mod deliveries;
 mod durable;
 mod events;
 mod latency;
 mod observations;
+mod payments;
 mod proofs;
 mod watched;
 
@@ -17,11 +20,13 @@ use std::{
 
 use engine::{
     account::AccountName,
+    billing::Schedule,
     idempotency::{IdempotencyRecord, Resource},
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId},
     ledger::{ChainPosition, Transfer, TxId},
     merchant::Merchant,
-    payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
+    money::HivePrice,
+    payment::{ClaimFinality, Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
     reconciliation::Day,
     time::Timestamp,
     webhook::{Attempt, Delivery, EventType, Outcome},
@@ -32,9 +37,12 @@ use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
 use crate::{
     index::{Index, IndexSet},
     invariants::{self, Check, INVARIANTS},
+    model::StoreModel,
 };
 
-pub use self::{durable::Durable, latency::Latency, observations::*, proofs::Proofs, watched::Watched};
+pub use self::{
+    claims::Broadcasts, durable::Durable, latency::Latency, observations::*, proofs::Proofs, watched::Watched,
+};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +130,8 @@ pub struct Observer {
     pub refused: IndexSet<TxId>,
     /// Nodes that refused a transaction for being behind, or lied about it.
     pub wrong_refusals: BTreeMap<TxId, BTreeSet<usize>>,
+    /// What the engine sent to nodes, and what it received from them.
+    pub broadcasts: Broadcasts,
     /// Nodes that refused a transaction when the engine last handed it to them.
     pub refusals: BTreeMap<TxId, BTreeSet<usize>>,
     /// How many nodes there are.
@@ -138,6 +148,8 @@ pub struct Observer {
     pub endpoint_set_ms: BTreeMap<MerchantId, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
+    /// Whether no fault is injected and no node is late.
+    pub is_calm: bool,
     /// The time between two blocks.
     pub block_interval: Duration,
     /// Sessions that another engine opened, by what it knew of prices.
@@ -150,6 +162,10 @@ pub struct Observer {
     pub priceless_until_ms: u64,
     /// The price of HBD that is durable, and the one before, in millionths of a dollar.
     pub hbd_read: [u64; 2],
+    /// The witnesses' prices of HIVE, and until when each was in force, virtual milliseconds; the last one is.
+    pub(crate) hive_prices: Vec<(HivePrice, u64)>,
+    /// The price of HIVE that is durable, and the one before.
+    pub(crate) hive_read: Vec<HivePrice>,
     /// Payments for other servers whose payer was told of success.
     pub reported: IndexSet<TxId>,
     /// The account that collects fees.
@@ -164,6 +180,30 @@ pub struct Observer {
     pub received: Index<PaymentId, BTreeSet<EventId>>,
     /// Posts under way.
     pub posts_in_flight: BTreeMap<DeliveryId, PaymentId>,
+    /// When merchants last changed their subscriptions, virtual milliseconds.
+    subscribed_ms: BTreeMap<MerchantId, u64>,
+    /// When requests of each merchant's endpoint began lately, virtual milliseconds: within ten seconds, of one process.
+    pub(crate) posts_ms: BTreeMap<MerchantId, Vec<u64>>,
+    /// How many batches are durable.
+    pub(crate) commits: u64,
+    /// When events became durable, virtual milliseconds.
+    pub(crate) events_ms: BTreeMap<EventId, u64>,
+    /// The expected content of the store beside payments.
+    pub(crate) model: StoreModel,
+    /// The fee tiers of the settings, where merchants are billed.
+    pub(crate) flat_tiers: Option<Schedule>,
+    /// Payments of which a merchant asked to delete the metadata or the note.
+    pub(crate) deletions: BTreeSet<PaymentId>,
+    /// How long the metadata of ended payments is kept.
+    pub(crate) metadata_retention: Option<Duration>,
+    /// How long the change of a proven account waits at least.
+    pub(crate) account_change_wait: Duration,
+    /// How long events are kept.
+    pub(crate) event_retention: Duration,
+    /// From which value on a claim completes only on an irreversible block, US cents, and what suffices below.
+    pub(crate) claim_finality: Option<(u64, ClaimFinality)>,
+    /// How long the notes of decisions are kept.
+    pub(crate) note_retention: Option<Duration>,
     /// Payments changed since the last boot.
     pub dirty: BTreeSet<PaymentId>,
     /// Sessions by the idempotency key they were opened under.
@@ -172,6 +212,10 @@ pub struct Observer {
     pub opened: BTreeMap<u32, PaymentId>,
     /// Whether a row was ever damaged.
     pub was_damaged: bool,
+    /// When a backup was last restored, virtual milliseconds; 0 if none was.
+    pub(crate) restored_ms: u64,
+    /// Whether several engines share the store. The order of its rows is then not modeled.
+    pub(crate) has_several_engines: bool,
     /// Payments that a damaged row names.
     pub damaged_payments: BTreeSet<PaymentId>,
     /// Merchants that a damaged row names.
@@ -189,10 +233,11 @@ pub struct Observer {
 impl Observer {
     /// Returns an observer that has seen nothing.
     #[must_use]
-    pub fn new(fee_account: Option<AccountName>) -> Self {
+    pub fn new(fee_account: Option<AccountName>, has_several_engines: bool) -> Self {
         let at_peg = 1_000_000;
         Self {
             fee_account,
+            has_several_engines,
             passes: vec![0; INVARIANTS.len()],
             hbd_now: at_peg,
             priceless_until_ms: 0,
@@ -216,6 +261,11 @@ impl Observer {
         let session = payment.and_then(|id| self.payments.get(&id)).and_then(|known| known.session);
         let at_ms = self.now_ms;
         self.violation.get_or_insert(Violation { invariant, text, session, at_ms });
+    }
+
+    /// Records that a rare place was reached.
+    pub(crate) fn mark(&mut self, name: &'static str) {
+        self.marks.push(name);
     }
 
     /// Asks every invariant of a kind.
@@ -256,13 +306,37 @@ impl Observer {
 
     /// Records that a batch is durable.
     pub fn committed(&mut self, batch: &Batch) {
+        self.commits += 1;
+        self.accepted_commit(batch);
+        self.audited(batch);
         for write in &batch.writes {
             if let Write::Handle { account, place, handling: Handling::Assigned { payment, by, .. } } = write {
                 self.assigned(account, *place, *payment, by);
             }
         }
         for write in &batch.writes {
+            self.model_write(write);
             self.written(write, batch);
+        }
+        self.claims_are_dropped(batch);
+    }
+
+    /// Checks that a payment has no claim on a transaction that is refused or has expired.
+    fn claims_are_dropped(&mut self, batch: &Batch) {
+        for write in &batch.writes {
+            let Write::ClaimOutcome { tx_id, outcome: ClaimOutcome::Refused { .. } | ClaimOutcome::Expired, .. } =
+                write
+            else {
+                continue;
+            };
+            let Some(id) = self.claims.get(tx_id).and_then(claims::session_of) else { continue };
+            let claim = self.payments.get(&id).and_then(|known| known.payment.claim.as_ref());
+            if claim.is_some_and(|claim| claim.tx_id == *tx_id) {
+                let text = format!("{tx_id} is refused or has expired, and its claim stays");
+                self.violate("expired-claims-leave-nothing", text, Some(id));
+            } else {
+                self.passes("expired-claims-leave-nothing");
+            }
         }
     }
 
@@ -271,7 +345,7 @@ impl Observer {
         match write {
             Write::Payment { payment, .. } => self.payment_written(payment, batch),
             Write::Merchant { merchant, .. } => self.merchant_written(merchant),
-            Write::Rate(rate) => self.rate_written(rate),
+            Write::Rate { rate, .. } => self.rate_written(rate),
             Write::Event(record) => self.event_written(record),
             Write::Claim(claimed) => self.claim_written(claimed),
             Write::ClaimOutcome { tx_id, outcome, .. } => self.settlement_written(*tx_id, outcome),
@@ -279,7 +353,7 @@ impl Observer {
             Write::Redeliver(delivery) => self.redelivery_written(delivery),
             Write::Replay { delivery, at } => self.replay_written(delivery.id, *at),
             Write::Undeliverable(delivery) => self.left_outbox(delivery),
-            Write::Hold(delivery) => {
+            Write::Hold { delivery, .. } => {
                 self.held(delivery);
                 self.left_outbox(delivery);
             }
@@ -292,12 +366,16 @@ impl Observer {
             }
             Write::Unwatch(account) => self.unwatched(account),
             Write::Invoice(_) => self.marks.push("a month is invoiced"),
-            Write::Books(day) => self.books_written(day),
+            Write::Books { day, .. } => self.books_written(day),
             // Transfers are observed with their payment, assignments before everything else in the batch.
             Write::Transfer { .. } | Write::Handle { .. } => {}
             Write::Audit(_)
             | Write::BeginEpoch(_)
             | Write::Note { .. }
+            | Write::Lease { .. }
+            | Write::EndLease { .. }
+            | Write::Duty { .. }
+            | Write::OnDuty { .. }
             | Write::Forget { .. }
             | Write::Prune { .. }
             | Write::ForgetClaims(_)
@@ -313,36 +391,14 @@ impl Observer {
         self.secrets_written(merchant);
         self.ownership_written(merchant);
         let before = self.merchants.insert(merchant.id, merchant.clone());
+        if before.as_ref().is_some_and(|before| before.webhook_events != merchant.webhook_events) {
+            self.subscribed_ms.insert(merchant.id, self.now_ms);
+        }
         if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
             self.endpoint_set_ms.insert(merchant.id, self.now_ms);
         }
         if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
             self.accounts.left(before.hive_account, self.now_ms);
-        }
-    }
-
-    fn claim_written(&mut self, claimed: &ClaimRecord) {
-        let name = (claimed.pay_to, claimed.nonce.clone());
-        let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&name));
-        if earlier.is_some() || by_nonce.is_some() {
-            let text = format!("{} or its nonce {:?} was claimed before", claimed.tx_id, claimed.nonce);
-            self.violate("claimed-once", text, session_of(claimed));
-        }
-        self.forgotten.shift_remove(&claimed.tx_id);
-        self.claims.insert(claimed.tx_id, claimed.clone());
-        self.nonces.insert(name, claimed.tx_id);
-    }
-
-    /// Records the settlement outcome of a claim.
-    fn settlement_written(&mut self, tx_id: TxId, outcome: &ClaimOutcome) {
-        self.marks.push(match outcome {
-            ClaimOutcome::Open => "a claim is open again",
-            ClaimOutcome::Settled { .. } => "a claim is settled",
-            ClaimOutcome::Refused { .. } => "a claim is refused",
-            ClaimOutcome::Expired => "a claim is buried",
-        });
-        if let Some(claimed) = self.claims.get_mut(&tx_id) {
-            claimed.outcome = outcome.clone();
         }
     }
 
@@ -360,115 +416,6 @@ impl Observer {
             let text = format!("{earlier} and {made} were opened under one key");
             self.violate("one-key-one-session", text, Some(earlier));
         }
-    }
-
-    fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
-        let announced = |kind| {
-            batch.writes.iter().find_map(move |write| match write {
-                Write::Event(record) if record.payment == after.id && record.kind == kind => Some(record),
-                _ => None,
-            })
-        };
-        let (event, exception) = (announced(EventType::StatusChanged), announced(EventType::Exception));
-        let claim = batch.writes.iter().find_map(|write| match write {
-            Write::Claim(claimed) => Some(claimed),
-            _ => None,
-        });
-        let (written, replaced) = self.rows_written(after.id, batch);
-        self.sighted(after, &written, &replaced);
-        let none = Rows::new();
-        self.ask(Some(after.id), |observer, check| match check {
-            Check::Payment(check) => {
-                let before = observer.payments.get(&after.id).map(|known| &*known.payment);
-                let rows = observer.rows.get(&after.id).unwrap_or(&none);
-                let (written, replaced) = (&written[..], &replaced[..]);
-                Some(check(&PaymentWrite { before, after, event, exception, claim, rows, written, replaced, observer }))
-            }
-            _ => None,
-        });
-        let before = self.payments.get(&after.id).and_then(|known| known.payment.claim.as_ref());
-        if let Some(claim) = before.filter(|_| after.claim.is_none() && after.paid_by.is_none()) {
-            let tx_id = claim.tx_id;
-            self.released_claims.insert(tx_id);
-            self.latency.claim_released(tx_id, self.now_ms);
-        }
-        for credit in &written {
-            if credit.finality == Finality::Irreversible {
-                self.credited.insert((credit.tx_id, credit.op_in_tx), after.id);
-            }
-        }
-        self.dirty.insert(after.id);
-        self.mark_transition(after);
-        match self.payments.get_mut(&after.id) {
-            Some(known) => known.payment = Arc::clone(after),
-            None => {
-                let known = Known {
-                    payment: Arc::clone(after),
-                    session: None,
-                    stored_ms: self.now_ms,
-                    is_acknowledged: false,
-                    is_cancel_acknowledged: false,
-                };
-                self.payments.insert(after.id, known);
-            }
-        }
-    }
-
-    /// Records the transfers of a payment that a batch writes; returns them, and what they were before.
-    fn rows_written(&mut self, payment: PaymentId, batch: &Batch) -> (Vec<Credit>, Vec<Credit>) {
-        let (mut written, mut replaced) = (Vec::new(), Vec::new());
-        for write in &batch.writes {
-            let Write::Transfer { payment: id, credit, .. } = write else { continue };
-            if *id == payment {
-                let rows = self.rows.entry(payment).or_default();
-                let key = (credit.tx_id, credit.op_in_tx);
-                let before = rows.get(&key).cloned();
-                let mut row = (**credit).clone();
-                if let Some(before) = &before {
-                    // A changed one may have been decided about with a memo that was cut.
-                    row.memo.clone_from(&before.memo);
-                }
-                rows.insert(key, row.clone());
-                written.push(row);
-                replaced.extend(before);
-            }
-        }
-        if self.rows.get(&payment).is_some_and(|rows| rows.len() > LISTED_TRANSFERS_MAX) {
-            self.marks.push("a payment has more transfers than it lists");
-        }
-        (written, replaced)
-    }
-
-    fn mark_transition(&mut self, after: &Payment) {
-        let before = self.payments.get(&after.id).map(|known| &known.payment);
-        let state_before = before.map(|payment| payment.state);
-        if let Some(before) = before {
-            let orphaned = |payment: &Payment| payment.transfers.iter().any(|c| c.finality == Finality::Orphaned);
-            if !orphaned(before) && orphaned(after) {
-                self.marks.push("a reorg removes a sighted transfer");
-            }
-            if !before.is_reversed && after.is_reversed {
-                self.marks.push("a settled payment vanishes for good");
-            }
-            if before.cancellation.is_none() && after.cancellation.is_some() {
-                self.marks.push("a cancellation is requested");
-            }
-            if before.active_cancellation().is_some() && after.active_cancellation().is_none() {
-                self.marks.push("a payment that came in time drops a request to cancel");
-            }
-        }
-        if state_before == Some(after.state) {
-            return;
-        }
-        self.marks.push(match after.state {
-            State::Pending => "a session opens",
-            State::Processing => "a session is processing",
-            State::Completed if state_before == Some(State::Processing) => "processing ends in completed",
-            State::Completed => "a session completes",
-            State::Failed => "a session fails",
-            State::UserCancelled => "a session is cancelled",
-            State::SystemCancelled => "a session expires",
-        });
     }
 
     /// Records that an account is watched no more, if nobody has it.
@@ -500,6 +447,12 @@ impl Observer {
         }
         self.unmatched.insert(key, unmatched.clone());
         self.marks.push("a transfer matches no session");
+    }
+
+    /// Returns when an API key ends: none where it is none of the merchant's, inside none where it never ends.
+    pub(crate) fn key_state(&self, merchant: MerchantId, key: KeyId) -> Option<Option<Timestamp>> {
+        let merchant = self.merchants.get(&merchant)?;
+        merchant.keys.iter().find(|known| known.id == key).map(|known| known.expires_at)
     }
 
     /// From now on a merchant's word stands for the memo's: the transfer is meant for the session, and counts if that
@@ -544,6 +497,15 @@ impl Observer {
         self.books.insert(day.to, day.clone());
     }
 
+    /// Records that a commit that moves the cursor conflicts with another one.
+    pub fn cursor_refused(&mut self) {
+        // A damaged row is no longer as the scanner wrote it.
+        if !self.was_damaged {
+            let text = "a commit that moves the cursor is refused, and nobody else moves it".to_owned();
+            self.violate("one-scanner-moves-the-cursor", text, None);
+        }
+    }
+
     fn cursor_written(&mut self, to: Cursor) {
         if let Some(from) = self.cursor {
             self.ask(None, |observer, check| match check {
@@ -551,12 +513,8 @@ impl Observer {
                 _ => None,
             });
         }
+        self.passes("one-scanner-moves-the-cursor");
         self.first_cursor.get_or_insert(to);
         self.cursor = Some(to);
     }
-}
-
-fn session_of(claimed: &ClaimRecord) -> Option<PaymentId> {
-    let Purpose::Session(id) = claimed.purpose else { return None };
-    Some(id)
 }

@@ -1,6 +1,8 @@
 //! What may go wrong and how often, how the engine is set up, and how a seed decides both (swarm testing: leaving fault
 //! classes out at random finds more than having them all on).
 
+mod policies;
+
 use std::{fmt, time::Duration};
 
 use actors::Settings;
@@ -11,6 +13,7 @@ use engine::{
     payment::{ClaimFinality, FeeMode},
 };
 
+pub use self::policies::Policies;
 use crate::{random::Random, script::ChangeableSettings};
 
 macro_rules! faults {
@@ -52,7 +55,7 @@ faults! {
     NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
     NodeSlow = "node.slow", 2_000, "per block: the latency of a node rises by up to four seconds for up to two minutes";
     NodeFreeze = "node.freeze", 2_000, "per block: the head of a node does not advance for up to two minutes";
-    NodeLie = "node.lie", 4_000, "per block: one of three nodes returns wrong data for up to two minutes";
+    NodeLie = "node.lie", 4_000, "per block: one of three nodes, or any node whose data is evidently wrong, returns wrong data for up to two minutes";
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
     FinalityHeld = "ledger.finality_held", 1_000, "per block: nothing becomes irreversible for up to three minutes";
@@ -89,7 +92,12 @@ faults! {
     NodeForeign = "node.foreign", 1_500, "per block: a node serves another chain, for up to two minutes";
     NodeLacks = "node.lacks_apis", 1_500, "per block: a node lacks the account history and transaction status APIs, for up to two minutes";
     NodeLimits = "node.limits_rate", 1_500, "per block: a node limits the rate of requests and sends Retry-After, for up to two minutes";
-    NodeWithoutPrice = "node.without_price", 1_500, "per block: a node has no price of HBD, for up to two minutes";
+    ClientLeaves = "client.leaves", 20_000, "an agent or a seller disconnects while its request is pending, and perhaps never returns";
+    NodeWithoutPrice = "node.without_price", 1_500, "per block: a node has no price of HIVE and HBD, for up to two minutes";
+    StoreCut = "engine.without_store", 2_000, "per block: one of several engines loses its connections to the store for up to two minutes";
+    NodeCut = "engine.without_node", 3_000, "per block: one of several engines cannot reach a node for up to two minutes";
+    StoreFailover = "store.failover", 600, "per block: the store of several engines fails over; it is away for up to half a minute, and unconfirmed commits are dropped or kept";
+    CommitBroken = "store.commit_broken", 4_000, "the connection of one of several engines breaks during a commit, which is applied, dropped, or applied later";
 }
 
 impl Fault {
@@ -109,6 +117,24 @@ impl Fault {
         Self::NodeLacks,
         Self::NodeLimits,
         Self::NodeWithoutPrice,
+    ];
+}
+
+impl Fault {
+    /// What several engines over one store suffer, and a single one with a store of its own does not.
+    pub const OF_SHARED_STORES: [Self; 4] = [Self::StoreCut, Self::NodeCut, Self::StoreFailover, Self::CommitBroken];
+
+    /// What a process suffers whose store is on a disk of its own.
+    pub const OF_DISKS: [Self; 9] = [
+        Self::DiskRead,
+        Self::DiskWrite,
+        Self::DiskSync,
+        Self::DiskFull,
+        Self::PowerCut,
+        Self::RowDamaged,
+        Self::LogDamaged,
+        Self::KeyRotated,
+        Self::Restored,
     ];
 }
 
@@ -174,6 +200,16 @@ impl Faults {
         faults
     }
 
+    /// Leaves out what only a store that engines share can suffer.
+    pub fn leave_out_shared_store(&mut self) {
+        Fault::OF_SHARED_STORES.iter().for_each(|fault| self.set(*fault, 0));
+    }
+
+    /// Leaves out what only a process with a disk of its own can suffer.
+    pub fn leave_out_disk(&mut self) {
+        Fault::OF_DISKS.iter().for_each(|fault| self.set(*fault, 0));
+    }
+
     /// Returns whether nothing goes wrong but with nodes and with single rows.
     #[must_use]
     pub fn are_of_nodes(&self) -> bool {
@@ -203,12 +239,21 @@ impl Faults {
     }
 }
 
-/// When every simulation begins, seconds since 1970: an hour before the end of a day (UTC), so that most simulations see one end.
-pub const EPOCH_SECONDS: u64 = 1_800_054_000;
+/// When every simulation begins, seconds since 1970: an hour before the end of a month (UTC), so that most simulations
+/// see the end of a day and of a month.
+pub const EPOCH_SECONDS: u64 = 1_801_436_400;
 
 /// How the simulation around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
+    /// Engines, 1 to 5. A single one has a store of its own; several share one.
+    pub engines: usize,
+    /// Longest round trip to the store that several engines share, milliseconds.
+    pub store_ms: u64,
+    /// How long several engines hold a duty without renewing it, seconds.
+    pub lease_seconds: u64,
+    /// How far the clocks by which several engines count their leases drift apart at most, parts per million.
+    pub drift_ppm: u32,
     /// Hive nodes, 1 to 5. A majority must agree; from three on, one may lie.
     pub nodes: usize,
     /// Merchants, 1 to 4.
@@ -252,6 +297,8 @@ pub struct Setup {
     pub seal_secrets: bool,
     /// Whether clients call through the interface that is installed ([`crate::front`]) and not the engine's handle.
     pub facade: bool,
+    /// Retention, limits and billing.
+    pub policies: Policies,
 }
 
 impl ChangeableSettings {
@@ -277,6 +324,10 @@ pub const FEE_ACCOUNT: &str = "hivetill.fees";
 impl Default for Setup {
     fn default() -> Self {
         Self {
+            engines: 1,
+            store_ms: 0,
+            lease_seconds: 30,
+            drift_ppm: 0,
             nodes: 3,
             merchants: 2,
             block_seconds: 3,
@@ -298,6 +349,7 @@ impl Default for Setup {
             days: 0,
             seal_secrets: false,
             facade: false,
+            policies: Policies::default(),
         }
     }
 }
@@ -307,6 +359,10 @@ impl Setup {
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         Self {
+            engines: 1,
+            store_ms: 0,
+            lease_seconds: 30,
+            drift_ppm: 0,
             nodes: *random.pick(&[1, 2, 3, 3, 3, 4]),
             merchants: *random.pick(&[1, 2, 3]),
             block_seconds: 3,
@@ -333,7 +389,17 @@ impl Setup {
             days: 0,
             seal_secrets: false,
             facade: false,
+            policies: Policies::default(),
         }
+    }
+
+    /// Sets up several engines over one store.
+    pub fn share_a_store(&mut self, random: &mut Random, engines: Option<usize>) {
+        let drawn = *random.pick(&[2, 2, 3, 3, 4, 5]);
+        self.engines = engines.unwrap_or(drawn);
+        self.store_ms = *random.pick(&[0, 2, 5, 20, 200]);
+        self.lease_seconds = *random.pick(&[10, 30, 30]);
+        self.drift_ppm = *random.pick(&[0, 100, 10_000]);
     }
 
     /// Makes it last for days, with a block a minute.
@@ -394,6 +460,7 @@ impl Setup {
             ..Settings::of(ChainId::MAINNET)
         };
         settings.x402.finality = self.x402_finality;
+        self.policies.apply(&mut settings);
         settings
     }
 }

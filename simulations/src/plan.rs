@@ -2,13 +2,14 @@
 
 mod customers;
 mod facade_calls;
+mod management;
 mod ownership;
 
 use engine::money::Currency;
 
 pub use self::customers::Customer;
 use crate::{
-    options::{Fault, Faults, Setup},
+    options::{Fault, Faults, Policies, Setup},
     random::Random,
     script::{Action, AgentBehavior, Memo, MerchantChange, Script, SessionAction, Step},
 };
@@ -33,6 +34,9 @@ pub enum Mix {
     None,
     /// As [`Mix::Both`], except that no run lasts for days: clients call through the interface that is installed.
     Facade,
+    /// Every third run has everything on, every eighth strikes a minority of nodes only; the others draw. Every run has
+    /// several engines.
+    Engines,
 }
 
 /// Payers with an account each.
@@ -43,11 +47,21 @@ pub const AGENTS: usize = 4;
 /// Writes the script of a seed.
 #[must_use]
 pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
+    of_seed_with(seed, payments, mix, None)
+}
+
+/// Writes the script of a seed with a number of engines, 1 to 5; none for as many as the mix draws.
+#[must_use]
+pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) -> Script {
     let root = Random::new(seed);
+    let has_several_engines = match engines {
+        Some(engines) => engines > 1,
+        None => mix == Mix::Engines,
+    };
     let mut random = root.fork("setup");
     let facade = mix == Mix::Facade;
     let mix = match mix {
-        Mix::Both | Mix::Facade if seed % 8 == 5 => Mix::Nodes,
+        Mix::Both | Mix::Facade | Mix::Engines if seed % 8 == 5 => Mix::Nodes,
         Mix::Both if seed % 24 == 11 => Mix::Days,
         Mix::Both if seed % 12 == 7 => Mix::Rows,
         mix => mix,
@@ -57,9 +71,14 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
         Mix::Rows => Faults::of_rows(),
         Mix::AllOn => Faults::all_on(),
-        Mix::Both | Mix::Facade if seed.is_multiple_of(3) => Faults::all_on(),
-        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade => Faults::swarm(&mut root.fork("faults")),
+        Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
+        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
     };
+    if has_several_engines {
+        faults.leave_out_disk();
+    } else {
+        faults.leave_out_shared_store();
+    }
     if facade {
         // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects; of a restored
         // backup that what they know is not there.
@@ -68,6 +87,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     }
     let mut setup = Setup { facade, ..Setup::swarm(&mut random) };
     setup.seal_secrets = root.fork("vault").chance(500_000);
+    setup.policies = Policies::swarm(&mut root.fork("policies"), mix == Mix::Days);
     if mix == Mix::Nodes {
         setup.spare_a_majority(&mut random);
     }
@@ -76,6 +96,16 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     }
     if mix == Mix::Days {
         setup.last_days(&mut random);
+    }
+    if has_several_engines {
+        // What limits refuse, and what is billed, is judged where one engine decides.
+        setup.policies = Policies::default();
+        setup.share_a_store(&mut root.fork("engines"), engines);
+    }
+    if facade {
+        // What limits refuse is judged where clients call the engine itself.
+        let Policies { bills, event_retention_seconds, .. } = setup.policies;
+        setup.policies = Policies { bills, event_retention_seconds, ..Policies::default() };
     }
     if payments > 500 {
         // Thousands of sessions through one awake actor only measure the parking.
@@ -97,6 +127,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         steps,
         heal_at_ms: None,
         expect: Vec::new(),
+        expect_nodes: Vec::new(),
         names: Vec::new(),
     }
 }
@@ -114,6 +145,9 @@ pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     plan.sellers(span_ms, payments, &mut root.fork("sellers"));
     plan.dishonest_agents(&mut root.fork("tricksters"));
     ownership::draw(&mut plan.steps, setup, span_ms, &mut root.fork("owners"));
+    if setup.engines < 2 {
+        management::draw(&mut plan.steps, setup, span_ms, &mut root.fork("managers"));
+    }
     plan.steps
 }
 
@@ -191,20 +225,21 @@ impl Plan<'_> {
             if !random.chance(200_000) {
                 continue;
             }
-            let deed = *random.pick(&[
+            let action = *random.pick(&[
                 SessionAction::Resolve,
                 SessionAction::Refund,
                 SessionAction::Refund,
                 SessionAction::Redeliver,
                 SessionAction::AccessByOther,
             ]);
-            let at = match deed {
+            let at = match action {
                 SessionAction::Resolve | SessionAction::Refund => start + lives_ms + random.below(900_000),
                 _ => start + 5_000 + random.below(2 * lives_ms),
             };
-            self.push(at, Action::ActOnSession { session, action: deed });
-            if deed == SessionAction::Refund && random.chance(300_000) {
-                self.push(at + 60_000 + random.below(300_000), Action::ActOnSession { session, action: deed });
+            self.push(at, Action::ActOnSession { session, action });
+            if matches!(action, SessionAction::Refund | SessionAction::Resolve) && random.chance(400_000) {
+                self.push(at + 60_000 + random.below(300_000), Action::ActOnSession { session, action });
+                self.push(at + 360_000 + random.below(300_000), Action::ActOnSession { session, action });
             }
             if random.chance(100_000) {
                 let at = start + lives_ms + random.below(1_800_000);
@@ -256,18 +291,25 @@ impl Plan<'_> {
                 self.settle(at + random.below(30_000), session, agent, AgentBehavior::SameNonce);
             }
         }
+        self.used_identifiers(random);
         let opened = self.steps.iter().filter_map(|step| match step.action {
             Action::Create { session, .. } => Some((session, step.at_ms)),
             _ => None,
         });
         for (session, start) in opened.collect::<Vec<_>>() {
+            if self.setup.split_fee && random.chance(200_000) {
+                let (payer, currency, memo) = (Some(random.index(PAYERS)), Currency::Hbd, Memo::Fee);
+                let at = start + 2_000 + random.below(3_600_000);
+                self.push(at, Action::Pay { session, payer, units: 1, currency, memo });
+            }
             if random.chance(30_000) {
                 let (payer, units) = (Some(random.index(PAYERS)), random.between(1, 500));
                 let (at, currency, memo) = (start + 2_000 + random.below(600_000), Currency::Hbd, Memo::Refund);
                 self.push(at, Action::Pay { session, payer, units, currency, memo });
             }
             if random.chance(if self.setup.split_fee { 160_000 } else { 80_000 }) {
-                const TRICKS: [AgentBehavior; 6] = [
+                const TRICKS: [AgentBehavior; 7] = [
+                    AgentBehavior::ReplaceKeys,
                     AgentBehavior::SpendFirst,
                     AgentBehavior::FarExpiration,
                     AgentBehavior::FurtherTransfer,
@@ -276,7 +318,7 @@ impl Plan<'_> {
                     AgentBehavior::SmallFee,
                 ];
                 // The last three are about the fee.
-                let tricks = if self.setup.split_fee { &TRICKS[..] } else { &TRICKS[..3] };
+                let tricks = if self.setup.split_fee { &TRICKS[..] } else { &TRICKS[..4] };
                 let behavior = *random.pick(tricks);
                 let at = start + 2_000 + random.below(30_000);
                 self.settle(at, session, random.index(AGENTS), behavior);
@@ -284,8 +326,23 @@ impl Plan<'_> {
         }
     }
 
+    /// Agents who pay under the identifier of another agent's payment.
+    fn used_identifiers(&mut self, random: &mut Random) {
+        let settled = self.steps.iter().filter_map(|step| match step.action {
+            Action::Settle { session, agent, behavior: AgentBehavior::Honest | AgentBehavior::Twice } => {
+                Some((session, agent, step.at_ms))
+            }
+            _ => None,
+        });
+        for (session, agent, at) in settled.collect::<Vec<_>>() {
+            if random.chance(250_000) {
+                self.settle(at + 1_000 + random.below(60_000), session, agent, AgentBehavior::SameIdentifier);
+            }
+        }
+    }
+
     fn push(&mut self, at_ms: u64, action: Action) {
-        self.steps.push(Step { at_ms, action });
+        self.steps.push(Step::new(at_ms, action));
     }
 
     fn settle(&mut self, at_ms: u64, session: u32, agent: usize, behavior: AgentBehavior) {

@@ -28,7 +28,9 @@ const LAST_FAULTS: usize = 5;
 pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build: &str, replay: &str) -> String {
     let mut out = String::new();
     let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant);
-    let _ = writeln!(out, "BROKEN  {} ({})", violation.invariant, rule.map_or("", |one| one.code));
+    let code = rule.map_or("", |one| one.code);
+    let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
+    let _ = writeln!(out, "BROKEN  {}{code}", violation.invariant);
     let _ = writeln!(out, "rule    {}", rule.map_or("", |one| one.says));
     let _ = writeln!(out, "seen    {}", violation.text);
     let _ = writeln!(out, "where   {}, at {}", script.name, show_ms(violation.at_ms));
@@ -105,7 +107,8 @@ fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
 }
 
 /// Names sessions as the scenario's file does.
-fn named(script: &Script, text: &str) -> String {
+#[must_use]
+pub fn named(script: &Script, text: &str) -> String {
     const SESSION: &str = "session ";
     let mut parts = text.split(SESSION);
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -8,6 +8,7 @@ mod writing;
 
 use std::collections::BTreeMap;
 
+use actors::Condition;
 use engine::payment::{Exception, State};
 
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
 use self::{
     actions::read_action,
     file::{File, RawExpect, RawStep},
-    values::{credited, duration, one_of, read_percent},
+    values::{duration, one_of, read_percent},
 };
 
 pub use self::{values::POINTS, writing::write};
@@ -63,8 +64,13 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         let step = read_step(raw.get_ref(), heal_at_ms, &mut names, &setup);
         steps.push(step.map_err(lines.error_at(raw.span().start))?);
     }
-    let mut expect = Vec::new();
+    let (mut expect, mut expect_nodes) = (Vec::new(), Vec::new());
     for (name, raw) in &file.expect {
+        if let Some(word) = &raw.condition {
+            let read = read_condition(name.get_ref(), word, &setup);
+            expect_nodes.push(read.map_err(lines.error_at(name.span().start))?);
+            continue;
+        }
         expect.push(read_expect(name.get_ref(), raw, &names).map_err(lines.error_at(name.span().start))?);
     }
     let mut script = Script {
@@ -76,6 +82,7 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         steps,
         heal_at_ms,
         expect,
+        expect_nodes,
         names: names.list(),
     };
     if let Some(payments) = &file.payments {
@@ -86,6 +93,11 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         draw_steps(&mut script, *payments.get_ref(), faults.is_swarm);
     } else if faults.is_swarm {
         script.faults = Faults::swarm(&mut Random::new(script.seed).fork("faults"));
+        if script.setup.engines > 1 {
+            script.faults.leave_out_disk();
+        } else {
+            script.faults.leave_out_shared_store();
+        }
     }
     script.steps.sort_by_key(|step| step.at_ms);
     Ok(script)
@@ -137,21 +149,41 @@ fn read_faults(file: &File, lines: &Lines<'_>) -> Result<ReadFaults, ScenarioErr
 
 fn read_step(raw: &RawStep, heal_at_ms: Option<u64>, names: &mut Names, setup: &Setup) -> Result<Step, Problem> {
     let at_ms = duration("at", &raw.at)?;
-    let step = Step { at_ms, action: read_action(raw, names, setup)? };
+    let action = read_action(raw, names, setup)?;
+    let step = Step { at_ms, action, engine: read_engine(raw, setup)? };
     if heal_at_ms.is_some_and(|heal_at_ms| heal_at_ms < step.ends_ms()) {
         return Err("it is not over at `heal_at`, which would cut it short".to_owned());
     }
     Ok(step)
 }
 
+/// Reads the engine that a step names.
+fn read_engine(raw: &RawStep, setup: &Setup) -> Result<Option<usize>, Problem> {
+    match raw.engine {
+        Some(engine) if engine >= setup.engines => {
+            Err(format!("`engine` {engine}: there are {}, numbered from 0", setup.engines))
+        }
+        engine => Ok(engine),
+    }
+}
+
 /// Draws the steps of a number of random payments, with `is_swarm` also the setup and the rates of faults.
 fn draw_steps(script: &mut Script, payments: u32, is_swarm: bool) {
     if is_swarm {
-        let drawn = plan::of_seed(script.seed, payments, Mix::Swarm);
+        let drawn = plan::of_seed_with(script.seed, payments, Mix::Swarm, Some(script.setup.engines));
         (script.setup, script.faults, script.steps) = (drawn.setup, drawn.faults, drawn.steps);
     } else {
         script.steps = plan::steps(&script.setup, &Random::new(script.seed), payments);
     }
+}
+
+/// Reads what operators should see of a node.
+fn read_condition(name: &str, word: &str, setup: &Setup) -> Result<(usize, Condition), Problem> {
+    let node = name.strip_prefix("node ").and_then(|digits| digits.parse().ok()).filter(|node| *node < setup.nodes);
+    let node = node.ok_or_else(|| format!("`condition` is of `node 0` to `node {}`", setup.nodes - 1))?;
+    let condition = Condition::ALL.into_iter().find(|condition| condition.as_str() == word);
+    let known = Condition::ALL.map(Condition::as_str);
+    Ok((node, condition.ok_or_else(|| one_of("condition", word, known))?))
 }
 
 fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Problem> {
@@ -166,37 +198,52 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
             return Err(one_of("exceptions", word, Exception::ALL.iter().map(|exception| exception.as_str())));
         }
     }
-    let credited_units = raw.credited.as_deref().map(|text| credited("credited", text)).transpose()?;
+    let credited = raw.credited.as_deref().map(|text| values::credited("credited", text)).transpose()?;
     Ok(Expect {
         session,
         states: raw.state.clone(),
-        credited_units,
+        credited,
         usd_cents: raw.usd_cents,
         exceptions: raw.exceptions.clone(),
         webhooks: raw.webhooks,
     })
 }
 
-/// The sessions that the steps created so far, numbered in the order of their creation.
+/// The sessions that the steps created so far, numbered in the order of their creation, with the time of the first step that
+/// creates them, in milliseconds.
 #[derive(Default)]
-struct Names(BTreeMap<String, u32>);
+struct Names(BTreeMap<String, (u32, u64)>);
 
 impl Names {
     /// Returns the number of a session that is created under a name.
-    fn create(&mut self, name: &str) -> u32 {
+    fn create(&mut self, name: &str, at_ms: u64) -> u32 {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        *self.0.entry(name.to_owned()).or_insert(next)
+        let (number, created_ms) = self.0.entry(name.to_owned()).or_insert((next, at_ms));
+        *created_ms = at_ms.min(*created_ms);
+        *number
     }
 
     /// Returns the names by number.
     fn list(&self) -> Vec<String> {
         let mut names: Vec<_> = self.0.iter().collect();
-        names.sort_unstable_by_key(|(_, number)| **number);
+        names.sort_unstable_by_key(|(_, (number, _))| *number);
         names.into_iter().map(|(name, _)| name.clone()).collect()
     }
 
     fn find(&self, name: &str) -> Result<u32, Problem> {
-        self.0.get(name).copied().ok_or_else(|| format!("`session` {name:?} is not created before"))
+        let known = self.0.get(name).map(|(number, _)| *number);
+        known.ok_or_else(|| format!("`session` {name:?} is not created before"))
+    }
+
+    /// Finds a session for a step at `at_ms`, which must not be before its creation.
+    fn find_at(&self, name: &str, at_ms: u64) -> Result<u32, Problem> {
+        let number = self.find(name)?;
+        match self.0.get(name) {
+            Some((_, created_ms)) if *created_ms > at_ms => {
+                Err(format!("`session` {name:?} is not created until {}", values::show(*created_ms)))
+            }
+            _ => Ok(number),
+        }
     }
 }
 

@@ -4,12 +4,14 @@
 mod agent_behavior;
 mod facade_call;
 mod injection;
+mod management_action;
 mod memo;
 mod merchant_change;
 mod ownership_action;
 mod session_action;
 mod whole;
 
+use actors::Condition;
 use engine::money::Currency;
 
 use crate::options::{Faults, Setup};
@@ -18,8 +20,10 @@ pub use self::{
     agent_behavior::AgentBehavior,
     facade_call::FacadeCall,
     injection::{
-        ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind, ProcessFault,
+        ChangeableSettings, CommitOutcome, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind,
+        Peer, ProcessFault, StoreFault,
     },
+    management_action::ManagementAction,
     memo::Memo,
     merchant_change::MerchantChange,
     ownership_action::OwnershipAction,
@@ -46,6 +50,8 @@ pub struct Script {
     pub heal_at_ms: Option<u64>,
     /// The expected final state of sessions, in addition to the invariants.
     pub expect: Vec<Expect>,
+    /// What operators see of nodes at the end, by the node's place in the list.
+    pub expect_nodes: Vec<(usize, Condition)>,
     /// The names of the sessions in the scenario file, by number; empty for a generated script.
     pub names: Vec<String>,
 }
@@ -57,9 +63,17 @@ pub struct Step {
     pub at_ms: u64,
     /// The action.
     pub action: Action,
+    /// The engine that is called, or whose process a fault affects; none for any that runs, and for the first.
+    pub engine: Option<usize>,
 }
 
 impl Step {
+    /// Returns a step that names no engine.
+    #[must_use]
+    pub const fn new(at_ms: u64, action: Action) -> Self {
+        Self { at_ms, action, engine: None }
+    }
+
     /// Returns when it ends, virtual milliseconds: later than it starts only for a fault that lasts.
     #[must_use]
     pub const fn ends_ms(&self) -> u64 {
@@ -181,6 +195,13 @@ pub enum Action {
         merchant: usize,
         /// The action.
         action: OwnershipAction,
+    },
+    /// A merchant manages its keys, events and accounts, or the operator decides.
+    Manage {
+        /// The merchant.
+        merchant: usize,
+        /// The action.
+        action: ManagementAction,
     },
     /// A fault is injected.
     Inject(FaultInjection),

@@ -253,6 +253,7 @@ fn most_merchant(script: &Script) -> usize {
         Action::Create { merchant, .. }
         | Action::CreateElsewhere { merchant, .. }
         | Action::ChangeMerchant { merchant, .. }
+        | Action::Manage { merchant, .. }
         | Action::Ownership { merchant, .. } => Some(merchant),
         _ => None,
     });

@@ -3,6 +3,7 @@
 
 mod access;
 mod backups;
+mod cluster;
 mod commit_trace;
 mod damage;
 mod environment;
@@ -12,8 +13,12 @@ mod final_state;
 mod injection_text;
 mod injections;
 mod model;
+mod operator_view;
+mod process;
+mod records;
 pub mod runner;
 mod search;
+mod stale_writes;
 mod unknown_commits;
 
 use std::{
@@ -45,23 +50,30 @@ use crate::{
     coverage::Places,
     disk::{DiskFaults, Incident, SimDisk},
     front::{self, Endpoint},
-    hive::Hive,
+    hive::{Hive, health::NodeHealths},
     observer::{End, Observer, Violation},
     options::{EPOCH_SECONDS, FEE_ACCOUNT, Fault, Setup},
     random::Random,
     receivers::{Receivers, name_of},
     script::{
-        Action, ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, ProcessFault, Script,
+        Action, ChangeableSettings, CommitOutcome, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, Peer,
+        ProcessFault, Script, StoreFault,
     },
+    shared_store::SharedStore,
     sync::lock,
     trace::{Lane, Line, Trace},
 };
 
-pub(crate) use self::{facade::DurableState, model::RequiredOutcome};
+use self::process::{Process, ProcessExit, RunningStore};
+pub(crate) use self::{
+    facade::DurableState,
+    model::RequiredOutcome,
+    process::{Running, Seam},
+};
 
 /// Calls of the simulation by the engine while virtual time stands still, above which it spins.
-const MAX_SPINS: u64 = 3_000_000;
-/// How long the engine may go on after a read of its store failed with an I/O error, milliseconds.
+const MAX_SPINS: u64 = 300_000;
+/// How long the engine may go on after its store failed, milliseconds.
 const STOPS_WITHIN_MS: u64 = 5_000;
 
 /// What came of a run.
@@ -119,23 +131,24 @@ pub struct Simulation {
     trace: Mutex<Trace>,
     clients: Mutex<ClientState>,
     receivers: Mutex<Receivers>,
-    /// How the engine is set up when it starts next.
-    setup: Mutex<Setup>,
-    /// The running process's.
-    store: Mutex<Option<RunningStore>>,
-    /// The running process's, where clients call through one.
-    endpoint: Mutex<Option<Arc<dyn Endpoint>>>,
-    /// When the process was ready, virtual milliseconds.
-    booted_ms: AtomicU64,
-    entropy: Mutex<Random>,
+    /// The engines.
+    processes: Vec<Arc<Process>>,
+    /// The settings of the running engine.
+    settings: Mutex<Option<actors::Settings>>,
     streams: Mutex<RandomStreams>,
     event_queue: Mutex<EventQueue>,
     armed_faults: Mutex<ArmedFaults>,
     time: Time,
-    has_exited: AtomicBool,
-    exited: Notify,
+    /// Whether the process is being stopped in order.
+    is_stopping: AtomicBool,
     event_added: Notify,
-    exit: Mutex<Option<ProcessExit>>,
+    /// Whether the run is over, where there are several engines.
+    is_over: AtomicBool,
+    over: Notify,
+    /// The store that several engines share.
+    shared_store: Mutex<Option<Arc<SharedStore>>>,
+    /// Until when an engine cannot reach a peer, virtual milliseconds.
+    cuts: Mutex<BTreeMap<(usize, Peer), u64>>,
     faults_on: AtomicBool,
     damaged: Mutex<Vec<damage::DamagedRow>>,
     damaged_log: Mutex<Option<damage::DamagedEntry>>,
@@ -143,26 +156,16 @@ pub struct Simulation {
     backups: Mutex<backups::Backups>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
-    /// When a read of the store failed first since the process started, virtual milliseconds; `u64::MAX` without one.
-    read_failed_ms: AtomicU64,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
     required: BTreeMap<u32, RequiredOutcome>,
-}
-
-/// The store of a process.
-#[derive(Clone)]
-struct RunningStore {
-    /// As the engine uses it: with the latency and the faults of commits.
-    shared: Arc<dyn Store>,
-    /// Its rows, without latency and faults.
-    rows: Arc<EmbeddedStore>,
+    /// Whether a majority of nodes, the disk and the process work throughout.
+    is_sound: bool,
 }
 
 struct RandomStreams {
     queries: Random,
     store: Random,
     clients: Random,
-    points: Random,
     process: Random,
     clock: Random,
     market: Random,
@@ -170,6 +173,15 @@ struct RandomStreams {
     rows: Random,
     keys: Random,
     backups: Random,
+    /// Which engine a client calls, and which one a fault strikes.
+    engines: Random,
+    /// What goes wrong between several engines and what they share.
+    cluster: Random,
+    /// The network to the shared store.
+    network: Random,
+    leaving: Random,
+    stale: Random,
+    records: Random,
 }
 
 /// Where virtual time stands.
@@ -182,7 +194,6 @@ struct Time {
     /// What the two made together, and whether it still holds: everybody asks for the time all the time.
     read_ms: AtomicU64,
     is_read: AtomicBool,
-    skew_ms: AtomicI64,
     last_ms: AtomicU64,
     spins: AtomicU64,
 }
@@ -196,13 +207,9 @@ struct EventQueue {
 
 #[derive(Default)]
 struct ArmedFaults {
-    kill_at: VecDeque<String>,
-    panic_at: VecDeque<String>,
     disk_full_until: Option<u64>,
     /// Calls until one is left without an answer.
     lose_reply_in: Option<u64>,
-    /// How long the process is about to stand still.
-    freeze_ms: Option<u64>,
     /// How long a commit may take, and until when.
     disk_slow: Option<(u64, u64)>,
 }
@@ -228,26 +235,12 @@ impl Sealing {
 enum Event {
     Block,
     Register(usize),
-    Act(Action, u32),
+    /// A step, how often it was tried, and the engine that it names.
+    Act(Action, u32, Option<usize>),
+    /// The engine is restarted once the operator's merchant is registered, so that merchants are billed.
+    BeginBilling,
     Heal,
     Finish,
-}
-
-/// Why a process ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum ProcessExit {
-    /// The power went.
-    PowerCut,
-    /// It was killed; the disk's cache lives on.
-    Killed,
-    /// It was stopped in order.
-    Restart,
-    /// It gave up.
-    GaveUp(String),
-    /// It could not start.
-    NoStart(String),
-    /// The run is over.
-    Over,
 }
 
 impl Simulation {
@@ -259,20 +252,18 @@ impl Simulation {
         let sim = Self {
             disk: SimDisk::new(root.fork("disk")),
             hive: Mutex::new(hive),
-            observer: Mutex::new(Observer::new(fee_account)),
+            observer: Mutex::new(Observer::new(fee_account, setup.engines > 1)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
-            setup: Mutex::new(script.setup.clone()),
+            settings: Mutex::default(),
             receivers: Mutex::new(Receivers::new(&root, setup)),
-            store: Mutex::default(),
-            endpoint: Mutex::default(),
-            booted_ms: AtomicU64::new(0),
-            entropy: Mutex::new(root.fork("entropy")),
+            processes: (0..setup.engines.max(1))
+                .map(|number| Process::new(number, &root_of(&root, number), setup))
+                .collect(),
             streams: Mutex::new(RandomStreams {
                 queries: root.fork("queries"),
                 store: root.fork("store"),
                 clients: root.fork("clients"),
-                points: root.fork("points"),
                 process: root.fork("process"),
                 clock: root.fork("clock"),
                 market: root.fork("market"),
@@ -280,22 +271,30 @@ impl Simulation {
                 rows: root.fork("rows"),
                 keys: root.fork("keys"),
                 backups: root.fork("copies"),
+                engines: root.fork("choice of engines"),
+                cluster: root.fork("cluster"),
+                network: root.fork("network"),
+                leaving: root.fork("leaving"),
+                stale: root.fork("stale"),
+                records: root.fork("records"),
             }),
             event_queue: Mutex::default(),
             armed_faults: Mutex::default(),
             time: Time::default(),
-            has_exited: AtomicBool::new(false),
-            exited: Notify::new(),
+            is_stopping: AtomicBool::new(false),
             event_added: Notify::new(),
-            exit: Mutex::new(None),
+            is_over: AtomicBool::new(false),
+            over: Notify::new(),
+            shared_store: Mutex::default(),
+            cuts: Mutex::default(),
             faults_on: AtomicBool::new(true),
             damaged: Mutex::default(),
             damaged_log: Mutex::default(),
             sealing: Mutex::new(Sealing { current: u8::from(script.setup.seal_secrets), previous: None }),
             backups: Mutex::default(),
             disk_failed: AtomicBool::new(false),
-            read_failed_ms: AtomicU64::new(u64::MAX),
             required: model::required_outcomes(&script),
+            is_sound: model::is_sound(&script),
             script,
         };
         {
@@ -303,12 +302,18 @@ impl Simulation {
             observer.prompt_ms = Simulation::prompt_ms(&sim.script);
             observer.nodes = sim.script.setup.nodes;
             observer.has_one_chain = model::has_one_chain(&sim.script);
+            observer.is_calm = model::is_calm(&sim.script);
             observer.block_interval = Duration::from_secs(sim.script.setup.block_seconds);
         }
         sim.fill_event_queue();
         sim.set_disk_faults();
         Arc::new(sim)
     }
+}
+
+/// Returns the root of the random streams of an engine.
+fn root_of(root: &Random, number: usize) -> Random {
+    if number == 0 { root.clone() } else { root.fork(&format!("engine {number}")) }
 }
 
 /// The chain that simulations run on.

@@ -5,16 +5,21 @@ use std::sync::{Arc, Mutex};
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, EmbeddedStore, Read, ReadError, Store, Wrapped};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped, Write};
 
 use tokio::sync::oneshot;
 
-use crate::{options::Fault, simulation::Simulation, sync::lock, trace::Lane};
+use crate::{
+    options::Fault,
+    simulation::{Seam, Simulation},
+    sync::lock,
+    trace::Lane,
+};
 
 /// A real store in a simulated simulation. Commits come in groups, as they do on a real disk: while one is being synced the
 /// next gathers.
 pub(crate) struct SimStore {
-    sim: Arc<Simulation>,
+    seam: Seam,
     inner: Arc<EmbeddedStore>,
     queue: Arc<Mutex<Queue>>,
 }
@@ -31,13 +36,13 @@ struct Waiting {
 }
 
 impl SimStore {
-    pub(crate) fn of(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>) -> Self {
-        Self { sim, inner, queue: Arc::default() }
+    pub(crate) fn of(seam: Seam, inner: Arc<EmbeddedStore>) -> Self {
+        Self { seam, inner, queue: Arc::default() }
     }
 
     async fn commit_in_time(&self, batch: Batch) -> Result<(), CommitError> {
-        let sim = &self.sim;
-        sim.alive().await;
+        let sim = &self.seam.sim;
+        self.seam.alive().await;
         if sim.is_store_busy() {
             sim.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
@@ -49,7 +54,7 @@ impl SimStore {
             !std::mem::replace(&mut queue.is_writing, true)
         };
         if begins {
-            tokio::spawn(write(Arc::clone(sim), Arc::clone(&self.inner), Arc::clone(&self.queue)));
+            tokio::spawn(write(self.seam.clone(), Arc::clone(&self.inner), Arc::clone(&self.queue)));
         }
         // Nobody answers when the process dies.
         match answered.await {
@@ -60,11 +65,12 @@ impl SimStore {
 }
 
 /// Writes groups until nobody waits.
-async fn write(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
+async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
+    let sim = &seam.sim;
     loop {
         let (before_ms, after_ms) = sim.commit_times();
         sim.sleep(before_ms).await;
-        sim.alive().await;
+        seam.alive().await;
         let group = {
             let mut queue = lock(&queue);
             if queue.waiting.is_empty() {
@@ -75,11 +81,14 @@ async fn write(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex
         };
         let outcomes = inner.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
         for (waiting, outcome) in group.iter().zip(&outcomes) {
-            watch(&sim, &waiting.batch, outcome);
+            watch(sim, &waiting.batch, outcome);
         }
         sim.sleep(after_ms).await;
         // Power that went inside the commit: nobody is left to hear of its outcome.
-        sim.alive().await;
+        seam.alive().await;
+        if outcomes.iter().any(|outcome| matches!(outcome, Err(CommitError::Unknown(_)))) {
+            sim.commit_fails(&seam.process);
+        }
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let _ = waiting.answer.send(outcome);
         }
@@ -87,7 +96,7 @@ async fn write(sim: Arc<Simulation>, inner: Arc<EmbeddedStore>, queue: Arc<Mutex
 }
 
 /// Tells everybody who watches what became of a batch.
-fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
+pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
     match outcome {
         Ok(()) => {
             sim.trace_commit(batch);
@@ -98,8 +107,13 @@ fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
             sim.observe(|observer| observer.unknown_commits.push(batch.clone()));
         }
         Err(refused) => {
+            let moves_cursor = batch.writes.iter().any(|write| matches!(write, Write::Cursor { .. }));
+            if moves_cursor && matches!(refused, CommitError::Conflict { .. }) {
+                sim.observe(|observer| observer.cursor_refused());
+            }
             sim.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
             sim.mark("a stale or doubled write is refused");
+            sim.observe(|observer| observer.refused_commit(batch, refused));
         }
     }
 }
@@ -111,17 +125,23 @@ impl Wrapped for SimStore {
         &self.inner
     }
 
-    fn around<'a, T: Send + 'a>(&'a self, name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
+    fn around<'a, T, R>(&'a self, name: &'static str, read: R) -> Read<'a, T>
+    where
+        T: Send + 'a,
+        R: Fn() -> Read<'a, T> + Send + Sync + 'a,
+    {
         Box::pin(async move {
-            self.sim.alive().await;
-            let answer = read.await;
+            self.seam.alive().await;
+            let answer = read().await;
             match &answer {
-                Err(ReadError::Damaged { .. }) => self.sim.mark("a damaged row is met"),
-                Err(ReadError::Failed(_)) => self.sim.read_fails(name),
+                Err(ReadError::Damaged { .. }) => self.seam.sim.mark("a damaged row is met"),
+                Err(ReadError::Failed(_) | ReadError::Unavailable(_)) => {
+                    self.seam.sim.read_fails(&self.seam.process, name);
+                }
                 Ok(_) => {}
             }
             // Nobody reads on after the process died in the middle of it.
-            self.sim.alive().await;
+            self.seam.alive().await;
             answer
         })
     }
@@ -132,11 +152,20 @@ impl Store for SimStore {
         Box::pin(self.commit_in_time(batch))
     }
 
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        Box::pin(async move {
+            self.seam.alive().await;
+            let resolved = self.inner.resolve(id).await;
+            self.seam.alive().await;
+            resolved
+        })
+    }
+
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            self.sim.alive().await;
+            self.seam.alive().await;
             let indexed = self.inner.index_search(now, max).await;
-            self.sim.alive().await;
+            self.seam.alive().await;
             indexed
         })
     }

@@ -23,10 +23,12 @@ pub enum Lane {
     Merchant,
     /// The process, its clock and its actors.
     Process,
+    /// One of several engines, by its number.
+    Engine(u8),
 }
 
 impl Lane {
-    /// Every lane, from the top of the report down.
+    /// Every lane of a single engine, from the top of the report down.
     pub const ALL: [Self; 8] = [
         Self::Payer,
         Self::Ledger,
@@ -37,6 +39,14 @@ impl Lane {
         Self::Merchant,
         Self::Process,
     ];
+
+    /// Returns the lanes of a run, from the top of the report down: each of several engines has its own.
+    #[must_use]
+    pub fn of_run(engines: usize) -> Vec<Self> {
+        let engines = u8::try_from(engines).unwrap_or(u8::MAX);
+        let several = (0..engines).filter(|_| engines > 1).map(Self::Engine);
+        Self::ALL.into_iter().chain(several).collect()
+    }
 
     /// Returns its name.
     #[must_use]
@@ -50,6 +60,11 @@ impl Lane {
             Self::Webhook => "webhook",
             Self::Merchant => "merchant",
             Self::Process => "process",
+            Self::Engine(0) => "engine 0",
+            Self::Engine(1) => "engine 1",
+            Self::Engine(2) => "engine 2",
+            Self::Engine(3) => "engine 3",
+            Self::Engine(_) => "engine 4",
         }
     }
 }

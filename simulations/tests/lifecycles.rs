@@ -58,6 +58,12 @@ fn seed_1608_keeps_every_invariant() {
     keeps_every_invariant(&plan::of_seed(1608, 50, Mix::Swarm));
 }
 
+/// A seller disconnects while the claim of its request is stored, and never asks again.
+#[test]
+fn seed_94_keeps_every_invariant() {
+    keeps_every_invariant(&plan::of_seed(94, 50, Mix::Both));
+}
+
 #[test]
 fn a_malformed_scenario_names_line_and_field() {
     let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");

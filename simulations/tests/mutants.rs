@@ -11,16 +11,25 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &[
-    "fee-amount-not-checked",
-    "currency-of-fee-not-checked",
-    "far-expirations-are-taken",
-    "further-transfers-are-taken",
-    "scheme-not-checked",
-    "network-not-checked",
-    "long-nonces-are-read",
-    "long-headers-are-read",
-    "hidden-characters-in-resources",
+const NEW: &[&str] = &["written-as-it-was", "oldest-unlisted-first", "decision-covers-what-follows", "double-duty"];
+/// Mutants of several engines that too few seeds kill, and mutants that have not been hunted: not drawn. `simulate mutants` hunts them, too.
+const NOT_DRAWN: &[&str] = &[
+    "accounts-before-blocks",
+    "changes-elsewhere-unseen",
+    "cursor-without-expected",
+    "deposed-holder-sends",
+    "endpoint-not-paced",
+    "held-though-enabled",
+    "lease-from-after-renewal",
+    "orders-to-passivated-forgotten",
+    "orphans-not-adopted",
+    "rate-moves-back",
+    "refused-though-taken",
+    "retry-without-forbidding",
+    "stale-rejection",
+    "unknown-is-refused",
+    "unshared-refusal",
+    "wall-clock-lease",
 ];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
@@ -44,11 +53,14 @@ fn sampled_mutants_are_noticed_and_half_of_them_within_ten_seeds() {
     let seed = number("HIVETILL_MUTANT_SEED").unwrap_or(SEED);
     let sampled = number("MUTANTS").and_then(|count| usize::try_from(count).ok()).unwrap_or(SAMPLED);
     let (mut wanted, mut others): (Vec<_>, Vec<_>) = all.iter().copied().partition(|(name, _)| NEW.contains(name));
+    others.retain(|(name, _)| !NOT_DRAWN.contains(name));
     let mut random = Random::new(seed).fork("mutants");
     while wanted.len() < NEW.len() + sampled && !others.is_empty() {
         wanted.push(others.swap_remove(random.index(others.len())));
     }
-    println!("{} of {} mutants, drawn by HIVETILL_MUTANT_SEED={seed}", wanted.len(), all.len());
+    let names: Vec<_> = wanted.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    println!("{} of {} mutants, drawn by HIVETILL_MUTANT_SEED={seed}: {names}", wanted.len(), all.len());
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

@@ -1,10 +1,11 @@
-//! Durable creations per second through `Store::commit`, on a real file, by how many callers wait at once.
+//! Benchmark of durable payment creations through `Store::commit` on a real file, by number of concurrent callers.
 //!
-//! `cargo bench -p storage --bench commit [-- DIRECTORY [SECONDS [CALLERS]]]`. The directory decides which disk is measured; by
-//! default it is the system's temporary one. Each caller creates a payment, waits until it is on disk, and goes on.
+//! `cargo bench -p storage --bench commit [-- DIRECTORY [SECONDS [CALLERS]]]`. The directory selects the disk; the
+//! default is the system's temporary directory. Each caller creates payments one after the other, each of which is
+//! durable before the next.
 //!
-//! `cargo bench -p storage --bench commit -- into DIRECTORY MERCHANT COUNT` writes so many open payments, a year old, into
-//! a store that is there, the same way: what a gateway costs over a store of millions is measured on it.
+//! `cargo bench -p storage --bench commit -- into DIRECTORY MERCHANT COUNT` writes COUNT open payments, one year old,
+//! into an existing store, for measurements of a gateway with a large store.
 
 use std::{
     path::PathBuf,
@@ -72,7 +73,7 @@ async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]
     }
 }
 
-/// Writes open payments of one merchant, by a thousand callers at once.
+/// Writes open payments of one merchant, with a thousand concurrent callers.
 #[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
     const CALLERS: u64 = 1_000;
@@ -101,7 +102,7 @@ async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
     println!("{count} payments in {:.1} s", started.elapsed().as_secs_f64());
 }
 
-/// Returns what the secrets of a gateway's store are sealed with: the key that lies beside it, if one does.
+/// Returns the vault of a gateway's store: its key file, if there is one.
 fn vault_of(data: &std::path::Path) -> Vault {
     let Ok(text) = std::fs::read_to_string(data.join("master-key")) else { return Vault::default() };
     let digits = text.trim().as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("a hex digit"));
@@ -153,7 +154,7 @@ fn payment(number: u64, merchant: MerchantId, lifetime: Option<Duration>) -> Pay
     Payment::open(draft, terms, PaymentId::new(now, random), slug, now).expect("HBD needs no price")
 }
 
-/// Returns the processor time of this process so far, where the system tells.
+/// Returns the processor time of this process, if the system provides it.
 fn cpu_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();

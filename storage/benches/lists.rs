@@ -1,10 +1,11 @@
-//! How long pages of a long list take, filter by filter: p50, p99 and the longest.
+//! Benchmark of pages of a long list, filter by filter: p50, p99 and maximum latency.
 //!
-//! `cargo bench -p storage --bench lists [-- COUNT [DIRECTORY [PAGES]]]`. One merchant's payments, a million by default, made
-//! over a year, indexed for search, then a tenth as many deliveries and lines of the audit log. Of each filter the first hundred
-//! pages of twenty are read by number, each with another value where the filter has one, and then by cursor. The elapsed time
-//! includes what other processes take, so the processor time of each page is printed too. The exit code is 1 where a p99 of
-//! the processor time (of the elapsed time where the system has no other) is above ten milliseconds.
+//! `cargo bench -p storage --bench lists [-- COUNT [DIRECTORY [PAGES]]]`. Creates COUNT payments of one merchant
+//! (default: a million) over a year, indexes them for search, and adds a tenth as many deliveries and audit log
+//! entries. For each filter it reads the first hundred pages of twenty by number, each with another value where the
+//! filter has one, and then by cursor. Elapsed time includes other processes, so processor time is printed as well. The
+//! exit code is 1 if a p99 of processor time (of elapsed time if the system provides no other) exceeds ten
+//! milliseconds.
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -19,19 +20,19 @@ use engine::{
     webhook::{Attempt, Delivery, DeliveryState, EventType, Outcome},
 };
 use storage::{
-    AuditQuery, Batch, DeliveryQuery, EmbeddedStore, EventRecord, Options, PageAt, PaymentQuery, VolumeQuery, Write,
-    prelude::*,
+    AuditQuery, Batch, DeliveryQuery, EmbeddedStore, EventRecord, HoldReason, Options, PageAt, PaymentQuery,
+    VolumeQuery, Write, prelude::*,
 };
 use tokio::time::Instant;
 
 const START_MS: u64 = 1_763_647_200_000;
 const YEAR_MS: u64 = 365 * 86_400_000;
 const BATCH: u64 = 1_000;
-/// What a page may take.
+/// Maximum p99 of a page.
 const MOST: Duration = Duration::from_millis(10);
-/// Pages of each filter that are asked for.
+/// Number of pages to read for each filter.
 const FIRST_PAGES: u64 = 100;
-/// The list of which only the first page is asked for.
+/// The list of which only the first page is read.
 const FIRST: &str = "no filter, first page";
 const MERCHANT: MerchantId = MerchantId::from_bits(1 << 100);
 
@@ -98,8 +99,8 @@ async fn measure(parent: &std::path::Path, count: u64, pages: u64) -> Duration {
     worst
 }
 
-/// Deliveries and lines of the audit log: of a hundred deliveries one has failed, one is held and one waits; of as many lines of the
-/// audit log one concerns the merchant.
+/// Benchmark of deliveries and audit log entries. Of a hundred deliveries one failed, one is held and one is pending;
+/// of a hundred audit log entries one concerns the merchant.
 #[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 async fn measure_logs(store: &EmbeddedStore, count: u64, pages: u64) -> Duration {
     let began = Instant::now();
@@ -116,7 +117,10 @@ async fn measure_logs(store: &EmbeddedStore, count: u64, pages: u64) -> Duration
         commit(numbers.map(|number| Write::Audit(Box::new(line(number)))).collect()).await;
         let end = |delivery: Delivery| match delivery.event_seq % 100 {
             0 => Some(Write::Undeliverable(delivery)),
-            1 => Some(Write::Hold(delivery)),
+            1 => {
+                let reason = HoldReason::NoEndpoint { merchant_version: None };
+                Some(Write::Hold { delivery, reason })
+            }
             2 => None,
             _ => Some(Write::Attempt { attempt: accepted(&delivery), delivery }),
         };
@@ -219,7 +223,7 @@ fn line(number: u64) -> Entry {
     }
 }
 
-/// Elapsed time and this thread's processor time of a page: pages are read on the thread that asks.
+/// Elapsed time and processor time of a page. Pages are read on the calling thread.
 struct Took {
     clock: Instant,
     processor: Option<Duration>,
@@ -237,16 +241,16 @@ impl Took {
     }
 }
 
-/// Returns the processor time of this thread so far, where the system tells.
+/// Returns the processor time of this thread, if the system provides it.
 #[expect(clippy::disallowed_methods, reason = "the thread of a benchmark, which has no runtime")]
 fn processor_time() -> Option<Duration> {
-    // The system adds a thread's time up when it stops.
+    // The system updates a thread's time when it yields.
     std::thread::sleep(Duration::from_micros(1));
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(statistics.split_whitespace().next()?.parse().ok()?))
 }
 
-/// Prints the times of one list; returns the p99 of the processor time.
+/// Prints the times of one list; returns the p99 of processor time.
 #[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 fn report(name: &str, times: Vec<[Duration; 2]>) -> Duration {
     let [clock, processor] = [0, 1].map(|which| {
@@ -262,7 +266,7 @@ fn report(name: &str, times: Vec<[Duration; 2]>) -> Duration {
 
 type MakeQuery = Box<dyn Fn(u64, u64) -> PaymentQuery>;
 
-/// Every filter: a query for a random number, of that many payments.
+/// Returns every filter as a function from a random number and the number of payments to a query.
 fn queries() -> Vec<(&'static str, MakeQuery)> {
     let all = || PaymentQuery::all(MERCHANT, 20);
     let of = |change: fn(&mut PaymentQuery, u64, u64)| -> MakeQuery {
@@ -372,7 +376,7 @@ fn mixed(number: u64) -> u64 {
     number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// One of two thousand prices.
+/// Returns one of two thousand prices.
 const fn units(random: u64) -> u64 {
     500 + random % 2_000 * 5
 }
@@ -391,7 +395,7 @@ fn payment_id(number: u64, count: u64) -> PaymentId {
 fn payment(number: u64, count: u64) -> Payment {
     let (random, now) = (mixed(number), made_at(number, count));
     let currency = if random.is_multiple_of(3) { Currency::Hive } else { Currency::Hbd };
-    // Nobody asks for as much as the first one does.
+    // No other payment has the amount of the first one.
     let units = if number == 0 { 2_000_000 } else { units(random) };
     let draft = Draft {
         amount: Money::new(units, currency),

@@ -1,6 +1,6 @@
-//! What can be written, and how a write is refused.
+//! Writes, and the errors with which the store rejects them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -20,18 +20,67 @@ use engine::{
     x402::{ClaimOutcome, ClaimRecord},
 };
 
+use crate::store::duties::{Duty, EngineId};
+
+/// The id of a commit, by which an unknown outcome is resolved. Unique across engines and restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(u128);
+
+impl CommitId {
+    /// Returns the id of 128 bits.
+    #[must_use]
+    pub const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the id's 128 bits.
+    #[must_use]
+    pub const fn bits(self) -> u128 {
+        self.0
+    }
+}
+
+impl std::fmt::Display for CommitId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// The outcome of a commit whose outcome was unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolution {
+    /// The batch is durable.
+    Applied,
+    /// Nothing was written. The store rejects the id from now on.
+    Forbidden,
+}
+
 /// Writes that become durable together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
+    /// The id of the commit; none if an unknown outcome is never resolved.
+    pub id: Option<CommitId>,
     /// The writes, applied in order.
     pub writes: Vec<Write>,
+}
+
+impl From<Vec<Write>> for Batch {
+    fn from(writes: Vec<Write>) -> Self {
+        Self { id: None, writes }
+    }
+}
+
+impl FromIterator<Write> for Batch {
+    fn from_iter<T: IntoIterator<Item = Write>>(writes: T) -> Self {
+        Self::from(writes.into_iter().collect::<Vec<_>>())
+    }
 }
 
 impl Batch {
     /// Returns a batch of one write.
     #[must_use]
     pub fn of(write: Write) -> Self {
-        Self { writes: vec![write] }
+        Self::from(vec![write])
     }
 
     /// Adds a write.
@@ -42,236 +91,310 @@ impl Batch {
     }
 }
 
-/// One write. Indexes (keys, slugs, lists, filters, counts, deadlines, watched accounts, the outbox) follow by
-/// themselves.
+/// One write. The store maintains its indexes (keys, slugs, lists, filters, counts, deadlines, watched accounts, the
+/// outbox).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// A merchant, new (`expected` none) or replacing the version `expected`. Its account is watched from then on.
+    /// Inserts a merchant (`expected` is `None`) or replaces the version `expected`. Its account is watched from then
+    /// on.
     Merchant {
         /// The snapshot to store.
         merchant: Box<Merchant>,
-        /// The version it replaces.
+        /// The version that is replaced.
         expected: Option<u64>,
     },
-    /// A payment, new (`expected` none) or replacing the version `expected`.
+    /// Inserts a payment (`expected` is `None`) or replaces the version `expected`.
     Payment {
         /// The snapshot to store.
         payment: Arc<Payment>,
-        /// The version it replaces.
+        /// The version that is replaced.
         expected: Option<u64>,
     },
-    /// A transfer of a payment, new or changed. The same batch writes its payment before it. The memo of a changed one is
-    /// not written: the stored one stays whole.
+    /// Inserts or updates a transfer of a payment. The payment must be written earlier in the same batch. An update
+    /// does not change the stored memo.
     Transfer {
-        /// The payment it is attached to.
+        /// The payment.
         payment: PaymentId,
-        /// Whose payment that is.
+        /// The payment's merchant.
         merchant: MerchantId,
         /// The transfer.
         credit: Box<Credit>,
     },
-    /// The idempotency key of a request that is done with this batch; refused while the same key stands for another.
+    /// Stores the idempotency key of the request that this batch completes. Rejected if the key belongs to another
+    /// request.
     Remember {
-        /// The key and what was done under it.
+        /// The key and its result.
         remembered: IdempotencyRecord,
-        /// Keys that are kept of its merchant at most; one more is refused.
+        /// The maximum number of keys of a merchant; a further one is rejected.
         most: u64,
     },
-    /// Idempotency keys made before `made_before` are forgotten, so many at once as a commit can take.
+    /// Deletes idempotency keys created before `made_before`, as many as one commit can hold.
     Forget {
-        /// Keys made earlier are forgotten.
+        /// Older keys are deleted.
         made_before: Timestamp,
     },
-    /// An event, appended to its merchant's list and put into the outbox, due at once. An event is announced once: its
-    /// id and its delivery's are never used for another.
+    /// Appends an event to its merchant's list and inserts its delivery into the outbox, due at once. The ids of event
+    /// and delivery must be unique.
     Event(EventRecord),
-    /// The transaction of a claim, its nonce and its identifier; refused if any of them was ever claimed before.
+    /// Inserts a claim: its transaction, its nonce and its identifier. Rejected if one of them was claimed before.
     Claim(ClaimRecord),
-    /// The outcome of a claim; refused unless the stored one is `expected`.
+    /// Sets the outcome of a claim. Rejected unless the stored outcome is `expected`.
     ClaimOutcome {
         /// The claimed transaction.
         tx_id: TxId,
-        /// What it replaces.
+        /// The outcome that is replaced.
         expected: ClaimOutcome,
-        /// What became of it.
+        /// The new outcome.
         outcome: ClaimOutcome,
     },
-    /// An attempt that was made: the delivery moves to its next due time, or leaves the outbox.
+    /// Records an attempt: the delivery gets its next due time or leaves the outbox.
     Attempt {
         /// The delivery as it was read from the outbox.
         delivery: Delivery,
-        /// What was tried.
+        /// The attempt.
         attempt: Attempt,
     },
-    /// A delivery leaves the outbox for good without an attempt: its event is no longer kept.
+    /// Removes a delivery from the outbox permanently because its event was pruned.
     Undeliverable(Delivery),
-    /// A delivery leaves the outbox without an attempt until it is replayed: its merchant has no endpoint, or one that
-    /// is disabled.
-    Hold(Delivery),
-    /// A further delivery of an event, due when it says.
+    /// Holds a delivery: removes it from the outbox until it is replayed, because its merchant has no endpoint or a
+    /// disabled one. Rejected if the reason no longer applies.
+    Hold {
+        /// The delivery.
+        delivery: Delivery,
+        /// The reason.
+        reason: HoldReason,
+    },
+    /// Inserts another delivery of an event, due at its `due_at`.
     Redeliver(Delivery),
-    /// A delivery that was held or given up goes back into the outbox, at the beginning of its schedule.
+    /// Returns a held or failed delivery to the outbox, at the start of its schedule.
     Replay {
         /// The delivery as it was read.
         delivery: Delivery,
         /// When it is due.
         at: Timestamp,
     },
-    /// Whatever was known of a merchant's endpoint is forgotten: events are sent there again.
+    /// Resets the health of a merchant's endpoint: webhooks are sent to it again.
     EnableEndpoint {
-        /// Whose.
+        /// The merchant.
         merchant: MerchantId,
     },
-    /// An account that nobody has any more is not watched from then on; one that a merchant has stays.
+    /// Stops watching an account, unless a merchant still has it.
     Unwatch(AccountName),
-    /// Events that happened before are forgotten, so many at once as a commit can take; of their deliveries all but
-    /// what the receivers answered is kept.
+    /// Deletes events that happened before `happened_before`, as many as one commit can hold. Of their deliveries, only
+    /// the responses of the receivers are kept.
     Prune {
-        /// Earlier ones go.
+        /// Older events are deleted.
         happened_before: Timestamp,
     },
-    /// Claims for other servers that are decided and belong to no merchant are forgotten; refused where one is none of these.
+    /// Deletes settled claims made for other servers that belong to no merchant. Rejected if one of them is anything
+    /// else.
     ForgetClaims(Vec<TxId>),
-    /// The scanner's cursor moves on; refused unless the stored one is `expected`.
+    /// Advances the scanner's cursor. Rejected unless the stored cursor is `expected`.
     Cursor {
-        /// The new one.
+        /// The new cursor.
         cursor: Cursor,
-        /// The one it replaces.
+        /// The cursor that is replaced.
         expected: Option<Cursor>,
     },
-    /// A transfer to a watched account that names no session. One that is kept already stays as it is.
+    /// Inserts an unmatched transfer: one to a watched account that pays no session. An existing one is not changed.
     Unmatched(Unmatched),
-    /// What is done about a transfer that paid no session; refused where there is none or it is assigned already.
+    /// Sets the handling of an unmatched transfer. Rejected if there is none, or if it is assigned already.
     Handle {
-        /// The account it went to.
+        /// The account that received it.
         account: AccountName,
-        /// Where it stands.
+        /// Its position on the chain.
         place: ChainPosition,
-        /// What is done about it.
+        /// The new handling.
         handling: Handling,
     },
-    /// The invoice of a merchant's month, or another session for it; refused unless the month is as it was read.
+    /// Stores the invoice of a merchant's month, or a new session for it. Rejected unless the month is unchanged since
+    /// it was read.
     Invoice(Box<Invoicing>),
-    /// The fee tiers; refused unless the stored ones have the version `expected`, 0 where there are none.
+    /// Replaces the fee tiers. Rejected unless the stored ones have the version `expected`, 0 if there are none.
     FeeTiers {
-        /// The new ones.
+        /// The new fee tiers.
         schedule: Schedule,
-        /// The version they replace.
+        /// The version that is replaced.
         expected: u64,
     },
-    /// A line of the audit log, appended.
+    /// Appends an entry to the audit log.
     Audit(Box<Entry>),
-    /// A creation that must be within its merchant's limits, judged against everything committed before it.
+    /// Checks a new payment against its merchant's compliance limits, including everything committed before.
     Comply(compliance::PaymentCheck),
-    /// A creation that must be within its merchant's caps, judged against everything committed before it. The same batch
-    /// writes the payment before it.
+    /// Checks a new payment against its merchant's quota, including everything committed before. The payment must be
+    /// written earlier in the same batch.
     Admit {
-        /// Which.
+        /// The payment.
         payment: PaymentId,
-        /// Whose.
+        /// The merchant.
         merchant: MerchantId,
-        /// The caps.
+        /// The quota.
         quota: Quota,
     },
-    /// A change of where a merchant stands with compliance, if it still starts from there.
+    /// Changes the compliance status of a merchant. Rejected if the change does not start from the stored status.
     Standing {
-        /// Whose.
+        /// The merchant.
         merchant: MerchantId,
-        /// What changes.
+        /// The change.
         change: compliance::ComplianceChange,
     },
-    /// What the check of a day's books said, in place of what was known of that day.
-    Books(Box<reconciliation::Day>),
-    /// The newest price of HIVE.
-    Rate(Rate),
-    /// The epoch that follows a restore; refused unless one is pending.
+    /// Replaces the reconciliation of a day. Rejected unless the stored one was made at `expected`.
+    Books {
+        /// The reconciliation.
+        day: Box<reconciliation::Day>,
+        /// When the one it replaces was made; none if there is none.
+        expected: Option<Timestamp>,
+    },
+    /// Stores the latest price of HIVE. Rejected unless the stored one was read at `expected`.
+    Rate {
+        /// The price.
+        rate: Rate,
+        /// When the price it replaces was read; none if there is none.
+        expected: Option<Timestamp>,
+    },
+    /// Begins the epoch that follows a restore. Rejected unless one is pending.
     BeginEpoch(Epoch),
-    /// A small named value: what chain the store belongs to, keys of this installation.
+    /// Stores a small named value, such as the chain of the store or a key of this installation. Rejected unless the
+    /// stored value is `expected`.
     Note {
         /// Its name.
         name: &'static str,
         /// Its value.
         value: Vec<u8>,
+        /// The value it replaces; none if there is none.
+        expected: Option<Vec<u8>>,
+    },
+    /// Begins or renews the lease of an engine. Rejected if the engine has a lease already, or has none to renew.
+    Lease {
+        /// The engine.
+        engine: EngineId,
+        /// Whether the lease begins.
+        is_new: bool,
+        /// The engine's time. A store with a clock of its own ignores it.
+        now: Timestamp,
+        /// The duration of the lease from now on.
+        duration: Duration,
+    },
+    /// Ends the lease of an engine, whose duties are free then. Rejected unless the lease has expired or the engine itself
+    /// ends it.
+    EndLease {
+        /// The engine.
+        engine: EngineId,
+        /// The engine that ends the lease.
+        by: EngineId,
+        /// The engine's time. A store with a clock of its own ignores it.
+        now: Timestamp,
+    },
+    /// Takes or releases a duty, which increments its term. Rejected unless the duty has the term `expected`, and while
+    /// another engine with a lease holds it.
+    Duty {
+        /// The duty.
+        duty: Duty,
+        /// The engine that takes or releases it.
+        engine: EngineId,
+        /// Whether it takes the duty.
+        is_taken: bool,
+        /// The term that it replaces, 0 if there is none.
+        expected: u64,
+    },
+    /// Writes nothing. The batch is rejected with [`CommitError::Deposed`] unless the duty has this term.
+    OnDuty {
+        /// The duty.
+        duty: Duty,
+        /// The term.
+        term: u64,
     },
 }
 
-/// An invoice to be stored.
+/// The reason for holding a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldReason {
+    /// The merchant's endpoint is disabled.
+    Disabled,
+    /// The merchant has no endpoint.
+    NoEndpoint {
+        /// The version of the merchant without one; none if there is no such merchant.
+        merchant_version: Option<u64>,
+    },
+}
+
+/// An invoice to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invoicing {
     /// The month as it was read.
     pub period: Period,
-    /// Its invoice.
+    /// The invoice.
     pub invoice: Invoice,
-    /// What the next open month takes over, thousandths of a US cent.
+    /// The amount carried over to the next open month, thousandths of a US cent.
     pub carried_millicents: i64,
-    /// When.
+    /// When the invoice was created.
     pub at: Timestamp,
 }
 
-/// An event as its merchant's list keeps it.
+/// An event in its merchant's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecord {
-    /// The event.
+    /// The id.
     pub id: EventId,
-    /// Its place in its merchant's list, from 1 without gaps; 0 until it is stored.
+    /// Its position in its merchant's list, from 1 without gaps; 0 until it is stored.
     pub seq: u64,
-    /// Whose it is.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// What it tells of.
+    /// The type.
     pub kind: EventType,
-    /// The payment it tells of; where it tells of none, the event's own number, so that it waits for no other.
+    /// The payment of the event. An event without a payment has its own id here, so that it waits for no other event.
     pub payment: PaymentId,
-    /// The delivery that carries it; none where its merchant's endpoint is not sent such events.
+    /// Its delivery; none if the merchant's endpoint does not subscribe to this event type.
     pub delivery: Option<DeliveryId>,
     /// When it happened.
     pub at: Timestamp,
-    /// The webhook's body, sent as these bytes for ever.
+    /// The webhook's body. Every delivery sends exactly these bytes.
     pub body: Vec<u8>,
-    /// Whether its merchant tries its endpoint out: no payment has its id.
+    /// Whether the merchant sent it to test its endpoint; a test event belongs to no payment.
     pub is_test: bool,
 }
 
-/// How far the chain has been read.
+/// The last block whose effects are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// The block.
+    /// The block's id.
     pub block_id: BlockId,
-    /// Its time.
+    /// The block's time.
     pub time: Timestamp,
 }
 
-/// A transfer to a watched account that pays no session.
+/// An unmatched transfer: one to a watched account that pays no session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmatched {
     /// The transfer.
     pub transfer: Transfer,
-    /// Why it pays none.
+    /// Why it pays no session.
     pub reason: UnmatchedReason,
-    /// What is done about it.
+    /// Its handling.
     pub handling: Handling,
 }
 
-/// What is done about a transfer that paid no session.
+/// How an unmatched transfer was handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handling {
-    /// Nothing yet.
+    /// Not handled.
     Open,
-    /// It was put to a session; that is for good.
+    /// Assigned to a session, permanently.
     Assigned {
         /// The session.
         payment: PaymentId,
-        /// Who did it: the id of an API key, or `memo` where the transfer itself said so.
+        /// The actor: the id of an API key, or `memo` if the transfer's memo named the session.
         by: String,
-        /// When.
+        /// When it was assigned.
         at: Timestamp,
     },
-    /// Nothing is to be done. It may be assigned all the same.
+    /// Ignored. It can still be assigned.
     Ignored {
-        /// Who decided.
+        /// The actor: the id of an API key.
         by: String,
-        /// When.
+        /// When it was ignored.
         at: Timestamp,
-        /// Why.
+        /// The reason that the actor gave.
         note: String,
     },
 }
@@ -279,17 +402,17 @@ pub enum Handling {
 /// Why a transfer pays no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnmatchedReason {
-    /// The memo names none.
+    /// The memo names no session.
     NoSession,
-    /// The memo names several.
+    /// The memo names several sessions.
     AmbiguousMemo,
     /// The memo is encrypted.
     EncryptedMemo,
-    /// The memo names a session we do not know.
+    /// The memo names an unknown session.
     UnknownSession,
-    /// The session it names is paid to another account.
+    /// The memo names a session that is paid to another account.
     OtherAccount,
-    /// It came out of savings or escrow, or by a recurrent transfer: that pays no session, whatever its memo.
+    /// The transfer comes from savings, escrow or a recurrent transfer. These operations never pay a session.
     UnsupportedOperation,
 }
 
@@ -304,7 +427,7 @@ impl UnmatchedReason {
         Self::UnsupportedOperation,
     ];
 
-    /// Returns the word on the wire.
+    /// Returns the value on the wire.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -321,46 +444,53 @@ impl UnmatchedReason {
 /// Why a batch was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// A snapshot it replaces has been replaced by somebody else. Nothing was written; read again and decide anew.
+    /// Another writer replaced a snapshot that the batch replaces. Nothing was written. Read again and retry.
     #[error("{what} has been changed by another writer")]
     Conflict {
-        /// What.
+        /// The row.
         what: String,
     },
-    /// The transaction, nonce or identifier of a claim is taken. Nothing was written.
+    /// The transaction, nonce or identifier of a claim was claimed before. Nothing was written.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<ClaimRecord>),
-    /// A transfer of a claim's transaction was assigned to a session. Nothing was written.
+    /// A transfer of the claimed transaction is assigned to a session. Nothing was written.
     #[error("a transfer of the transaction is assigned to {0}")]
     Assigned(PaymentId),
-    /// The idempotency key stands for a request that was done before. Nothing was written.
+    /// The idempotency key belongs to a request that completed before. Nothing was written.
     #[error("done before: {:?}", .0.resource)]
     Remembered(Box<IdempotencyRecord>),
-    /// The merchant has as many idempotency keys as are remembered. Nothing was written.
+    /// The merchant has the maximum number of idempotency keys. Nothing was written.
     #[error("the merchant has too many idempotency keys")]
     KeysFull,
-    /// The merchant's limits refuse the creation. Nothing was written.
+    /// The merchant's compliance limits reject the payment. Nothing was written.
     #[error("the merchant's limits refuse")]
     OnHold(compliance::Refusal),
-    /// The merchant's caps refuse the creation. Nothing was written.
+    /// The merchant's quota rejects the payment. Nothing was written.
     #[error("{0}")]
     QuotaReached(QuotaExceeded),
-    /// The writer's queue is full. Nothing was written; come back later.
+    /// Another engine took the duty that the batch is written on. Nothing was written.
+    #[error("the duty {0} is held by another engine")]
+    Deposed(Duty),
+    /// The write queue is full. Nothing was written. Retry later.
     #[error("the store is overloaded")]
     Overloaded,
-    /// The disk failed. It may have been written or not: only a restart can tell. The process must stop.
+    /// The store is unreachable. Nothing was written. Retry later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The batch may or may not be written. [`Store::resolve`](crate::Store::resolve) determines which; if it fails with this error,
+    /// too, the store has failed permanently and the process must exit.
     #[error("the outcome of a write is unknown: {0}")]
     Unknown(String),
 }
 
 impl Unmatched {
-    /// Returns the watched account.
+    /// Returns the account that received it.
     #[must_use]
     pub fn account(&self) -> &AccountName {
         &self.transfer.to
     }
 
-    /// Returns a transfer about which nothing is done yet.
+    /// Returns an unmatched transfer that is not handled.
     #[must_use]
     pub const fn open(transfer: Transfer, reason: UnmatchedReason) -> Self {
         Self { transfer, reason, handling: Handling::Open }

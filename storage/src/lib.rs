@@ -1,7 +1,7 @@
-//! What Hivetill keeps: one [`Store`] with one way to write, [`Store::commit`], and snapshot reads.
+//! Durable state of Hivetill: one [`Store`] trait with a single write method, [`Store::commit`], and snapshot reads.
 //!
-//! A batch is durable as a whole or not at all. It carries the version of every snapshot it replaces, so that a writer
-//! who read something stale is refused instead of obeyed: nothing above this trait may assume it is the only writer.
+//! A batch is durable as a whole or not at all. It carries the expected version of every row it replaces, so that a
+//! writer with stale data gets a conflict. Code above this trait must not assume that it is the only writer.
 
 mod batch;
 mod embedded;
@@ -9,7 +9,10 @@ mod postgres;
 mod record;
 mod store;
 
-pub use batch::{Batch, CommitError, Cursor, EventRecord, Handling, Invoicing, Unmatched, UnmatchedReason, Write};
+pub use batch::{
+    Batch, CommitError, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Resolution, Unmatched,
+    UnmatchedReason, Write,
+};
 pub use embedded::{
     commit::committer::CommitMode,
     maintenance::{
@@ -36,6 +39,7 @@ pub use store::{
     chain::Chain,
     claims::Claims,
     compliance::Compliance,
+    duties::{Buckets, Duties, Duty, DutyRecord, EngineId, EngineLease, Membership},
     error::{FILE_NAME, OpenError, Read, ReadError},
     events::Events,
     idempotency::IdempotencyKeys,
@@ -51,7 +55,7 @@ pub use store::{
     wrapped::{Call, Wrapped},
 };
 
-/// Returns a row's value in the form of the database, with its checksum: for programs that write a store's file themselves.
+/// Returns a row's value in its stored form, with its checksum, for programs that write a store's file themselves.
 #[must_use]
 pub fn sealed(table: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
     record::checked::Seed::of(table).seal(key, value)

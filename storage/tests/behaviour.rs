@@ -28,7 +28,7 @@ proptest! {
         });
     }
     #[test]
-    fn a_group_ends_as_its_batches_would_one_by_one(batches in batches()) {
+    fn a_group_has_the_same_outcomes_as_sequential_batches(batches in batches()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let gate = Gate::default();
@@ -40,14 +40,14 @@ proptest! {
                 expected.push(outcome(&model.commit(&batch)));
                 written.push(batch);
             }
-            gate.shut();
-            let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new() }));
+            gate.block();
+            let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new(), expected: None }));
             assert!(futures_util::poll!(&mut first).is_pending());
-            gate.somebody_waits().await;
+            gate.sync_is_blocked().await;
             let before = gate.syncs();
             let mut group = Box::pin(futures_util::future::join_all(written.into_iter().map(|batch| store.commit(batch))));
             let _ = futures_util::poll!(&mut group);
-            gate.let_through();
+            gate.unblock();
             first.await.unwrap();
             let outcomes: Vec<String> = group.await.iter().map(outcome).collect();
             assert_eq!(outcomes, expected);

@@ -1,4 +1,5 @@
-//! Merchants' months: counted with the payment that completes, billed once, paid with the session that completes.
+//! Tests of billing periods: counted when a payment completes, invoiced once, paid when the invoice's session
+//! completes.
 
 use std::time::Duration;
 
@@ -74,17 +75,17 @@ async fn a_payment_counts_once_in_the_month_it_completed_in() {
 }
 
 #[tokio::test]
-async fn an_invoice_closes_its_month_and_two_of_them_cannot_be() {
+async fn an_invoice_closes_its_month_and_there_is_only_one() {
     let store = in_memory();
     sell(&store, 1, 1_000, at(10)).await;
     let read = only(&store, november()).await;
     sell(&store, 2, 1, at(11)).await;
-    assert!(is_conflict(&store.commit(Batch::of(bill(&read, Some(9)))).await), "something was counted meanwhile");
+    assert!(is_conflict(&store.commit(Batch::of(bill(&read, Some(9)))).await), "usage changed since the read");
     let read = only(&store, november()).await;
     let session = Payment { is_invoice: true, ..payment(2, 9) };
     store.commit(create(&session).and(bill(&read, Some(9)))).await.unwrap();
-    assert!(is_conflict(&store.commit(Batch::of(bill(&read, Some(8)))).await), "it is billed");
-    // A completion that comes late is counted in the first month that is open.
+    assert!(is_conflict(&store.commit(Batch::of(bill(&read, Some(8)))).await), "it is invoiced already");
+    // A late completion counts in the first open month.
     sell(&store, 3, 30, at(12)).await;
     let (billed, next) = (only(&store, november()).await, only(&store, november().next()).await);
     assert_eq!((billed.usage, next.usage.volume_cents), (read.usage, 30));
@@ -97,7 +98,7 @@ async fn an_invoice_closes_its_month_and_two_of_them_cannot_be() {
     let rest = store.unsettled_periods(november().next().next(), after, 9).await.unwrap();
     assert_eq!(rest, std::slice::from_ref(&next));
     assert_eq!(store.unsettled_periods(november().next(), None, 9).await.unwrap(), [billed]);
-    // Its session completes: paid, in that commit; and the session is nobody's sale.
+    // The invoice's session completes: the same commit marks the invoice paid, and the session counts as no sale.
     store.commit(replace(&Payment { is_invoice: true, ..completed(&session, 15, at(41 * DAY)) }, 1)).await.unwrap();
     let paid = only(&store, november()).await;
     assert_eq!(paid.status(at(99 * DAY)), Status::Paid);
@@ -107,20 +108,20 @@ async fn an_invoice_closes_its_month_and_two_of_them_cannot_be() {
 }
 
 #[tokio::test]
-async fn one_batch_bills_a_merchant_once() {
+async fn one_batch_invoices_a_merchant_once() {
     let store = in_memory();
     sell(&store, 1, 1_000, at(10)).await;
     sell(&store, 2, 500, november().end()).await;
     let (first, second) = (only(&store, november()).await, only(&store, november().next()).await);
     let both = Batch::of(bill(&first, Some(8))).and(bill(&second, Some(9)));
     assert!(is_conflict(&store.commit(both).await));
-    assert_eq!(only(&store, november()).await, first, "nothing of it is written");
+    assert_eq!(only(&store, november()).await, first, "the rejected batch writes nothing");
     store.commit(Batch::of(bill(&first, Some(8)))).await.unwrap();
     store.commit(Batch::of(bill(&second, Some(9)))).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_fee_that_comes_after_its_payment_is_taken_off_wherever_it_was_billed() {
+async fn a_late_fee_is_subtracted_in_an_open_month() {
     let store = in_memory();
     let split = |number| {
         let payment = payment(1, number);
@@ -146,7 +147,7 @@ async fn a_fee_that_comes_after_its_payment_is_taken_off_wherever_it_was_billed(
 }
 
 #[tokio::test]
-async fn periods_are_listed_by_merchant_and_status_and_summed_up() {
+async fn periods_are_listed_by_merchant_and_status_with_totals() {
     let store = in_memory();
     sell(&store, 1, 1_000, at(10)).await;
     sell(&store, 2, 500, november().end()).await;
@@ -177,7 +178,7 @@ async fn periods_are_listed_by_merchant_and_status_and_summed_up() {
 }
 
 #[tokio::test]
-async fn fee_tiers_are_replaced_by_who_has_read_them() {
+async fn fee_tiers_are_replaced_only_with_the_version_that_was_read() {
     let store = in_memory();
     let tiers = Tiers::check(&[RawTier { min_cents: 0, max_cents: None, percent_ten_thousandths: 5_000 }]).unwrap();
     let write = |version| {
@@ -192,13 +193,13 @@ async fn fee_tiers_are_replaced_by_who_has_read_them() {
 }
 
 #[tokio::test]
-async fn what_was_counted_survives_with_the_payment_or_neither_does() {
+async fn usage_and_payment_survive_a_power_loss_together_or_not_at_all() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
     sell(&store, 1, 1_000, at(10)).await;
     store.close().await;
     drop(store);
-    // The samples have no merchants; of what is counted nothing may be wrong.
+    // The samples have no merchants; everything that is counted must be consistent.
     let report = storage::verify_file(&directory.path().join(storage::FILE_NAME)).unwrap();
     let wrong = |finding: &&String| finding.starts_with("billing") || finding.starts_with("unsettled");
     assert_eq!(report.findings.iter().filter(wrong).collect::<Vec<_>>(), Vec::<&String>::new());

@@ -1,4 +1,4 @@
-//! Every write: what it makes readable, and what refuses it.
+//! Tests of every write: its effect on reads, and the reasons for rejection.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn due(store: &EmbeddedStore) -> Vec<PaymentId> {
 }
 
 #[tokio::test]
-async fn a_created_payment_is_found_by_id_by_slug_in_its_list_and_by_deadline() {
+async fn a_created_payment_is_found_by_id_slug_list_and_deadline() {
     let store = in_memory();
     let payment = payment(1, 5);
     store.commit(create(&payment)).await.unwrap();
@@ -57,7 +57,7 @@ async fn a_created_payment_is_found_by_id_by_slug_in_its_list_and_by_deadline() 
     let page = store.payments(PaymentQuery::all(payment.merchant, 10)).await.unwrap();
     assert_eq!((page.items, page.total), (vec![payment.clone()], 1));
     let deadline = payment.deadline();
-    assert_eq!(store.due(deadline, None, 10).await.unwrap(), [], "a deadline is the last moment on time");
+    assert_eq!(store.due(deadline, None, 10).await.unwrap(), [], "a payment at its deadline is in time");
     let later = deadline + Duration::from_millis(1);
     assert_eq!(store.due(later, None, 10).await.unwrap(), [(deadline, payment.id)]);
     assert_eq!(store.due(later, Some((deadline, payment.id)), 10).await.unwrap(), []);
@@ -74,21 +74,21 @@ async fn a_payment_is_created_once() {
 }
 
 #[tokio::test]
-async fn two_payments_cannot_share_a_checkout_address() {
+async fn two_payments_cannot_share_a_slug() {
     let store = in_memory();
     let first = payment(1, 5);
     store.commit(create(&first)).await.unwrap();
     let second = Payment { slug: first.slug, ..payment(1, 6) };
-    assert_conflict(store.commit(create(&second)).await, "checkout address");
+    assert_conflict(store.commit(create(&second)).await, "slug");
     assert_eq!(store.payment(second.id).await.unwrap(), None);
     let both =
         create(&payment(1, 7)).and(create(&Payment { slug: payment(1, 7).slug, ..payment(1, 8) }).writes.remove(0));
-    assert_conflict(store.commit(both).await, "checkout address");
-    assert_eq!(store.payment(payment_id(7)).await.unwrap(), None, "the batch was refused whole");
+    assert_conflict(store.commit(both).await, "slug");
+    assert_eq!(store.payment(payment_id(7)).await.unwrap(), None, "the whole batch was rejected");
 }
 
 #[tokio::test]
-async fn a_payment_that_left_pending_has_no_deadline_and_is_counted_where_it_went() {
+async fn a_payment_that_left_pending_has_no_deadline_and_counts_in_its_new_state() {
     let store = in_memory();
     let payment = payment(1, 5);
     store.commit(create(&payment)).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_payment_that_left_pending_has_no_deadline_and_is_counted_where_it_wen
 }
 
 #[tokio::test]
-async fn a_stale_writer_is_refused() {
+async fn a_stale_writer_is_rejected() {
     let store = in_memory();
     let opened = payment(1, 5);
     assert_conflict(store.commit(replace(&cancelled(&opened), 1)).await, &opened.id.to_string());
@@ -116,7 +116,7 @@ async fn a_stale_writer_is_refused() {
 }
 
 #[tokio::test]
-async fn a_payment_keeps_its_owner_and_its_checkout_address() {
+async fn the_merchant_and_the_slug_of_a_payment_cannot_change() {
     let store = in_memory();
     let opened = payment(1, 5);
     store.commit(create(&opened)).await.unwrap();
@@ -124,13 +124,13 @@ async fn a_payment_keeps_its_owner_and_its_checkout_address() {
         Payment { merchant: merchant_id(2), ..cancelled(&opened) },
         Payment { slug: payment(1, 6).slug, ..cancelled(&opened) },
     ] {
-        assert_conflict(store.commit(replace(&changed, opened.version)).await, "owner or the checkout address");
+        assert_conflict(store.commit(replace(&changed, opened.version)).await, "merchant or the slug");
     }
 }
 
 #[tokio::test]
-#[should_panic(expected = "a snapshot's version grows with every write")]
-async fn a_snapshot_that_keeps_its_version_is_a_programming_error() {
+#[should_panic(expected = "a write increments the version")]
+async fn a_write_without_a_new_version_panics() {
     let payment = payment(1, 5);
     let _ = in_memory().commit(replace(&payment, payment.version)).await;
 }
@@ -145,13 +145,13 @@ async fn a_payment_is_in_flight_while_it_has_a_claim() {
     assert_eq!(store.in_flight().await.unwrap(), []);
     store.commit(replace(&claimed, 1)).await.unwrap();
     assert_eq!(store.in_flight().await.unwrap(), [opened.id]);
-    assert_eq!(due(&store).await, [opened.id], "its deadline stays while it is pending");
+    assert_eq!(due(&store).await, [opened.id], "it keeps its deadline while it is pending");
     store.commit(replace(&decided, 2)).await.unwrap();
     assert_eq!(store.in_flight().await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn a_payment_is_in_flight_while_a_transfer_of_it_can_still_change() {
+async fn a_payment_is_in_flight_while_it_has_a_reversible_transfer() {
     let store = in_memory();
     let opened = payment(1, 5);
     store.commit(create(&opened)).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_payment_is_in_flight_while_a_transfer_of_it_can_still_change() {
 }
 
 #[tokio::test]
-async fn a_batch_may_build_on_itself() {
+async fn later_writes_of_a_batch_see_earlier_ones() {
     let store = in_memory();
     let opened = payment(1, 5);
     let batch = create(&opened).and(replace(&cancelled(&opened), 1).writes.remove(0));
@@ -212,15 +212,15 @@ async fn a_merchant_is_found_by_its_key_until_the_key_is_replaced() {
 async fn two_merchants_cannot_share_a_key() {
     let store = in_memory();
     store.commit(register(&merchant(1))).await.unwrap();
-    let mut thief = merchant(2);
-    thief.keys = merchant(1).keys;
-    assert_conflict(store.commit(register(&thief)).await, "API key");
-    assert_eq!(store.merchant(thief.id).await.unwrap(), None);
+    let mut duplicate = merchant(2);
+    duplicate.keys = merchant(1).keys;
+    assert_conflict(store.commit(register(&duplicate)).await, "API key");
+    assert_eq!(store.merchant(duplicate.id).await.unwrap(), None);
     assert_eq!(store.watched_accounts(None, 9).await.unwrap(), [merchant(1).hive_account]);
 }
 
 #[tokio::test]
-async fn every_account_a_merchant_ever_had_is_watched() {
+async fn current_and_former_accounts_of_a_merchant_are_watched() {
     let store = in_memory();
     let old = merchant(1);
     store.commit(register(&old)).await.unwrap();
@@ -259,7 +259,7 @@ async fn events_are_numbered_without_gaps_per_merchant_and_due_at_once() {
 }
 
 #[tokio::test]
-async fn an_event_is_announced_once() {
+async fn an_event_is_inserted_once() {
     let store = in_memory();
     store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
     assert_conflict(store.commit(Batch::of(Write::Event(event(1, 5)))).await, &event(1, 5).id.to_string());
@@ -269,7 +269,7 @@ async fn an_event_is_announced_once() {
 }
 
 #[tokio::test]
-async fn an_attempt_moves_its_delivery_to_its_next_time_and_the_last_one_removes_it() {
+async fn an_attempt_sets_the_next_due_time_and_the_last_attempt_removes_the_delivery() {
     let store = in_memory();
     store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
     let first = store.due_deliveries(at(5), 9).await.unwrap().remove(0);
@@ -302,7 +302,7 @@ async fn an_undeliverable_event_leaves_the_outbox_without_an_attempt() {
 }
 
 #[tokio::test]
-async fn one_merchants_backlog_hides_nothing_of_another() {
+async fn the_backlog_of_one_merchant_does_not_delay_another() {
     let store = in_memory();
     for number in 1..=3_000 {
         store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
@@ -310,7 +310,7 @@ async fn one_merchants_backlog_hides_nothing_of_another() {
     store.commit(Batch::of(Write::Event(event(2, 5_000)))).await.unwrap();
     let work = store.due_work(at(9_000), 8, 16, Passed::default()).await.unwrap();
     let seen: Vec<_> = work.iter().map(|work| (work.merchant, work.deliveries.len())).collect();
-    assert_eq!(seen, [(merchant_id(1), 16), (merchant_id(2), 1)], "who waits longest first, and the other too");
+    assert_eq!(seen, [(merchant_id(1), 16), (merchant_id(2), 1)], "the earliest due merchant first, and the other too");
     let passed = Passed { merchants: [merchant_id(1)].into(), ..Passed::default() };
     let work = store.due_work(at(9_000), 1, 16, passed).await.unwrap();
     assert_eq!(work.iter().map(|work| work.merchant).collect::<Vec<_>>(), [merchant_id(2)]);
@@ -320,13 +320,17 @@ async fn one_merchants_backlog_hides_nothing_of_another() {
     assert_eq!(
         work.iter().map(seen).collect::<Vec<_>>(),
         [vec![event(1, 2).delivery.unwrap(), event(1, 4).delivery.unwrap()], Vec::new()],
-        "what is known counts for nothing"
+        "excluded deliveries do not count"
     );
-    assert_eq!(store.due_work(at(4_000), 8, 16, Passed::default()).await.unwrap().len(), 1, "nothing before its time");
+    assert_eq!(
+        store.due_work(at(4_000), 8, 16, Passed::default()).await.unwrap().len(),
+        1,
+        "a delivery is not returned before it is due"
+    );
 }
 
 #[tokio::test]
-async fn an_event_that_follows_one_that_waits_says_so() {
+async fn a_delivery_after_a_pending_one_of_its_payment_is_marked() {
     let store = in_memory();
     let second = EventRecord { payment: event(1, 1).payment, ..event(1, 2) };
     store.commit(Batch::of(Write::Event(event(1, 1))).and(Write::Event(second))).await.unwrap();
@@ -340,16 +344,16 @@ async fn an_event_that_follows_one_that_waits_says_so() {
     store.commit(Batch::of(Write::Attempt { delivery: first, attempt: again })).await.unwrap();
     assert_eq!(follows().await, [(2, true), (1, false)]);
     let first = store.due_deliveries(at(9_000), 2).await.unwrap().remove(1);
-    store.commit(Batch::of(Write::Hold(first))).await.unwrap();
+    store.commit(Batch::of(hold(first))).await.unwrap();
     assert_eq!(follows().await, [(2, false)]);
 }
 
 #[tokio::test]
-async fn what_was_held_goes_back_when_it_is_replayed_and_only_once() {
+async fn a_held_delivery_is_replayed_once() {
     let store = in_memory();
     store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
     let delivery = store.due_deliveries(at(5), 9).await.unwrap().remove(0);
-    store.commit(Batch::of(Write::Hold(delivery.clone()))).await.unwrap();
+    store.commit(Batch::of(hold(delivery.clone()))).await.unwrap();
     assert_eq!(store.due_deliveries(at(900), 9).await.unwrap(), []);
     let held = store.delivery(merchant_id(1), delivery.id).await.unwrap().unwrap();
     assert_eq!(held.state, DeliveryState::Held);
@@ -362,7 +366,7 @@ async fn what_was_held_goes_back_when_it_is_replayed_and_only_once() {
 }
 
 #[tokio::test]
-async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
+async fn pruning_deletes_events_and_responses_but_keeps_deliveries() {
     let store = in_memory();
     for number in [100, 200, 300] {
         store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
@@ -374,7 +378,7 @@ async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
     store.commit(Batch::of(Write::Prune { happened_before: at(300) })).await.unwrap();
     assert_eq!(store.oldest_event().await.unwrap(), Some(at(300)));
     let left = store.events(merchant_id(1), 0, 9).await.unwrap();
-    assert_eq!(left.iter().map(|event| event.seq).collect::<Vec<_>>(), [3], "places are not given twice");
+    assert_eq!(left.iter().map(|event| event.seq).collect::<Vec<_>>(), [3], "sequence numbers are not reused");
     assert_eq!(store.event_place(event(1, 100).id).await.unwrap(), None);
     assert_eq!(store.event_place(event(1, 300).id).await.unwrap(), Some((merchant_id(1), 3)));
     let snippets = async |number| {
@@ -396,21 +400,24 @@ async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
 }
 
 #[tokio::test]
-async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
+async fn a_transaction_and_a_nonce_are_claimed_once() {
     let store = in_memory();
     let first = claimed(1, "a nonce");
     store.commit(Batch::of(Write::Claim(first.clone()))).await.unwrap();
     assert_eq!(store.claim(first.tx_id).await.unwrap().as_ref(), Some(&first));
-    assert_eq!(store.claim_by_nonce(account("shop"), "a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
+    assert_eq!(
+        store.overlapping_claim(account("shop"), Vec::new(), None, "a nonce".to_owned()).await.unwrap().as_ref(),
+        Some(&first)
+    );
     for again in [claimed(1, "another"), claimed(2, "a nonce"), first.clone()] {
-        let batch = Batch::of(Write::Note { name: "n", value: vec![1] }).and(Write::Claim(again));
+        let batch = Batch::of(Write::Note { name: "n", value: vec![1], expected: None }).and(Write::Claim(again));
         assert_eq!(store.commit(batch).await, Err(CommitError::Claimed(Box::new(first.clone()))));
     }
     let twice = Batch::of(Write::Claim(claimed(3, "x"))).and(Write::Claim(claimed(4, "x")));
     assert_eq!(store.commit(twice).await, Err(CommitError::Claimed(Box::new(claimed(3, "x")))));
     assert_eq!(store.claim(tx_id(3)).await.unwrap(), None);
-    assert_eq!(store.claim_by_nonce(account("shop"), "x".to_owned()).await.unwrap(), None);
-    assert_eq!(store.note("n").await.unwrap(), None, "a refused batch leaves no trace");
+    assert_eq!(store.overlapping_claim(account("shop"), Vec::new(), None, "x".to_owned()).await.unwrap(), None);
+    assert_eq!(store.note("n").await.unwrap(), None, "a rejected batch has no effect");
 }
 
 #[tokio::test]
@@ -428,14 +435,15 @@ async fn a_nonce_and_an_identifier_are_unique_for_each_payee() {
     for again in [named(4, "shop", "n", None), named(4, "shop", "other", Some("i"))] {
         assert_eq!(claim(again).await, Err(CommitError::Claimed(Box::new(first.clone()))));
     }
-    let by_identifier = |payee| store.claim_by_identifier(account(payee), "i".to_owned());
+    let by_identifier =
+        |payee| store.overlapping_claim(account(payee), Vec::new(), Some("i".to_owned()), String::new());
     assert_eq!(by_identifier("shop").await.unwrap(), Some(first));
     assert_eq!(by_identifier("shop.two").await.unwrap().map(|claimed| claimed.tx_id), Some(tx_id(2)));
-    assert_eq!(by_identifier("somebody").await.unwrap(), None);
+    assert_eq!(by_identifier("another").await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
+async fn a_claim_outcome_is_set_only_from_the_expected_one() {
     let store = in_memory();
     let claim = facilitated(1, "a nonce");
     store.commit(Batch::of(Write::Claim(claim.clone()))).await.unwrap();
@@ -449,19 +457,15 @@ async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
     assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
     assert_eq!(store.claim(claim.tx_id).await.unwrap().unwrap().outcome, settled(true));
     store.commit(decide(settled(true), ClaimOutcome::Open)).await.unwrap();
-    assert_eq!(
-        store.open_facilitations().await.unwrap(),
-        std::slice::from_ref(&claim),
-        "who is undecided is asked for"
-    );
+    assert_eq!(store.open_facilitations().await.unwrap(), std::slice::from_ref(&claim), "open claims are listed");
     store.commit(decide(ClaimOutcome::Open, settled(true))).await.unwrap();
     let session = claimed(2, "another");
     store.commit(Batch::of(Write::Claim(session))).await.unwrap();
-    assert_eq!(store.open_facilitations().await.unwrap(), [], "a session of ours follows its own");
+    assert_eq!(store.open_facilitations().await.unwrap(), [], "claims of sessions are not listed");
 }
 
 #[tokio::test]
-async fn the_cursor_moves_only_from_where_it_is() {
+async fn the_cursor_moves_only_from_the_expected_position() {
     let store = in_memory();
     let write = |to, expected| Batch::of(Write::Cursor { cursor: cursor(to), expected });
     assert_eq!(store.cursor().await.unwrap(), None);
@@ -480,13 +484,13 @@ async fn unmatched_transfers_are_listed_newest_first_by_account() {
     for (to, block, op) in transfers {
         store.commit(Batch::of(Write::Unmatched(unmatched(to, block, op)))).await.unwrap();
     }
-    // The same transfer again is the same transfer.
+    // The same transfer is inserted once.
     store.commit(Batch::of(Write::Unmatched(unmatched("shop", 10, 0)))).await.unwrap();
     let list = store.unmatched(account("shop"), 9).await.unwrap();
     assert_eq!(list, [unmatched("shop", 10, 0), unmatched("shop", 9, 2), unmatched("shop", 9, 1)]);
     assert_eq!(store.unmatched(account("shop"), 2).await.unwrap(), list[..2]);
     let older = store.unmatched_before(account("shop"), list[1].transfer.position, 9).await.unwrap();
-    assert_eq!(older, list[2..], "a page goes on where the last one ended");
+    assert_eq!(older, list[2..], "a page continues where the last one ended");
 }
 
 fn handle(of: &Unmatched, handling: Handling) -> Batch {
@@ -495,7 +499,7 @@ fn handle(of: &Unmatched, handling: Handling) -> Batch {
 }
 
 #[tokio::test]
-async fn the_first_assignment_of_a_stray_transfer_wins_and_a_second_reading_of_the_chain_forgets_nothing() {
+async fn the_first_assignment_of_an_unmatched_transfer_wins_and_survives_a_second_read_of_the_chain() {
     let store = in_memory();
     let stray = unmatched("shop", 9, 1);
     let to = |payment| Handling::Assigned { payment: payment_id(payment), by: "key_1".to_owned(), at: START };
@@ -531,13 +535,13 @@ async fn a_transfer_that_names_an_unknown_session_waits_for_it() {
     let found = Handling::Assigned { payment: payment_id(2), by: "memo".to_owned(), at: START };
     store.commit(handle(&strays[0], found)).await.unwrap();
     assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap(), [key(&strays[1], 1), key(&strays[2], 2)]);
-    // Reading the chain again does not make it wait again.
+    // Reading the chain again does not make the transfer wait again.
     store.commit(Batch::of(Write::Unmatched(strays[0].clone()))).await.unwrap();
     assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn payments_near_a_transfer_ask_for_the_same_or_are_unusual() {
+async fn candidates_for_a_transfer_have_its_amount_or_need_attention() {
     let store = in_memory();
     for number in [1, 2_000, 3_000, 90_000] {
         store.commit(create(&payment(1, number))).await.unwrap();
@@ -565,16 +569,22 @@ async fn payments_near_a_transfer_ask_for_the_same_or_are_unusual() {
 }
 
 #[tokio::test]
-async fn the_newest_price_and_notes_are_kept() {
+async fn the_latest_price_and_notes_are_stored() {
     let store = in_memory();
     assert_eq!((store.rate().await.unwrap(), store.note("a").await.unwrap()), (None, None));
-    for base in [258, 260] {
-        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), hbd: None, at: at(1) };
-        store.commit(Batch::of(Write::Rate(rate))).await.unwrap();
+    for (base, expected) in [(258, None), (260, Some(at(1)))] {
+        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), hbd: None, at: at(base - 257) };
+        store.commit(Batch::of(Write::Rate { rate, expected })).await.unwrap();
         assert_eq!(store.rate().await.unwrap(), Some(rate));
+        assert_conflict(store.commit(Batch::of(Write::Rate { rate, expected })).await, "price");
     }
-    let notes = Batch::of(Write::Note { name: "a", value: vec![1, 2] }).and(Write::Note { name: "b", value: vec![] });
-    store.commit(notes).await.unwrap();
+    let note = |name, value: &[u8], expected| Write::Note { name, value: value.to_vec(), expected };
+    store.commit(Batch::of(note("a", &[1, 2], None)).and(note("b", &[], None))).await.unwrap();
+    assert_conflict(store.commit(Batch::of(note("a", &[3], None))).await, "note a");
+    assert_conflict(store.commit(Batch::of(note("a", &[3], Some(vec![1])))).await, "note a");
+    let twice = Batch::of(note("c", &[1], None)).and(note("c", &[2], Some(vec![1])));
+    store.commit(twice).await.unwrap();
+    assert_eq!(store.note("c").await.unwrap(), Some(vec![2]));
     assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
     assert_eq!(store.note("b").await.unwrap(), Some(vec![]));
 }

@@ -1,4 +1,4 @@
-//! Where merchants stand with compliance: what counts, what refuses, what a change does.
+//! Tests of compliance statuses: which payments count, which are rejected, and how a status changes.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn check(usd_cents: u64) -> Write {
 }
 
 #[tokio::test]
-async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_the_limit() {
+async fn a_completed_payment_counts_once_and_a_creation_above_the_limit_is_rejected() {
     let store = in_memory();
     for number in [1, 2, 3] {
         store.commit(create(&payment(1, number))).await.unwrap();
@@ -61,7 +61,7 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
     store.commit(replace(&completed(&payment(1, 3), 300), 1)).await.unwrap();
     let daily = over(Window::Daily, 2_001, 2_000);
     assert_eq!(refusal(801, 11).await, Some(Refusal::LimitExceeded(daily)));
-    assert_eq!(store.payment(payment_id(11)).await.unwrap(), None, "nothing of it is written");
+    assert_eq!(store.payment(payment_id(11)).await.unwrap(), None, "the rejected batch writes nothing");
     let change = |change| Batch::of(Write::Standing { merchant: merchant_id(1), change });
     store.commit(change(ComplianceChange::Hold(daily))).await.unwrap();
     let again = store.commit(change(ComplianceChange::Hold(daily))).await;
@@ -81,8 +81,8 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
     store.commit(change(ComplianceChange::Clear(clearance))).await.unwrap();
     assert_eq!((listed(Some(true)).await, listed(Some(false)).await.len()), (vec![], 2));
     assert_eq!(refusal(900, 11).await, None);
-    let told = store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
-    assert_eq!((told.len(), &*told[0].action, &*told[0].changes[0].field), (1, "compliance_noted", "single"));
+    let entries = store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
+    assert_eq!((entries.len(), &*entries[0].action, &*entries[0].changes[0].field), (1, "compliance_noted", "single"));
     let standing = store.compliance_status(merchant_id(1)).await.unwrap();
     assert_eq!((standing.hold, standing.notices.len(), standing.clearances.len()), (None, 1, 1));
     let own = Some(Thresholds { single_cents: 5, ..Thresholds::default() });
@@ -92,7 +92,7 @@ async fn what_completed_counts_once_and_refuses_the_creation_that_would_cross_th
 }
 
 #[tokio::test]
-async fn a_hundred_completions_at_once_all_count_and_are_there_after_a_restart() {
+async fn a_hundred_concurrent_completions_all_count_and_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(folder.path(), Options::default()).unwrap());
     let all = 1..=100;

@@ -1,25 +1,25 @@
-//! Power cuts and failing disks at every operation: what was acknowledged is there, what was not is there whole or not
-//! at all.
+//! Tests of power loss and I/O errors at every operation: acknowledged commits survive, others are either complete or
+//! absent.
 
 use engine::{ids::PaymentId, webhook::DeliveryState};
-use storage::{Batch, CommitError, EmbeddedStore, PaymentQuery, Write, prelude::*};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, PaymentQuery, Write, prelude::*};
 
 use crate::{
     disk::{Disk, Image, Trouble},
     samples::*,
 };
 
-/// So many that checkpoints are made, and both files of the log are written anew.
+/// Enough commits for checkpoints that overwrite both segments of the log.
 const COMMITS: u32 = 12;
 
-/// The `number`th commit: a payment, its event and the cursor, which belong together.
+/// Returns the `number`th commit: a payment, its event and the cursor, which must be written together.
 fn step(number: u32) -> Batch {
     let payment = payment(1, u64::from(number));
     let cursor = Write::Cursor { cursor: cursor(number), expected: (number > 1).then(|| cursor(number - 1)) };
     create(&payment).and(Write::Event(event(1, u64::from(number)))).and(cursor)
 }
 
-/// Opens a store and commits to it until something fails; returns how many commits were acknowledged.
+/// Opens a store and commits until an operation fails; returns the number of acknowledged commits.
 async fn work(disk: &Disk) -> u32 {
     let Ok(store) = disk.open() else { return 0 };
     for number in 1..=COMMITS {
@@ -27,7 +27,9 @@ async fn work(disk: &Disk) -> u32 {
             Ok(()) => {}
             Err(CommitError::Unknown(_)) => {
                 let again = store.commit(step(number)).await;
-                assert!(matches!(again, Err(CommitError::Unknown(_))), "a failed store writes nothing more");
+                assert!(matches!(again, Err(CommitError::Unknown(_))), "a failed store rejects writes");
+                let resolved = store.resolve(CommitId::from_bits(1)).await;
+                assert!(matches!(resolved, Err(CommitError::Unknown(_))), "a failed store resolves nothing");
                 assert!(store.failure().is_some());
                 return number - 1;
             }
@@ -37,7 +39,7 @@ async fn work(disk: &Disk) -> u32 {
     COMMITS
 }
 
-/// Returns how many commits a store holds, having checked that it holds them whole.
+/// Returns the number of commits in a store after checking that each is complete.
 async fn commits_in(store: &EmbeddedStore) -> u32 {
     let page = store.payments(PaymentQuery::all(merchant_id(1), 100)).await.unwrap();
     let count = u32::try_from(page.total).unwrap();
@@ -51,14 +53,14 @@ async fn commits_in(store: &EmbeddedStore) -> u32 {
     count
 }
 
-/// Opens what is left of a disk and checks that no acknowledged commit is lost and that work can go on.
-async fn check(image: Image, acknowledged: u32, story: &str) {
-    let store = Disk::of(image, Trouble::None).open().unwrap_or_else(|error| panic!("{story}: {error}"));
+/// Opens a disk image, and checks that it has every acknowledged commit and accepts new ones.
+async fn check(image: Image, acknowledged: u32, case: &str) {
+    let store = Disk::of(image, Trouble::None).open().unwrap_or_else(|error| panic!("{case}: {error}"));
     let count = commits_in(&store).await;
     let is_whole = count == acknowledged || (count == acknowledged + 1 && count <= COMMITS);
-    assert!(is_whole, "{story}: {acknowledged} commits were acknowledged, {count} are there");
+    assert!(is_whole, "{case}: {acknowledged} commits were acknowledged, {count} are stored");
     store.commit(step(count + 1)).await.unwrap();
-    assert_eq!(commits_in(&store).await, count + 1, "{story}");
+    assert_eq!(commits_in(&store).await, count + 1, "{case}");
 }
 
 async fn operations_of_a_whole_run() -> u64 {
@@ -66,12 +68,12 @@ async fn operations_of_a_whole_run() -> u64 {
     assert_eq!(work(&disk).await, COMMITS);
     let [database, ..] = disk.seen();
     let without_log = Disk::of([database, Vec::new(), Vec::new()], Trouble::None).open().unwrap();
-    assert!(commits_in(&without_log).await >= COMMITS / 2, "checkpoints were made");
+    assert!(commits_in(&without_log).await >= COMMITS / 2, "checkpoints ran");
     disk.operations()
 }
 
 #[tokio::test]
-async fn the_same_work_leaves_the_same_bytes() {
+async fn the_same_commits_write_the_same_bytes() {
     let disks = [Disk::new(Trouble::None), Disk::new(Trouble::None)];
     for disk in &disks {
         work(disk).await;
@@ -81,7 +83,7 @@ async fn the_same_work_leaves_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn a_power_cut_at_any_operation_loses_nothing_that_was_acknowledged() {
+async fn a_power_loss_at_any_operation_loses_no_acknowledged_commit() {
     let operations = operations_of_a_whole_run().await;
     assert!(operations > 50, "the sweep covers creation and commits, not {operations} operations");
     for at in 1..=operations {
@@ -89,13 +91,13 @@ async fn a_power_cut_at_any_operation_loses_nothing_that_was_acknowledged() {
         let acknowledged = work(&disk).await;
         for seed in 0..5 {
             let image = disk.after_power_cut(seed.min(1) + seed * at);
-            check(image, acknowledged, &format!("power cut at operation {at}, seed {seed}")).await;
+            check(image, acknowledged, &format!("power loss at operation {at}, seed {seed}")).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_second_power_cut_during_recovery_loses_nothing_either() {
+async fn a_second_power_loss_during_recovery_loses_no_acknowledged_commit() {
     let operations = operations_of_a_whole_run().await;
     for at in (1..=operations).step_by(3) {
         let disk = Disk::new(Trouble::PowerCut { at });
@@ -103,14 +105,14 @@ async fn a_second_power_cut_during_recovery_loses_nothing_either() {
         for again in 1..20 {
             let recovering = Disk::of(disk.after_power_cut(at + 2), Trouble::PowerCut { at: again });
             drop(recovering.open());
-            let story = format!("power cuts at operation {at} and at operation {again} of the recovery");
-            check(recovering.after_power_cut(again + 2), acknowledged, &story).await;
+            let case = format!("power loss at operation {at} and at operation {again} of the recovery");
+            check(recovering.after_power_cut(again + 2), acknowledged, &case).await;
         }
     }
 }
 
 #[tokio::test]
-async fn an_io_error_at_any_operation_stops_the_store_and_loses_nothing() {
+async fn an_io_error_at_any_operation_stops_the_store_and_loses_no_acknowledged_commit() {
     let operations = operations_of_a_whole_run().await;
     for at in 1..=operations {
         let disk = Disk::new(Trouble::Error { at });
@@ -118,13 +120,13 @@ async fn an_io_error_at_any_operation_stops_the_store_and_loses_nothing() {
         check(disk.seen(), acknowledged, &format!("i/o error at operation {at}, process died")).await;
         for seed in [0, at + 2] {
             let image = disk.after_power_cut(seed);
-            check(image, acknowledged, &format!("i/o error at operation {at}, then power cut, seed {seed}")).await;
+            check(image, acknowledged, &format!("i/o error at operation {at}, then power loss, seed {seed}")).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_power_cut_under_many_writers_leaves_every_batch_whole() {
+async fn a_power_loss_under_concurrent_writers_leaves_every_batch_complete_or_absent() {
     for at in (1..400).step_by(7) {
         let disk = Disk::new(Trouble::PowerCut { at });
         let options = storage::Options { mode: storage::CommitMode::default(), ..INLINE };
@@ -144,13 +146,14 @@ async fn a_power_cut_under_many_writers_leaves_every_batch_whole() {
         let stored: Vec<PaymentId> = page.items.iter().map(|payment| payment.id).collect();
         assert!(acknowledged.iter().all(|id| stored.contains(id)), "cut at {at}: an acknowledged payment is lost");
         let events = store.events(merchant_id(1), 0, 100).await.unwrap();
-        let mut told: Vec<PaymentId> = events.iter().map(|event| event.payment).collect();
-        told.sort_unstable_by(|a, b| b.cmp(a));
-        assert_eq!(told, stored, "cut at {at}: a payment and its event belong together");
+        let mut announced: Vec<PaymentId> = events.iter().map(|event| event.payment).collect();
+        announced.sort_unstable_by(|a, b| b.cmp(a));
+        assert_eq!(announced, stored, "cut at {at}: a payment and its event belong together");
     }
 }
 
-/// A delivery's life: refused, held, replayed, refused, taken; each step a commit. Returns how many were acknowledged.
+/// The steps of a delivery: failed, held, replayed, failed, delivered; each is a commit. Returns the number of
+/// acknowledged steps.
 async fn deliver(disk: &Disk) -> usize {
     let Ok(store) = disk.open() else { return 0 };
     let waiting = async || store.due_deliveries(at(9_000), 1).await.ok()?.pop();
@@ -162,7 +165,7 @@ async fn deliver(disk: &Disk) -> usize {
                 let attempt = attempt(&delivery, Some(at(step + 10)));
                 Write::Attempt { delivery, attempt }
             }),
-            2 => waiting().await.map(Write::Hold),
+            2 => waiting().await.map(hold),
             3 => match store.replayable(merchant_id(1), engine::ids::DeliveryId::from_bits(0), 1).await {
                 Ok(found) => found.into_iter().next().map(|delivery| Write::Replay { delivery, at: at(20) }),
                 Err(_) => None,
@@ -182,8 +185,8 @@ async fn deliver(disk: &Disk) -> usize {
     acknowledged
 }
 
-/// What a store must say of the delivery after so many steps: state, attempts.
-const LIFE: [Option<(DeliveryState, u32)>; 7] = [
+/// The stored state and the attempts of the delivery after each step.
+const STEPS: [Option<(DeliveryState, u32)>; 7] = [
     None,
     Some((DeliveryState::Pending, 0)),
     Some((DeliveryState::Pending, 1)),
@@ -194,7 +197,7 @@ const LIFE: [Option<(DeliveryState, u32)>; 7] = [
 ];
 
 #[tokio::test]
-async fn a_power_cut_at_any_step_of_a_delivery_loses_no_event_and_no_attempt() {
+async fn a_power_loss_at_any_step_of_a_delivery_loses_no_event_and_no_attempt() {
     let whole = Disk::new(Trouble::None);
     assert_eq!(deliver(&whole).await, 6);
     for cut in 1..=whole.operations() {
@@ -204,16 +207,16 @@ async fn a_power_cut_at_any_step_of_a_delivery_loses_no_event_and_no_attempt() {
             let store = Disk::of(disk.after_power_cut(seed), Trouble::None).open().unwrap();
             let logged = store.delivery(merchant_id(1), event(1, 1).delivery.unwrap()).await.unwrap();
             let found = logged.as_ref().map(|logged| (logged.state, logged.delivery.attempts));
-            let story = format!("cut at {cut}, seed {seed}: {acknowledged} acknowledged, {found:?} found");
-            assert!(LIFE[acknowledged..].iter().take(2).any(|step| *step == found), "{story}");
+            let case = format!("cut at {cut}, seed {seed}: {acknowledged} acknowledged, {found:?} found");
+            assert!(STEPS[acknowledged..].iter().take(2).any(|step| *step == found), "{case}");
             let is_waiting = found.is_some_and(|(state, _)| state == DeliveryState::Pending);
             let due = store.due_work(at(9_000), 9, 9, storage::Passed::default()).await.unwrap();
-            assert_eq!(due.len(), usize::from(is_waiting), "{story}");
-            assert_eq!(store.due_deliveries(at(9_000), 9).await.unwrap().len(), usize::from(is_waiting), "{story}");
+            assert_eq!(due.len(), usize::from(is_waiting), "{case}");
+            assert_eq!(store.due_deliveries(at(9_000), 9).await.unwrap().len(), usize::from(is_waiting), "{case}");
             let attempts = store.attempts(event(1, 1).id).await.unwrap();
-            assert_eq!(attempts.len(), found.map_or(0, |(_, attempts)| attempts as usize), "{story}");
+            assert_eq!(attempts.len(), found.map_or(0, |(_, attempts)| attempts as usize), "{case}");
             let last = store.event_list(merchant_id(1)).await.unwrap().tail.last;
-            assert_eq!(last, u64::from(found.is_some()), "{story}: an event and its delivery belong together");
+            assert_eq!(last, u64::from(found.is_some()), "{case}: an event and its delivery belong together");
         }
     }
 }

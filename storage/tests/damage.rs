@@ -1,4 +1,5 @@
-//! A damaged row is served to nobody, named by every check, and stops nothing else.
+//! Tests of damaged rows: reads never return them, every verification lists them, and everything else continues to
+//! work.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -15,9 +16,9 @@ use engine::{
     time::Timestamp,
 };
 use storage::{
-    AuditQuery, Batch, CommitError, DeliveryQuery, EmbeddedStore, FILE_NAME, Handling, Idle, Invoicing, MerchantQuery,
-    NewStore, OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, Row, UnmatchedReason, Vicinity, VolumeQuery,
-    Write, prelude::*,
+    AuditQuery, Batch, CommitError, DeliveryQuery, Duty, EmbeddedStore, EngineId, FILE_NAME, Handling, Idle, Invoicing,
+    MerchantQuery, NewStore, OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, Row, UnmatchedReason, Vicinity,
+    VolumeQuery, Write, prelude::*,
 };
 
 use crate::samples::*;
@@ -55,14 +56,14 @@ fn entry() -> Write {
     }))
 }
 
-/// Makes a store with rows in every table.
+/// Creates a store with rows in every table.
 async fn fill(data: &Path) {
     let store = open(data);
     let commit = async |batch: Batch| store.commit(batch).await.unwrap();
     for number in [1, 2] {
         commit(register(&merchant(number))).await;
     }
-    // It leaves an account, proves the next, and is to leave that, too.
+    // The merchant leaves an account, proves the next one, and has a pending change to a third.
     let settled = merchant(4);
     commit(register(&settled)).await;
     let moved = settled.with_account(account("shop.n4yy"), Duration::ZERO, at(5)).unwrap();
@@ -108,8 +109,12 @@ async fn fill(data: &Path) {
     commit(Batch::of(Write::Cursor { cursor: cursor(5), expected: None }).and(entry()).and(entry())).await;
     let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(1) };
     let day = Day { from: START, to: at(86_400), checked_at: at(90_000), ..Day::default() };
-    let note = Write::Note { name: "a", value: vec![1, 2] };
-    commit(Batch::of(Write::Rate(rate)).and(Write::Books(Box::new(day))).and(note)).await;
+    let note = Write::Note { name: "a", value: vec![1, 2], expected: None };
+    let books = Write::Books { day: Box::new(day), expected: None };
+    commit(Batch::of(Write::Rate { rate, expected: None }).and(books).and(note)).await;
+    let (engine, now) = (EngineId::from_bits(7), at(90_000));
+    let lease = Write::Lease { engine, is_new: true, now, duration: Duration::from_secs(30) };
+    commit(Batch::of(lease).and(Write::Duty { duty: Duty::Rates, engine, is_taken: true, expected: 0 })).await;
     commit(Batch::of(key(1)).and(key(2))).await;
     let crossing = LimitBreach { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
     commit(Batch::of(Write::Standing { merchant: merchant_id(1), change: ComplianceChange::Hold(crossing) })).await;
@@ -131,12 +136,12 @@ async fn fill(data: &Path) {
     store.close().await;
 }
 
-/// Changes one bit of a row, wherever the file has it.
-fn spoil(data: &Path, row: &Row, bit: usize) {
+/// Flips one bit of a row in the file.
+fn corrupt(data: &Path, row: &Row, bit: usize) {
     let path = data.join(FILE_NAME);
     let mut bytes = std::fs::read(&path).unwrap();
     let places: Vec<_> = memchr::memmem::find_iter(&bytes, &row.value).collect();
-    assert!(!places.is_empty(), "the row is in the file");
+    assert!(!places.is_empty(), "the file contains the row");
     for place in places {
         bytes[place + bit / 8] ^= 1 << (bit % 8);
     }
@@ -160,8 +165,8 @@ fn rows(data: &Path) -> BTreeMap<String, Row> {
     rows
 }
 
-/// A read that may meet a damaged row of one table, and nothing worse; returns whether it did.
-fn met<T>(table: &str, read: Result<T, ReadError>) -> bool {
+/// Checks a read that may find a damaged row of one table; returns whether it did.
+fn is_damaged<T>(table: &str, read: Result<T, ReadError>) -> bool {
     match read {
         Ok(_) => false,
         Err(ReadError::Damaged { table: named, .. }) if named == table => true,
@@ -169,33 +174,33 @@ fn met<T>(table: &str, read: Result<T, ReadError>) -> bool {
     }
 }
 
-/// Reads all there is; returns whether any answer was refused.
+/// Runs every read; returns whether one of them failed.
 async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     let (one, now, far) = (merchant_id(1), at(5_000), Timestamp::MAX);
     let mut refused = false;
     let mut see = |is_refused: bool| refused |= is_refused;
     for number in 1..=6 {
-        see(met(table, store.payment(payment_id(number)).await));
-        see(met(table, store.payment_by_slug(payment(1, number).slug).await));
-        see(met(table, store.event(one, number).await));
-        see(met(table, store.attempts(event(1, number).id).await));
-        see(met(table, store.event_place(event(1, number).id).await));
-        see(met(table, store.delivery(one, DeliveryId::new(at(number), [2; 10])).await));
+        see(is_damaged(table, store.payment(payment_id(number)).await));
+        see(is_damaged(table, store.payment_by_slug(payment(1, number).slug).await));
+        see(is_damaged(table, store.event(one, number).await));
+        see(is_damaged(table, store.attempts(event(1, number).id).await));
+        see(is_damaged(table, store.event_place(event(1, number).id).await));
+        see(is_damaged(table, store.delivery(one, DeliveryId::new(at(number), [2; 10])).await));
     }
     for number in [1, 2] {
-        see(met(table, store.merchant(merchant_id(number)).await));
-        see(met(table, store.merchant_by_key(merchant(number).keys[0].digest).await));
-        see(met(table, store.endpoint(merchant_id(number)).await));
-        see(met(table, store.compliance_status(merchant_id(number)).await));
-        see(met(table, store.remembered(one, [number; 32]).await));
+        see(is_damaged(table, store.merchant(merchant_id(number)).await));
+        see(is_damaged(table, store.merchant_by_key(merchant(number).keys[0].digest).await));
+        see(is_damaged(table, store.endpoint(merchant_id(number)).await));
+        see(is_damaged(table, store.compliance_status(merchant_id(number)).await));
+        see(is_damaged(table, store.remembered(one, [number; 32]).await));
     }
-    see(met(table, store.transfer(payment_id(3), fee_credit().tx_id, fee_credit().op_in_tx).await));
+    see(is_damaged(table, store.transfer(payment_id(3), fee_credit().tx_id, fee_credit().op_in_tx).await));
     store.transfers(payment_id(3), None, 10).await.unwrap();
     for number in [4, 9] {
-        see(met(table, store.claim(tx_id(number)).await));
-        see(met(table, store.claim_by_nonce(account("shop"), format!("n{number}")).await));
+        see(is_damaged(table, store.claim(tx_id(number)).await));
+        see(is_damaged(table, store.overlapping_claim(account("shop"), Vec::new(), None, format!("n{number}")).await));
     }
-    // What lists many rows serves the sound ones.
+    // Reads of several rows return the intact ones.
     for unusual in [None, Some(true)] {
         store.payments(PaymentQuery { unusual, ..PaymentQuery::all(one, 10) }).await.unwrap();
     }
@@ -231,7 +236,7 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     store.periods(PeriodQuery { page: 1, limit: 10, merchant: None, status: None, now }).await.unwrap();
     store.unsettled_periods(Month::of(at(90 * 86_400)), None, 10).await.unwrap();
     store.billing_accounts(now).await.unwrap();
-    see(met(table, store.period(one, Month::of(START)).await));
+    see(is_damaged(table, store.period(one, Month::of(START)).await));
     // Single values are stored twice.
     assert_eq!(store.cursor().await.unwrap(), Some(cursor(5)));
     assert!(store.rate().await.unwrap().is_some() && store.fee_schedule().await.unwrap().is_some());
@@ -239,7 +244,7 @@ async fn read_all(store: &EmbeddedStore, table: &str) -> bool {
     refused
 }
 
-/// Writes of every kind go on, of the damaged row's neighbours.
+/// Runs every kind of write on rows next to the damaged one.
 async fn write_all(store: &EmbeddedStore, table: &str) {
     let done = |outcome: Result<(), CommitError>| outcome.unwrap_or_else(|error| panic!("{table}: {error}"));
     done(store.commit(create(&payment(1, 90))).await);
@@ -261,8 +266,8 @@ async fn write_all(store: &EmbeddedStore, table: &str) {
     assert!(store.payment(payment_id(90)).await.unwrap().is_some_and(|payment| payment.state == State::Completed));
 }
 
-/// Rows of which a single read is refused; of the others the reader makes do without.
-const REFUSED: [&str; 13] = [
+/// Tables of which a read of a single damaged row fails. Reads of the others continue without it.
+const FAILING_READS: [&str; 13] = [
     "payments",
     "transfers",
     "slugs",
@@ -279,7 +284,7 @@ const REFUSED: [&str; 13] = [
 ];
 
 #[tokio::test]
-async fn one_damaged_row_of_any_table_is_named_and_stops_nothing() {
+async fn a_damaged_row_of_any_table_is_reported_and_nothing_else_stops() {
     let filled = tempfile::tempdir().unwrap();
     fill(filled.path()).await;
     let before = Idle::take_store(filled.path()).unwrap().verify().unwrap();
@@ -288,30 +293,57 @@ async fn one_damaged_row_of_any_table_is_named_and_stops_nothing() {
     for (table, row) in rows(filled.path()) {
         for bit in [0, row.value.len() * 8 - 1] {
             let data = copy(filled.path());
-            spoil(data.path(), &row, bit);
+            corrupt(data.path(), &row, bit);
             let store = open(data.path());
-            assert_eq!(read_all(&store, &table).await, REFUSED.contains(&&*table), "{table}, bit {bit}");
+            assert_eq!(read_all(&store, &table).await, FAILING_READS.contains(&&*table), "{table}, bit {bit}");
             let report = store.verify().await.unwrap();
             let named = |finding: &String| finding.starts_with(&format!("{table} ")) && finding.contains("checksum");
-            // A watched account is put right when the store is opened.
+            // A watched account is repaired when the store is opened.
             if table != "accounts" {
                 assert!(report.findings.iter().any(named), "{table}, bit {bit}: {:?}", report.findings);
                 assert!(report.finding_count > before.finding_count, "{table}");
                 let counted = format!("store_damaged_rows_total{{table=\"{table}\"}}");
-                assert_eq!((store.damaged_rows(), told(&store, &counted)), (1, 1), "{table}");
-                backup_is_unsound(&store, &table).await;
+                assert_eq!((store.damaged_rows(), metric(&store, &counted)), (1, 1), "{table}");
+                backup_reports_damage(&store, &table).await;
             }
             write_all(&store, &table).await;
             store.close().await;
             drop(store);
             let store = open(data.path());
-            assert!(store.payment(payment_id(90)).await.unwrap().is_some(), "{table}: it starts again");
+            assert!(
+                store.payment(payment_id(90)).await.unwrap().is_some(),
+                "{table}: commits continue after a restart"
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn pages_of_noise_are_told_of_and_end_no_command() {
+async fn an_event_whose_place_is_damaged_is_deleted_once_the_row_is_repaired() {
+    let filled = tempfile::tempdir().unwrap();
+    fill(filled.path()).await;
+    let (_, row) = rows(filled.path()).into_iter().find(|(table, _)| table == "event_ids").unwrap();
+    let data = copy(filled.path());
+    let prune = || Batch::of(Write::Prune { happened_before: at(10_000) });
+    let sound = Idle::take_store(data.path()).unwrap().verify().unwrap().finding_count;
+    corrupt(data.path(), &row, 0);
+    let store = open(data.path());
+    store.commit(prune()).await.unwrap();
+    assert!(store.oldest_event().await.unwrap().is_some(), "the event stays");
+    store.close().await;
+    drop(store);
+    // The bit is put right.
+    let mut damaged = row;
+    damaged.value[0] ^= 1;
+    corrupt(data.path(), &damaged, 0);
+    let store = open(data.path());
+    assert_eq!(store.verify().await.unwrap().finding_count, sound, "no part of the event was deleted");
+    store.commit(prune()).await.unwrap();
+    assert_eq!(store.oldest_event().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn random_page_content_is_reported_and_crashes_no_command() {
     let filled = tempfile::tempdir().unwrap();
     fill(filled.path()).await;
     let sound = std::fs::read(filled.path().join(FILE_NAME)).unwrap();
@@ -320,7 +352,7 @@ async fn pages_of_noise_are_told_of_and_end_no_command() {
     let places = (0..sound.len() - noise.len()).step_by(noise.len());
     let used: Vec<usize> =
         places.filter(|begin| sound[*begin..begin + noise.len()].iter().any(|byte| *byte != 0)).collect();
-    // The first pages are the file's head; of the others few stand for all, as each is synced several times.
+    // The first pages are the file's header. Of the others a sample is tested, because each is synced several times.
     let few = used.iter().skip(4).step_by(used.len() / 10);
     for begin in used.iter().take(4).chain(few).copied() {
         let mut bytes = sound.clone();
@@ -330,7 +362,7 @@ async fn pages_of_noise_are_told_of_and_end_no_command() {
         std::fs::write(&backup, &bytes).unwrap();
         std::fs::write(data.path().join(FILE_NAME), &bytes).unwrap();
         let is_told = |outcome: Result<storage::Report, OpenError>| outcome.map_or(true, |report| !report.is_sound());
-        // What is wrong with a page that is used is told by each of them; one that is free tells nobody.
+        // Every command reports a damaged page that is in use; a free page is not read.
         refused += usize::from(is_told(storage::verify_file(&backup)));
         let restored = target.path().join("restored");
         std::fs::create_dir(&restored).unwrap();
@@ -341,11 +373,11 @@ async fn pages_of_noise_are_told_of_and_end_no_command() {
         std::fs::write(data.path().join(FILE_NAME), &bytes).unwrap();
         let _ = EmbeddedStore::open(data.path(), storage::Options::default());
     }
-    assert!(refused > 3, "{refused} of the places were told of");
+    assert!(refused > 3, "{refused} of the pages were reported");
 }
 
-/// A copy keeps the damaged row as it is: nothing in it passes for sound.
-async fn backup_is_unsound(store: &EmbeddedStore, table: &str) {
+/// Checks that a copy keeps the damaged row detectable.
+async fn backup_reports_damage(store: &EmbeddedStore, table: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("backup");
     let take = async |must_be_sound| {
@@ -366,7 +398,7 @@ async fn backup_is_unsound(store: &EmbeddedStore, table: &str) {
 }
 
 #[tokio::test]
-async fn a_payout_account_that_differs_by_one_letter_is_never_served() {
+async fn an_account_with_a_flipped_bit_is_never_returned() {
     let filled = tempfile::tempdir().unwrap();
     fill(filled.path()).await;
     let mut merchants = Vec::new();
@@ -379,7 +411,7 @@ async fn a_payout_account_that_differs_by_one_letter_is_never_served() {
     let place = memchr::memmem::find(&row.value, b"shop.n").unwrap();
     let data = copy(filled.path());
     // "shop.n1xx" becomes "shop.o1xx".
-    spoil(data.path(), row, place * 8 + 5 * 8);
+    corrupt(data.path(), row, place * 8 + 5 * 8);
     let store = open(data.path());
     let (damaged, sound) = (merchant_id(1), merchant_id(2));
     match store.merchant(damaged).await {

@@ -1,4 +1,4 @@
-//! Disks that fail: one that loses power at the n-th operation, one whose sync waits at a gate.
+//! Simulated disks: one that fails at the n-th operation, one whose syncs wait at a gate.
 
 use std::{
     io,
@@ -13,25 +13,25 @@ use crate::samples::INLINE;
 
 const SECTOR_LEN: usize = 512;
 
-/// What goes wrong, and at which operation.
+/// The fault, and the operation at which it occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The power goes: this operation and all later ones fail.
+    /// Power loss: this operation and all later ones fail.
     PowerCut {
         at: u64,
     },
-    /// This operation fails, later ones work.
+    /// This operation fails, later ones succeed.
     Error {
         at: u64,
     },
     None,
 }
 
-/// A disk that forgets what was not synced. It holds the files of a store.
+/// A disk with the files of a store. A power loss discards data that is not synced.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk(Arc<Mutex<State>>);
 
-/// The bytes of the files: the database, the two of the log.
+/// The content of the files: the database and the two segments of the log.
 pub(crate) type Image = [Vec<u8>; 3];
 
 /// One of the files.
@@ -50,11 +50,11 @@ struct State {
 
 #[derive(Debug)]
 struct Contents {
-    /// What the process sees.
+    /// The content that the process sees.
     live: Vec<u8>,
-    /// What a power cut leaves for sure.
+    /// The content that survives a power loss.
     durable: Vec<u8>,
-    /// What it may leave, in part.
+    /// Changes that may survive a power loss, in part.
     pending: Vec<Change>,
 }
 
@@ -87,16 +87,16 @@ impl Disk {
         self.state().operations
     }
 
-    /// Returns what the process saw last: what is there after the process dies and the machine does not.
+    /// Returns the content that the process saw last, as after the death of the process only.
     pub(crate) fn seen(&self) -> Image {
         self.state().files.each_ref().map(|file| file.live.clone())
     }
 
-    /// Returns what a power cut leaves: what was synced, and of the rest, sector by sector, what the seed says. Seed 0
-    /// loses all of it, seed 1 keeps all of it, others keep some and tear some.
+    /// Returns the content after a power loss: what was synced, and some sectors of the rest, as the seed determines.
+    /// Seed 0 discards all of the rest, seed 1 keeps all of it, others keep some sectors and tear some writes.
     pub(crate) fn after_power_cut(&self, seed: u64) -> Image {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        self.state().files.each_ref().map(|file| file.after_power_cut(seed, &mut dice))
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        self.state().files.each_ref().map(|file| file.after_power_cut(seed, &mut random))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,12 +116,12 @@ impl Disk {
 }
 
 impl Contents {
-    fn after_power_cut(&self, seed: u64, dice: &mut Dice) -> Vec<u8> {
+    fn after_power_cut(&self, seed: u64, random: &mut Random) -> Vec<u8> {
         let mut image = self.durable.clone();
         for change in &self.pending {
             match change {
                 Change::Length(length) => {
-                    if seed == 1 || (seed > 1 && dice.roll(2) == 0) {
+                    if seed == 1 || (seed > 1 && random.below(2) == 0) {
                         image.resize(*length, 0);
                     }
                 }
@@ -133,9 +133,9 @@ impl Contents {
                         let kept = match seed {
                             0 => at,
                             1 => sector_end,
-                            _ => match dice.roll(8) {
+                            _ => match random.below(8) {
                                 0..4 => sector_end,
-                                4 => at + usize::try_from(dice.roll((sector_end - at) as u64)).unwrap(),
+                                4 => at + usize::try_from(random.below((sector_end - at) as u64)).unwrap(),
                                 _ => at,
                             },
                         };
@@ -203,70 +203,70 @@ impl StorageBackend for File {
     }
 }
 
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        self.0 % sides.max(1)
+        self.0 % limit.max(1)
     }
 }
 
-/// A gate that every sync of a store has to pass.
+/// A gate at which every sync of a store can be blocked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<GateState>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct GateState {
-    is_shut: bool,
-    is_broken: bool,
+    is_blocked: bool,
+    syncs_fail: bool,
     waiting: usize,
     syncs: usize,
     last_thread: String,
 }
 
 impl Gate {
-    /// Opens a store behind the gate, which has a writer thread and room for `queue` batches.
+    /// Opens a store whose syncs pass the gate, with a writer thread and a queue of `queue` batches.
     pub(crate) fn open(&self, queue: usize) -> EmbeddedStore {
         let options = Options { mode: CommitMode::Thread { queue }, ..Options::default() };
         self.open_before(self, options)
     }
 
-    /// Opens a store whose database is behind this gate, and whose log is behind another.
+    /// Opens a store whose database is behind this gate, and whose log is behind another one.
     pub(crate) fn open_before(&self, log: &Self, options: Options) -> EmbeddedStore {
         let behind = |gate: &Self| Gated { memory: InMemoryBackend::new(), gate: gate.clone() };
         EmbeddedStore::open_backends(behind(self), [behind(log), behind(log)], options, Vault::default()).unwrap()
     }
 
-    pub(crate) fn shut(&self) {
-        self.state().is_shut = true;
+    pub(crate) fn block(&self) {
+        self.state().is_blocked = true;
     }
 
-    pub(crate) fn let_through(&self) {
-        self.state().is_shut = false;
+    pub(crate) fn unblock(&self) {
+        self.state().is_blocked = false;
         self.0.1.notify_all();
     }
 
-    /// Lets everybody through, and every sync fail from now on.
-    pub(crate) fn break_down(&self) {
-        self.state().is_broken = true;
-        self.let_through();
+    /// Unblocks all syncs and makes every sync fail from now on.
+    pub(crate) fn fail_syncs(&self) {
+        self.state().syncs_fail = true;
+        self.unblock();
     }
 
-    /// Waits until a sync is held up.
-    pub(crate) async fn somebody_waits(&self) {
+    /// Waits until a sync is blocked.
+    pub(crate) async fn sync_is_blocked(&self) {
         let waits = async {
-            while !self.has_somebody() {
+            while !self.has_blocked_sync() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a sync comes to the gate");
+        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a sync reaches the gate");
     }
 
-    /// Says whether a sync is held up.
-    pub(crate) fn has_somebody(&self) -> bool {
+    /// Returns whether a sync is blocked.
+    pub(crate) fn has_blocked_sync(&self) -> bool {
         self.state().waiting > 0
     }
 
@@ -274,7 +274,7 @@ impl Gate {
         self.state().syncs
     }
 
-    /// Returns the name of the thread that synced last.
+    /// Returns the name of the thread of the last sync.
     pub(crate) fn last_thread(&self) -> String {
         self.state().last_thread.clone()
     }
@@ -286,12 +286,12 @@ impl Gate {
     fn pass(&self) -> io::Result<()> {
         let mut state = self.state();
         state.waiting += 1;
-        let patience = Duration::from_secs(20);
-        let (mut state, waited) = self.0.1.wait_timeout_while(state, patience, |state| state.is_shut).unwrap();
+        let limit = Duration::from_secs(20);
+        let (mut state, waited) = self.0.1.wait_timeout_while(state, limit, |state| state.is_blocked).unwrap();
         state.waiting -= 1;
         state.syncs += 1;
         state.last_thread = std::thread::current().name().unwrap_or_default().to_owned();
-        if state.is_broken || waited.timed_out() { Err(io::Error::other("the disk failed")) } else { Ok(()) }
+        if state.syncs_fail || waited.timed_out() { Err(io::Error::other("the disk failed")) } else { Ok(()) }
     }
 }
 

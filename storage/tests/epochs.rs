@@ -1,4 +1,4 @@
-//! Lists of events across restores, and how long events are kept.
+//! Tests of event lists across restores, and of the retention of events.
 
 use engine::event_list::{Epoch, Tail};
 use storage::{Batch, CommitError, EmbeddedStore, EventRecord, Idle, NewStore, Write, prelude::*};
@@ -6,7 +6,7 @@ use storage::{Batch, CommitError, EmbeddedStore, EventRecord, Idle, NewStore, Wr
 use crate::samples::*;
 
 #[tokio::test]
-async fn an_event_is_kept_by_its_own_age_and_not_by_that_of_its_payment() {
+async fn an_event_is_pruned_by_its_own_age_and_not_by_that_of_its_payment() {
     let store = in_memory();
     let late = EventRecord { at: at(900), ..event(1, 100) };
     store.commit(Batch::of(Write::Event(late)).and(Write::Event(event(1, 200)))).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is kept beside payments, and when they are due: idempotency keys within bounds, the audit log, secrets under a master key.
+//! Tests of idempotency keys, the audit log, secrets under a master key, and deadlines.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use storage::{
 
 use crate::samples::*;
 
-/// Keys of a merchant that these tests allow.
-const MOST: u64 = 3_000;
+/// Maximum number of keys of a merchant in these tests.
+const MAX_KEYS: u64 = 3_000;
 
 #[tokio::test]
-async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
+async fn idempotency_keys_are_bounded_for_each_merchant() {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let key = |merchant: u128, n: u32, hours: u64| {
@@ -34,17 +34,17 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
                 resource: Resource::Payment(PaymentId::from_bits(n.into())),
                 at: Timestamp::from_seconds(hours * 3_600),
             },
-            most: MOST,
+            most: MAX_KEYS,
         }
     };
     for chunk in 0..3 {
-        let writes = (chunk * 1_000..(chunk + 1) * 1_000).map(|n| key(1, n, 0)).collect();
-        store.commit(Batch { writes }).await.unwrap();
+        let batch = (chunk * 1_000..(chunk + 1) * 1_000).map(|n| key(1, n, 0)).collect();
+        store.commit(batch).await.unwrap();
     }
     assert_eq!(store.commit(Batch::of(key(1, 3_000, 0))).await, Err(CommitError::KeysFull));
     let earlier = store.commit(Batch::of(key(1, 5, 0))).await;
-    assert!(matches!(earlier, Err(CommitError::Remembered(_))), "a known key is still answered: {earlier:?}");
-    store.commit(Batch::of(key(2, 3_000, 0))).await.expect("another merchant has its own");
+    assert!(matches!(earlier, Err(CommitError::Remembered(_))), "a stored key is returned at the limit: {earlier:?}");
+    store.commit(Batch::of(key(2, 3_000, 0))).await.expect("another merchant has its own limit");
     let made_before = Timestamp::from_seconds(3_600);
     let mut commits = 0;
     while store.oldest_key().await.unwrap().is_some_and(|oldest| oldest < made_before) {
@@ -52,11 +52,11 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
         commits += 1;
     }
     assert_eq!(commits, 4, "a thousand at once, of both merchants");
-    store.commit(Batch::of(key(1, 3_000, 25))).await.expect("dead keys make room");
+    store.commit(Batch::of(key(1, 3_000, 25))).await.expect("deleted keys do not count");
 }
 
 #[tokio::test]
-async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_same_commit() {
+async fn a_key_stored_after_a_deletion_in_the_same_commit_is_in_force() {
     let day = |days: u64| Timestamp::from_seconds(days * 86_400);
     let key = |at| IdempotencyRecord {
         merchant: MerchantId::from_bits(1),
@@ -69,22 +69,22 @@ async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_sa
     let store = in_memory();
     let twice = vec![
         forget.clone(),
-        Write::Remember { remembered: key(day(1)), most: MOST },
-        Write::Remember { remembered: key(day(0)), most: MOST },
+        Write::Remember { remembered: key(day(1)), most: MAX_KEYS },
+        Write::Remember { remembered: key(day(0)), most: MAX_KEYS },
     ];
-    let refused = store.commit(Batch { writes: twice }).await;
+    let refused = store.commit(Batch::from(twice)).await;
     assert_eq!(refused, Err(CommitError::Remembered(Box::new(key(day(1))))));
     let between = vec![
-        Write::Remember { remembered: key(day(1)), most: MOST },
+        Write::Remember { remembered: key(day(1)), most: MAX_KEYS },
         forget,
-        Write::Remember { remembered: key(day(0)), most: MOST },
+        Write::Remember { remembered: key(day(0)), most: MAX_KEYS },
     ];
-    store.commit(Batch { writes: between }).await.expect("the first is forgotten before the second comes");
+    store.commit(Batch::from(between)).await.expect("the first key is deleted before the second is stored");
     assert_eq!(store.remembered(MerchantId::from_bits(1), [1; 32]).await.unwrap(), Some(key(day(0))));
 }
 
 #[tokio::test]
-async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
+async fn a_key_deleted_and_stored_again_by_one_commit_is_counted_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let kept = Write::Remember {
@@ -95,16 +95,16 @@ async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
             resource: Resource::Payment(PaymentId::from_bits(1)),
             at: Timestamp::from_seconds(0),
         },
-        most: MOST,
+        most: MAX_KEYS,
     };
     let forget = Write::Forget { made_before: Timestamp::from_seconds(3_600) };
     store.commit(Batch::of(kept.clone())).await.unwrap();
-    store.commit(Batch { writes: vec![forget.clone(), kept] }).await.unwrap();
-    store.commit(Batch::of(forget)).await.expect("one key is counted, and forgotten");
+    store.commit(Batch::from(vec![forget.clone(), kept])).await.unwrap();
+    store.commit(Batch::of(forget)).await.expect("one key is counted and deleted");
 }
 
 #[tokio::test]
-async fn the_audit_log_only_grows_and_is_read_from_its_end() {
+async fn the_audit_log_is_append_only_and_read_from_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), Options::default()).unwrap();
     let entry = |merchant: u128, n: u64| {
@@ -129,11 +129,11 @@ async fn the_audit_log_only_grows_and_is_read_from_its_end() {
     assert_eq!(seqs(None, 10, None).await, [5, 4, 3, 2, 1]);
     assert_eq!(seqs(Some(4), 2, None).await, [3, 2]);
     assert_eq!(seqs(None, 10, Some(0)).await, [4, 2]);
-    assert_eq!(seqs(None, 10, Some(9)).await.len(), 5, "who acted is concerned, too");
+    assert_eq!(seqs(None, 10, Some(9)).await.len(), 5, "entries are listed for the actor, too");
 }
 
 #[tokio::test]
-async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
+async fn a_master_key_seals_every_secret_and_can_be_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let merchant = merchant(1);
     let secret = merchant.secrets.current.reveal().to_owned();
@@ -153,7 +153,7 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
     assert_eq!(*read(&store).await, merchant);
     store.close().await;
     drop(store);
-    assert!(!holds_plain(), "the secret stands in the file");
+    assert!(!holds_plain(), "the file contains the secret");
 
     for wrong in [vault(None, None), vault(Some(2), None), vault(Some(2), Some(3))] {
         assert!(matches!(open(wrong), Err(storage::OpenError::MasterKey { .. })));
@@ -169,7 +169,7 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
 }
 
 #[tokio::test]
-async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
+async fn unsealed_secrets_are_sealed_at_the_start_and_leave_no_copy() {
     let folder = tempfile::tempdir().unwrap();
     let merchant = merchant(1);
     let secret = merchant.secrets.current.reveal().to_owned();
@@ -189,14 +189,14 @@ async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
     assert_eq!(store.secrets().unwrap(), Secrets { sealed: 0, plain: 1 });
     store.close().await;
     drop(store);
-    assert!(files_with_it() > 0, "nothing can be found in the store");
+    assert!(files_with_it() > 0, "the unsealed secret is not found in any file");
 
     let store = open(Some(key())).unwrap();
     assert_eq!(store.secrets().unwrap(), Secrets { sealed: 1, plain: 0 });
     assert_eq!(*store.merchant(merchant.id).await.unwrap().unwrap(), merchant);
     store.close().await;
     drop(store);
-    assert_eq!(files_with_it(), 0, "the secret stands in a file");
+    assert_eq!(files_with_it(), 0, "a file contains the secret");
 
     let idle = Idle::take_store(folder.path()).unwrap();
     assert_eq!(idle.secrets(&Vault::new(Some(key()), None)).unwrap(), Secrets { sealed: 1, plain: 0 });
@@ -205,19 +205,18 @@ async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
     assert!(idle.verify().unwrap().is_sound());
 }
 
-/// Writes a request to cancel, whose cutoff is long before the deadline.
-fn asked_to_cancel(payment: &Payment) -> Payment {
+/// Returns the payment with a cancellation request whose cutoff is long before the deadline.
+fn cancelling(payment: &Payment) -> Payment {
     let command = Command::Cancel { by: Canceller::Merchant, block_interval: Duration::from_secs(3) };
     payment.apply(&command, at(1)).unwrap().payment
 }
 
 #[tokio::test]
-async fn a_payment_that_is_being_cancelled_is_due_at_its_cutoff_and_at_its_deadline_again_when_the_request_is_dropped()
-{
+async fn a_cancelling_payment_is_due_at_its_cutoff_and_at_its_deadline_after_the_request_is_dropped() {
     let store = in_memory();
     let payment = payment(1, 5);
     store.commit(create(&payment)).await.unwrap();
-    let asked = asked_to_cancel(&payment);
+    let asked = cancelling(&payment);
     let cutoff = asked.cancellation.unwrap().cutoff;
     assert!(cutoff < payment.deadline());
     store.commit(replace(&asked, payment.version)).await.unwrap();

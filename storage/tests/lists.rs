@@ -1,4 +1,4 @@
-//! Lists and filters against a naive list in memory.
+//! Tests of lists and filters against a naive list in memory.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use storage::{
 
 use crate::samples::*;
 
-/// When the `number`th payment is made: several a day.
+/// Returns when the `number`th payment is created: several a day.
 fn moment(number: u64) -> Timestamp {
     at(number * 5 * 3_600)
 }
@@ -25,7 +25,7 @@ fn id(number: u64) -> PaymentId {
     PaymentId::new(moment(number), [7; 10])
 }
 
-/// A payment of merchant 1 or 2 in any state; every other is unusual.
+/// Returns a payment of merchant 1 or 2 in any state. Every other one needs attention.
 fn any_payment(number: u64) -> impl Strategy<Value = Payment> {
     (1..=2u8, 0..6usize, prop::bool::ANY, prop::bool::ANY, 0..4u64).prop_map(
         move |(owner, state, hive, is_reversed, units)| Payment {
@@ -72,7 +72,7 @@ fn queries() -> impl Strategy<Value = PaymentQuery> {
     )
 }
 
-/// Says whether every word begins a word of the payment, or its id.
+/// Returns whether every word is the beginning of a word of the payment, or of its id.
 fn has_words(payment: &Payment, words: &str) -> bool {
     let text = format!("{} A 17", payment.description).to_lowercase();
     let id = payment.id.to_string();
@@ -82,7 +82,7 @@ fn has_words(payment: &Payment, words: &str) -> bool {
     words != "?" && words.split(' ').all(begins)
 }
 
-/// What a list should be, by its words.
+/// Returns the expected page of a list.
 fn naive(payments: &[Payment], query: &PaymentQuery) -> Page<Payment> {
     let in_time = |created: Timestamp| query.from.is_none_or(|t| created >= t) && query.to.is_none_or(|t| created < t);
     let mut all: Vec<&Payment> = payments
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_list_is_what_its_filters_say(
+    fn a_list_matches_its_filters(
         mut payments in payments(),
         changes in prop::collection::vec((0..25usize, 0..6usize, prop::bool::ANY), 0..20),
         indexed in 0..30usize,
@@ -147,7 +147,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn sums_of_days_hold_every_payment_of_theirs_and_no_invoice() {
+async fn daily_sums_count_every_payment_and_no_invoice() {
     const DAY: u64 = 86_400;
     let store = in_memory();
     let midnight = START.seconds() / DAY * DAY;
@@ -195,14 +195,14 @@ async fn sums_of_days_hold_every_payment_of_theirs_and_no_invoice() {
     let median = volume.median_wait.unwrap();
     assert!(
         median.abs_diff(Duration::from_secs(30)) <= Duration::from_secs(30) / 64,
-        "{median:?} is not told to one part in 64"
+        "{median:?} is not within one part in 64"
     );
     let before_any = VolumeQuery { last_day: 3, days: 9, ..query };
-    assert_eq!(store.volume(before_any).await.unwrap().days.len(), 4, "time begins in 1970");
+    assert_eq!(store.volume(before_any).await.unwrap().days.len(), 4, "there are no days before 1970");
 }
 
 #[tokio::test]
-async fn what_must_be_read_to_be_counted_is_counted_up_to_ten_thousand() {
+async fn lists_that_must_be_read_are_counted_up_to_ten_thousand() {
     const ALL: u64 = 10_020;
     let store = in_memory();
     let dear = |number| if number == 2 { Money::new(77, Currency::Hbd) } else { payment(1, number).amount };
@@ -241,7 +241,7 @@ async fn what_must_be_read_to_be_counted_is_counted_up_to_ten_thousand() {
     assert_eq!(list(by_time).await, (newest.clone(), 10_000, true, next), "a part of a day is read");
     let by_cursor = PaymentQuery { at: PageAt::After(payment_id(3).bits()), ..by_amount.clone() };
     assert_eq!(list(by_cursor).await, (vec![payment_id(2), payment_id(1)], 0, false, None));
-    // What the indexer has not read is found by going on from page to page.
+    // Payments that are not indexed are found by reading page after page.
     let rare = PaymentQuery { min_units: Some(77), max_units: Some(77), ..all.clone() };
     let first = list(rare.clone()).await;
     assert_eq!((&first.0, first.2), (&vec![], true));
@@ -263,7 +263,7 @@ async fn what_must_be_read_to_be_counted_is_counted_up_to_ten_thousand() {
 }
 
 #[tokio::test]
-async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_steps() {
+async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_reads() {
     const ALL: u64 = 2_010;
     let store = in_memory();
     store.commit(Batch::of(Write::Event(event(1, 1)))).await.unwrap();
@@ -275,7 +275,7 @@ async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_steps() {
         store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
     }
     for delivery in store.due_deliveries(Timestamp::MAX, 3).await.unwrap() {
-        store.commit(Batch::of(Write::Hold(delivery))).await.unwrap();
+        store.commit(Batch::of(hold(delivery))).await.unwrap();
     }
     let list = async |states: &[DeliveryState], before: Option<u128>| {
         let before = before.map(DeliveryId::from_bits);
@@ -289,14 +289,14 @@ async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_steps() {
     assert_eq!((held.len(), next.is_some()), (2, true));
     let rest = list(&[DeliveryState::Held], next).await;
     assert_eq!((rest.0.len(), rest.1), (1, None));
-    // The index does not have what is delivered: the log is read, and a page ends where it read enough.
+    // Delivered deliveries have no index: the log is read, and a page ends at the read limit.
     let first = list(&[DeliveryState::Delivered], None).await;
     assert_eq!((&first.0, first.1.is_some()), (&vec![], true));
     assert_eq!(list(&[DeliveryState::Delivered], first.1).await, (vec![delivered], None));
 }
 
 #[tokio::test]
-async fn pages_by_cursor_stay_where_they_are_while_new_payments_arrive() {
+async fn pages_by_cursor_do_not_shift_when_new_payments_arrive() {
     let store = in_memory();
     for number in 1..=5 {
         store.commit(create(&payment(1, number))).await.unwrap();

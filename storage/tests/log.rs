@@ -1,4 +1,4 @@
-//! The log in front of the database: what it holds after a kill, what ends it, and what is none of its business.
+//! Tests of the write-ahead log: its content after a kill, its end, and entries that do not belong to it.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use storage::{
 
 use crate::{disk::Gate, raw, samples::*};
 
-/// The file of the log that is written first.
+/// Returns the segment that is written first.
 fn log(data: &Path) -> PathBuf {
     logs(data)[0].clone()
 }
@@ -23,7 +23,7 @@ fn logs(data: &Path) -> [PathBuf; 2] {
     ["hivetill.wal", "hivetill.wal2"].map(|name| data.join(name))
 }
 
-/// Copies the files of a store that is open and at rest: what a kill leaves.
+/// Copies the files of an open, idle store, as a kill leaves them.
 fn after_a_kill(data: &Path) -> tempfile::TempDir {
     let left = tempfile::tempdir().unwrap();
     for file in [data.join(FILE_NAME)].iter().chain(&logs(data)) {
@@ -32,7 +32,7 @@ fn after_a_kill(data: &Path) -> tempfile::TempDir {
     left
 }
 
-/// Creates payments, announces them, and tells the webhook of every second one: rows come, change and go.
+/// Creates payments with events, and delivers every second event: rows are inserted, changed and deleted.
 async fn fill(store: &EmbeddedStore, numbers: std::ops::RangeInclusive<u64>) {
     if *numbers.start() == 1 {
         store.commit(register(&merchant(1))).await.unwrap();
@@ -52,7 +52,7 @@ async fn payments_in(store: &EmbeddedStore) -> u64 {
     store.payments(PaymentQuery::all(merchant_id(1), 100)).await.unwrap().total
 }
 
-/// Opens what is left and says how many payments it holds, once it is verified.
+/// Opens a copy, verifies it and returns its number of payments.
 async fn payments_left(left: &Path) -> u64 {
     let store = open(left);
     let count = payments_in(&store).await;
@@ -64,25 +64,28 @@ async fn payments_left(left: &Path) -> u64 {
 }
 
 #[tokio::test]
-async fn what_only_the_log_holds_is_there_after_a_kill() {
+async fn commits_that_are_only_in_the_log_survive_a_kill() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     let database_before = fs::read(data.path().join(FILE_NAME)).unwrap();
     fill(&store, 1..=8).await;
     let left = after_a_kill(data.path());
-    assert!(fs::read(left.path().join(FILE_NAME)).unwrap() == database_before, "nothing is in the database yet");
+    assert!(
+        fs::read(left.path().join(FILE_NAME)).unwrap() == database_before,
+        "the database is unchanged before a checkpoint"
+    );
     let reopened = open(left.path());
     assert_eq!(payments_in(&reopened).await, 8);
     assert_eq!(reopened.due_deliveries(at(9_000), 100).await.unwrap().len(), 4);
-    // Nobody closes it: what came from the log is in the database at once.
+    // The store is not closed: opening it replayed the log into the database.
     let again = after_a_kill(left.path());
     assert_eq!(payments_left(again.path()).await, 8);
 }
 
-/// Bytes of an entry before its changes; the second four say how many those are.
+/// Size of an entry's header, bytes. Its second four bytes are the length of the changes.
 const HEAD_LEN: usize = 32;
 
-/// Returns where the last entry ends.
+/// Returns the end of the last entry.
 fn used(bytes: &[u8]) -> usize {
     let mut end = 0;
     loop {
@@ -95,7 +98,7 @@ fn used(bytes: &[u8]) -> usize {
 }
 
 #[tokio::test]
-async fn a_log_ends_where_an_entry_is_not_whole() {
+async fn a_log_ends_at_an_incomplete_entry() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=2).await;
@@ -103,25 +106,25 @@ async fn a_log_ends_where_an_entry_is_not_whole() {
     let before_third = used(&fs::read(log(data.path())).unwrap());
     fill(&store, 3..=3).await;
     let bytes = fs::read(log(data.path())).unwrap();
-    assert_eq!(bytes.len() as u64, whole, "three payments need no longer file");
+    assert_eq!(bytes.len() as u64, whole, "three payments fit in the initial segment");
     let end = used(&bytes);
-    for spoiled in (before_third..end).step_by(37).chain([end - 1]) {
+    for damaged in (before_third..end).step_by(37).chain([end - 1]) {
         let left = after_a_kill(data.path());
         let mut bytes = bytes.clone();
-        bytes[spoiled] ^= 0x40;
+        bytes[damaged] ^= 0x40;
         fs::write(log(left.path()), &bytes).unwrap();
-        assert_eq!(payments_left(left.path()).await, 2, "byte {spoiled} is not as it was written");
+        assert_eq!(payments_left(left.path()).await, 2, "byte {damaged} was changed");
     }
     for length in [0, 1, before_third - 1, before_third, before_third + HEAD_LEN + 1, end - 1] {
         let left = after_a_kill(data.path());
         fs::write(log(left.path()), &bytes[..length]).unwrap();
         let expected = if length < HEAD_LEN { 0 } else { 2 };
-        assert!(payments_left(left.path()).await <= expected, "the log is cut after {length} bytes");
+        assert!(payments_left(left.path()).await <= expected, "the log is truncated to {length} bytes");
     }
 }
 
-/// Returns how many payments are left when the files of the log with these indices are emptied; none where nobody opens
-/// that, because later commits stand in the other.
+/// Returns the number of payments after emptying the segments with these indices; none if the store does not open,
+/// because the other segment has later entries.
 async fn payments_without(data: &Path, files: &[usize]) -> Option<u64> {
     let left = after_a_kill(data);
     for file in files {
@@ -133,13 +136,13 @@ async fn payments_without(data: &Path, files: &[usize]) -> Option<u64> {
     }
 }
 
-/// Says why what is left is not opened.
+/// Returns why a copy does not open.
 fn refusal(left: &Path) -> Option<OpenError> {
     EmbeddedStore::open(left, INLINE).err()
 }
 
 #[tokio::test]
-async fn a_commit_that_cannot_be_read_is_told_where_later_ones_can() {
+async fn an_unreadable_entry_before_readable_ones_is_an_error() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     let end_of_log = || used(&fs::read(log(data.path())).unwrap());
@@ -149,7 +152,7 @@ async fn a_commit_that_cannot_be_read_is_told_where_later_ones_can() {
     let end = end_of_log();
     fill(&store, 4..=6).await;
     let bytes = fs::read(log(data.path())).unwrap();
-    let spoil = |places: std::ops::Range<usize>, by: &dyn Fn(u8) -> u8| {
+    let corrupt = |places: std::ops::Range<usize>, by: &dyn Fn(u8) -> u8| {
         let left = after_a_kill(data.path());
         let mut bytes = bytes.clone();
         bytes[places].iter_mut().for_each(|byte| *byte = by(*byte));
@@ -157,31 +160,31 @@ async fn a_commit_that_cannot_be_read_is_told_where_later_ones_can() {
         left
     };
     let heads_and_more = (begin..begin + HEAD_LEN).chain((begin + HEAD_LEN..end).step_by(41)).map(|at| at..at + 1);
-    // A byte, some in a row, and a block that the disk has lost.
+    // One byte, several in a row, and a block that the disk has lost.
     for places in heads_and_more.chain([begin - 5..begin + 30, begin..end, 0..end]) {
         for by in [&(|byte: u8| byte ^ 1) as &dyn Fn(u8) -> u8, &|_| 0] {
-            let left = spoil(places.clone(), by);
+            let left = corrupt(places.clone(), by);
             if fs::read(log(left.path())).unwrap() == bytes {
                 continue;
             }
             let refused = refusal(left.path());
             assert!(
-                matches!(&refused, Some(OpenError::Corrupt(why)) if why.contains("later ones are there")),
+                matches!(&refused, Some(OpenError::Corrupt(why)) if why.contains("later entries exist")),
                 "bytes {places:?}: {refused:?}"
             );
-            // And again: nobody has made room for new ones meanwhile.
+            // A second attempt fails, too: the first one must not remove entries.
             assert!(refusal(left.path()).is_some());
         }
     }
-    assert_eq!(payments_left(spoil(end..bytes.len(), &|_| 0).path()).await, 3, "what ends there may be torn");
+    assert_eq!(payments_left(corrupt(end..bytes.len(), &|_| 0).path()).await, 3, "the last entry may be incomplete");
 }
 
 #[tokio::test]
-async fn a_log_whose_beginning_the_database_does_not_know_is_refused() {
+async fn a_log_without_a_start_in_the_database_is_rejected() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=2).await;
-    for (begin, expected) in [(None, "where the log begins"), (Some([7_u8; 16]), "24 bytes")] {
+    for (begin, expected) in [(None, "LSN of the log's start"), (Some([7_u8; 16]), "24 bytes")] {
         let left = after_a_kill(data.path());
         let begin = begin.as_ref().map(<[u8; 16]>::as_slice);
         raw::set_single(&left.path().join(FILE_NAME), "log", begin);
@@ -191,7 +194,7 @@ async fn a_log_whose_beginning_the_database_does_not_know_is_refused() {
 }
 
 #[tokio::test]
-async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
+async fn a_full_segment_is_checkpointed_and_segments_rotate() {
     let data = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(data.path(), Options { log_bytes: 16 * 1024, ..INLINE }).unwrap();
     let mut of_earlier_rounds = Vec::new();
@@ -205,16 +208,12 @@ async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
             of_earlier_rounds = logs(data.path()).map(|file| fs::read(file).unwrap()).to_vec();
         }
     }
-    assert_eq!(
-        needs[1..],
-        [true; 3],
-        "now the first file, now the second, and at times both held what was nowhere else"
-    );
+    assert_eq!(needs[1..], [true; 3], "each segment alone, and at times both, held rows that the database lacked");
     let lengths = logs(data.path()).map(|file| fs::metadata(file).unwrap().len());
-    assert_eq!(lengths, [64 * 1024; 2], "they never grew beyond their first piece");
-    let count = told(&store, "checkpoint_seconds_count");
-    assert!(count >= 3, "{count} checkpoints were told of");
-    // What an earlier round wrote is no part of this one, however whole it is.
+    assert_eq!(lengths, [64 * 1024; 2], "segments keep their initial size");
+    let count = metric(&store, "checkpoint_seconds_count");
+    assert!(count >= 3, "{count} checkpoints");
+    // Entries of an earlier round are ignored, however intact they are.
     let left = after_a_kill(data.path());
     for (file, bytes) in logs(left.path()).iter().zip(of_earlier_rounds) {
         fs::write(file, bytes).unwrap();
@@ -222,47 +221,47 @@ async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
     assert_eq!(Some(payments_left(left.path()).await), payments_without(data.path(), &[0, 1]).await);
 }
 
-/// A log that takes hundreds of payments until it is full.
-const BESIDE: Options = Options { log_bytes: 256 * 1024, mode: CommitMode::Thread { queue: 100 }, ..INLINE };
+/// A log that holds hundreds of payments.
+const LARGE_LOG: Options = Options { log_bytes: 256 * 1024, mode: CommitMode::Thread { queue: 100 }, ..INLINE };
 
-/// Commits payments until a sync is held up; returns how many.
-async fn create_until_somebody_waits_at(gate: &Gate, store: &EmbeddedStore) -> u64 {
+/// Commits payments until a sync is blocked; returns the number of payments.
+async fn create_until_a_sync_is_blocked(gate: &Gate, store: &EmbeddedStore) -> u64 {
     for number in 1..10_000 {
         store.commit(create(&payment(1, number))).await.unwrap();
-        if gate.has_somebody() {
+        if gate.has_blocked_sync() {
             return number;
         }
     }
-    panic!("no sync was held up");
+    panic!("no sync was blocked");
 }
 
 #[tokio::test]
-async fn commits_go_on_beside_a_checkpoint_until_memory_would_fill_with_them() {
+async fn commits_continue_during_a_checkpoint_until_the_segment_limit() {
     let (disk, log) = (Gate::default(), Gate::default());
-    let store = disk.open_before(&log, BESIDE);
-    disk.shut();
-    let begun_at = create_until_somebody_waits_at(&disk, &store).await;
-    // The checkpoint is held up, and nobody notices.
+    let store = disk.open_before(&log, LARGE_LOG);
+    disk.block();
+    let begun_at = create_until_a_sync_is_blocked(&disk, &store).await;
+    // The checkpoint is blocked, and commits continue.
     let mut count = begun_at + 20;
     for number in begun_at + 1..=count {
         store.commit(create(&payment(1, number))).await.unwrap();
     }
     assert_eq!(payments_in(&store).await, count);
-    let held_up = async {
-        while told(&store, "checkpoint_holds_total") == 0 {
+    let stalled = async {
+        while metric(&store, "write_stalls_total") == 0 {
             tokio::task::yield_now().await;
         }
     };
-    let mut held_up = Box::pin(held_up);
+    let mut stalled = Box::pin(stalled);
     let waiting = loop {
-        assert!(count < 10_000, "commits are never held up");
+        assert!(count < 10_000, "commits never waited for the checkpoint");
         count += 1;
-        match select(store.commit(create(&payment(1, count))), &mut held_up).await {
+        match select(store.commit(create(&payment(1, count))), &mut stalled).await {
             Either::Left((outcome, _)) => outcome.unwrap(),
             Either::Right(((), waiting)) => break waiting,
         }
     };
-    disk.let_through();
+    disk.unblock();
     waiting.await.unwrap();
     assert_eq!(payments_in(&store).await, count);
     store.close().await;
@@ -270,19 +269,19 @@ async fn commits_go_on_beside_a_checkpoint_until_memory_would_fill_with_them() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_that_fails_is_told_at_once() {
+async fn a_failed_checkpoint_is_reported_at_once() {
     let (disk, log) = (Gate::default(), Gate::default());
-    let store = disk.open_before(&log, BESIDE);
-    disk.shut();
-    create_until_somebody_waits_at(&disk, &store).await;
-    disk.break_down();
+    let store = disk.open_before(&log, LARGE_LOG);
+    disk.block();
+    create_until_a_sync_is_blocked(&disk, &store).await;
+    disk.fail_syncs();
     assert!(store.failed().await.contains("the disk failed"));
     let outcome = store.commit(create(&payment(1, 9_999))).await;
     assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
 }
 
 #[tokio::test]
-async fn a_closed_store_is_whole_without_its_log() {
+async fn a_closed_store_is_complete_without_its_log() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=3).await;
@@ -296,7 +295,7 @@ async fn a_closed_store_is_whole_without_its_log() {
 }
 
 #[tokio::test]
-async fn a_log_whose_database_is_gone_is_kept_and_no_store_is_made_beside_it() {
+async fn a_log_without_a_database_is_kept_and_no_store_is_created() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=3).await;
@@ -308,23 +307,23 @@ async fn a_log_whose_database_is_gone_is_kept_and_no_store_is_made_beside_it() {
     assert!(matches!(refused, Some(OpenError::LogOnly(_))), "{refused:?}");
     assert!(!database.exists());
     fs::write(&database, whole).unwrap();
-    assert_eq!(payments_left(left.path()).await, 3, "put back, it has everything");
+    assert_eq!(payments_left(left.path()).await, 3, "with its database it is complete");
 }
 
 #[tokio::test]
-async fn a_store_is_made_only_where_that_is_asked_for() {
+async fn a_store_is_created_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let existing = Options { may_create: false, ..INLINE };
     let refused = EmbeddedStore::open(&data, existing).err();
     assert!(matches!(&refused, Some(OpenError::NotMade(path)) if path.starts_with(&data)), "{refused:?}");
-    assert!(!data.exists(), "nothing is made");
+    assert!(!data.exists(), "nothing is created");
     drop(EmbeddedStore::open(&data, INLINE).unwrap());
     assert!(EmbeddedStore::open(&data, existing).is_ok());
 }
 
 #[tokio::test]
-async fn whoever_reads_the_store_of_a_killed_engine_reads_its_log_too() {
+async fn reads_of_a_killed_store_include_its_log() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=5).await;
@@ -346,7 +345,7 @@ async fn whoever_reads_the_store_of_a_killed_engine_reads_its_log_too() {
 }
 
 #[tokio::test]
-async fn a_backup_put_in_the_place_of_a_killed_store_meets_no_log_of_that() {
+async fn a_restored_backup_does_not_replay_the_log_of_the_replaced_store() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=2).await;
@@ -361,7 +360,7 @@ async fn a_backup_put_in_the_place_of_a_killed_store_meets_no_log_of_that() {
     let left = after_a_kill(data.path());
     let (_, kept) = Idle::take_store(left.path()).unwrap().restore(&backup, true).unwrap();
     assert_eq!(payments_left(left.path()).await, 2);
-    // And what was replaced is whole: the log went into it first.
+    // The replaced store is complete: its log was replayed into it first.
     let kept = kept.unwrap();
     Idle::take_store(left.path()).unwrap().restore(&kept, true).unwrap();
     assert_eq!(payments_left(left.path()).await, 4);

@@ -1,5 +1,4 @@
-//! The store through its interface: what is written is read, what is refused leaves no trace, what is lost was never
-//! promised.
+//! Tests of the store through its public interface.
 
 mod behaviour;
 mod billing;
@@ -8,6 +7,7 @@ mod compliance;
 mod crashes;
 mod damage;
 mod disk;
+mod duties;
 mod epochs;
 mod groups;
 mod keeping;
@@ -17,6 +17,7 @@ mod model;
 mod opening;
 mod quota;
 mod raw;
+mod resolution;
 mod sales;
 mod samples;
 mod search;

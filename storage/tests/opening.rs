@@ -1,4 +1,4 @@
-//! Opening: who may, what is found, and what is said where it cannot be.
+//! Tests of opening a store: permissions, locks, existing files, and error texts.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ async fn with_one_payment(data: &Path) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn everything_in_the_directory_is_for_its_owner_only() {
+async fn the_directory_is_accessible_to_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("deep").join("data");
@@ -43,12 +43,12 @@ async fn everything_in_the_directory_is_for_its_owner_only() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_root_makes_in_a_directory_belongs_to_its_owner() {
+async fn files_created_by_root_belong_to_the_owner_of_the_directory() {
     use std::os::unix::fs::{MetadataExt, chown};
     const SERVICE: u32 = 65_534;
     let data = tempfile::tempdir().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Only root can give anything away; whoever else runs this has nothing to see.
+    // Only root can change owners; as another user the test has nothing to check.
     if chown(data.path(), Some(SERVICE), Some(SERVICE)).is_err() {
         return;
     }
@@ -63,9 +63,9 @@ async fn what_root_makes_in_a_directory_belongs_to_its_owner() {
     let idle = storage::Idle::take_store(data.path()).unwrap();
     idle.read(false, |row| copy.put(row)).unwrap();
     let report = copy.finish(false).unwrap();
-    assert_eq!(report.findings.len(), 1, "its merchant is not there: {report:?}");
+    assert_eq!(report.findings.len(), 1, "the merchant is missing: {report:?}");
     drop(idle);
-    // A restore wants a sound backup: one of an empty store is.
+    // A restore rejects a backup with findings; that of an empty store has none.
     drop(EmbeddedStore::open(&folder.path().join("empty"), Options::default()).unwrap());
     let idle = storage::Idle::take(data.path()).unwrap();
     idle.restore(&folder.path().join("empty").join(FILE_NAME), true).unwrap();
@@ -74,14 +74,14 @@ async fn what_root_makes_in_a_directory_belongs_to_its_owner() {
 }
 
 #[tokio::test]
-async fn what_was_stored_is_there_after_reopening() {
+async fn stored_data_survives_reopening() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
     assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), Some(payment(1, 1)));
 }
 
 #[tokio::test]
-async fn a_directory_has_one_user_at_a_time() {
+async fn a_directory_is_locked_by_one_process() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     let error = refusal(data.path());
@@ -91,12 +91,12 @@ async fn a_directory_has_one_user_at_a_time() {
     open(data.path());
 }
 
-/// Names the directory that the other process shall open.
+/// Environment variable with the directory that the other process opens.
 const OTHER_PROCESS: &str = "STORAGE_TEST_DATA";
 
 #[test]
-fn another_process_is_refused() {
-    #[expect(clippy::disallowed_methods, reason = "how the other process of this test is told what to do")]
+fn another_process_is_rejected() {
+    #[expect(clippy::disallowed_methods, reason = "input of the other process of this test")]
     if let Ok(data) = std::env::var(OTHER_PROCESS) {
         assert!(matches!(refusal(Path::new(&data)), OpenError::Locked(_)));
         return;
@@ -104,18 +104,18 @@ fn another_process_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let other = || {
         let program = std::env::current_exe().unwrap();
-        let arguments = ["--exact", "opening::another_process_is_refused"];
+        let arguments = ["--exact", "opening::another_process_is_rejected"];
         Command::new(program).args(arguments).env(OTHER_PROCESS, data.path()).output().unwrap().status.success()
     };
     let store = open(data.path());
-    assert!(other(), "the other process is refused while this one has the store");
+    assert!(other(), "the other process is rejected while this one holds the lock");
     drop(store);
-    assert!(!other(), "the other process is not refused any more");
+    assert!(!other(), "the lock is released");
 }
 
-/// Creates payments until it is killed, and says of each that it is stored.
-#[expect(clippy::print_stdout, reason = "how the other process says what it has done")]
-async fn create_for_ever(data: &Path) {
+/// Creates payments until it is killed, and prints each one that is stored.
+#[expect(clippy::print_stdout, reason = "output of the other process of this test")]
+async fn create_until_killed(data: &Path) {
     let store = open(data);
     for number in 1.. {
         store.commit(create(&payment(1, number))).await.unwrap();
@@ -124,16 +124,16 @@ async fn create_for_ever(data: &Path) {
 }
 
 #[tokio::test]
-async fn a_killed_process_loses_nothing_it_has_acknowledged() {
-    #[expect(clippy::disallowed_methods, reason = "how the other process of this test is told what to do")]
+async fn a_killed_process_loses_no_acknowledged_commit() {
+    #[expect(clippy::disallowed_methods, reason = "input of the other process of this test")]
     if let Ok(data) = std::env::var(OTHER_PROCESS) {
-        return create_for_ever(Path::new(&data)).await;
+        return create_until_killed(Path::new(&data)).await;
     }
     let data = tempfile::tempdir().unwrap();
     let mut stored = 0;
     for round in 1..=3usize {
         let program = std::env::current_exe().unwrap();
-        let arguments = ["--exact", "--nocapture", "opening::a_killed_process_loses_nothing_it_has_acknowledged"];
+        let arguments = ["--exact", "--nocapture", "opening::a_killed_process_loses_no_acknowledged_commit"];
         let data = data.path().join(round.to_string());
         let mut child =
             Command::new(program).args(arguments).env(OTHER_PROCESS, &data).stdout(Stdio::piped()).spawn().unwrap();
@@ -146,7 +146,7 @@ async fn a_killed_process_loses_nothing_it_has_acknowledged() {
         child.wait().unwrap();
         let store = open(&data);
         let page = store.payments(PaymentQuery::all(merchant_id(1), 1)).await.unwrap();
-        assert!((last..=last + 1).contains(&page.total), "{last} were acknowledged, {} are there", page.total);
+        assert!((last..=last + 1).contains(&page.total), "{last} were acknowledged, {} are stored", page.total);
         assert_eq!(store.payment(payment_id(last)).await.unwrap(), Some(payment(1, last)));
         stored += page.total;
     }
@@ -154,28 +154,28 @@ async fn a_killed_process_loses_nothing_it_has_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_creation_that_was_interrupted_is_done_anew() {
+async fn an_interrupted_creation_is_repeated() {
     let data = tempfile::tempdir().unwrap();
     let unfinished = data.path().join(format!("{FILE_NAME}.tmp"));
     fs::write(&unfinished, [0; 5_000]).unwrap();
     with_one_payment(data.path()).await;
     assert!(!unfinished.exists());
-    // Whole, too, but not under its name yet: nobody was told of anything in it.
+    // A complete database under its temporary name: nothing in it was acknowledged.
     fs::rename(file(data.path()), &unfinished).unwrap();
-    // The log is made after the database has its name.
+    // The log is created after the database is renamed.
     for log in ["hivetill.wal", "hivetill.wal2"] {
         fs::remove_file(data.path().join(log)).unwrap();
     }
     assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), None);
     with_one_payment(data.path()).await;
-    // Beside a whole store it is nothing but rubbish.
+    // Next to a complete store it is removed.
     fs::write(&unfinished, b"rubbish").unwrap();
     assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), Some(payment(1, 1)));
     assert!(!unfinished.exists());
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_as_it_is() {
+fn a_file_that_is_not_a_database_is_not_changed() {
     for content in [&b"not a database, but long enough to be looked at"[..], &[0; 4_096], &[]] {
         let data = tempfile::tempdir().unwrap();
         fs::write(file(data.path()), content).unwrap();
@@ -196,7 +196,7 @@ async fn a_truncated_database_is_corrupt() {
 }
 
 #[test]
-fn a_database_of_another_program_is_refused() {
+fn a_database_of_another_program_is_rejected() {
     let data = tempfile::tempdir().unwrap();
     drop(Database::create(file(data.path())).unwrap());
     assert!(matches!(refusal(data.path()), OpenError::Foreign));
@@ -205,7 +205,7 @@ fn a_database_of_another_program_is_refused() {
 const IN_FLIGHT: TableDefinition<'_, u128, ()> = TableDefinition::new("in_flight");
 
 #[tokio::test]
-async fn a_store_of_a_newer_program_is_refused() {
+async fn a_store_of_a_newer_version_is_rejected() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
     raw::set_single(&file(data.path()), "schema", Some(&7u32.to_be_bytes()));
@@ -215,7 +215,7 @@ async fn a_store_of_a_newer_program_is_refused() {
 }
 
 #[tokio::test]
-async fn a_table_that_came_later_is_added_to_an_older_store() {
+async fn a_new_table_is_added_to_an_older_store() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
     let database = Database::open(file(data.path())).unwrap();
@@ -229,7 +229,7 @@ async fn a_table_that_came_later_is_added_to_an_older_store() {
 }
 
 #[tokio::test]
-async fn a_damaged_record_is_told_and_stops_nobody_else() {
+async fn a_damaged_record_is_reported_and_does_not_affect_other_records() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
     raw::set_payment(&file(data.path()), payment_id(1).bits(), &[9, 9]);
@@ -237,31 +237,31 @@ async fn a_damaged_record_is_told_and_stops_nobody_else() {
     let read = store.payment(payment_id(1)).await;
     let Err(ReadError::Damaged { table, key, why }) = read else { panic!("{read:?}") };
     assert_eq!((table, key), ("payments", payment_id(1).to_string()));
-    assert_eq!(why, "its version is 9, this program knows 1");
+    assert_eq!(why, "record version 9 is not supported, expected 1");
     let next = engine::payment::Payment { version: 2, ..payment(1, 1) };
     let refused = store.commit(replace(&next, 1)).await;
     assert!(matches!(&refused, Err(CommitError::Conflict { what }) if what.contains("damaged")), "{refused:?}");
     store.commit(create(&payment(1, 2))).await.unwrap();
-    assert_eq!(store.index_search(at(3_600), 9).await, Ok(2), "the indexer goes past it");
+    assert_eq!(store.index_search(at(3_600), 9).await, Ok(2), "the indexer skips it");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_directory_that_may_not_be_written_is_named() {
+fn an_unwritable_directory_is_named_in_the_error() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().unwrap();
     fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o500)).unwrap();
     let data = parent.path().join("data");
     match EmbeddedStore::open(&data, Options::default()) {
         Err(error) => assert!(matches!(&error, OpenError::Permission(path) if *path == data), "{error:?}"),
-        // The superuser may do anything: there is nothing to see.
+        // Root can write everywhere: the test has nothing to check.
         Ok(_) => assert!(fs::write(parent.path().join("x"), "").is_ok()),
     }
     fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 #[test]
-fn a_path_that_cannot_be_a_directory_is_named() {
+fn a_path_that_cannot_be_a_directory_is_named_in_the_error() {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("file");
     fs::write(&data, "").unwrap();

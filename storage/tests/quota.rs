@@ -1,4 +1,5 @@
-//! Caps of a merchant: filled, not exceeded, also by many at once; freed when payments end; right after a restart and a restore.
+//! Tests of a merchant's quota: it can be filled but not exceeded, also concurrently, after a restart and after a
+//! restore.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,10 +17,10 @@ fn admitted(payment: &Payment, quota: Quota) -> Batch {
     create(payment).and(Write::Admit { payment: id, merchant, quota })
 }
 
-/// Has merchants in a store, as payments need them.
+/// Adds merchants to a store for their payments.
 async fn with_merchants(store: EmbeddedStore) -> EmbeddedStore {
     for owner in [1, 2] {
-        // After a restart they are there.
+        // After a restart they exist already.
         let _ = store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant(owner)), expected: None })).await;
     }
     store
@@ -33,17 +34,17 @@ const THREE_OPEN: Quota = Quota { open_payments: 3, stored_bytes: 0 };
 const FULL: Result<(), CommitError> = Err(CommitError::QuotaReached(QuotaExceeded::OpenPayments { limit: 3 }));
 
 #[tokio::test]
-async fn a_cap_on_open_payments_counts_those_that_have_not_ended_and_no_others() {
+async fn a_limit_of_open_payments_counts_those_that_are_not_final() {
     let store = with_merchants(in_memory()).await;
     for number in 1..=3 {
         store.commit(admitted(&payment(1, number), THREE_OPEN)).await.unwrap();
     }
     assert_eq!(store.commit(admitted(&payment(1, 4), THREE_OPEN)).await, FULL);
-    assert_eq!(store.payment(payment_id(4)).await.unwrap(), None, "nothing of it is written");
-    store.commit(admitted(&payment(2, 5), THREE_OPEN)).await.expect("another merchant has its own");
+    assert_eq!(store.payment(payment_id(4)).await.unwrap(), None, "the rejected batch writes nothing");
+    store.commit(admitted(&payment(2, 5), THREE_OPEN)).await.expect("another merchant has its own quota");
     let processing = in_state(&payment(1, 1), State::Processing);
     store.commit(replace(&processing, 1)).await.unwrap();
-    assert_eq!(store.commit(admitted(&payment(1, 4), THREE_OPEN)).await, FULL, "processing is open");
+    assert_eq!(store.commit(admitted(&payment(1, 4), THREE_OPEN)).await, FULL, "a processing payment counts as open");
     for (number, end) in (2..).zip([State::SystemCancelled, State::UserCancelled]) {
         store.commit(replace(&in_state(&payment(1, number), end), 1)).await.unwrap();
         store.commit(admitted(&payment(1, 10 + number), THREE_OPEN)).await.unwrap();
@@ -51,11 +52,11 @@ async fn a_cap_on_open_payments_counts_those_that_have_not_ended_and_no_others()
     }
     store.commit(replace(&in_state(&processing, State::Failed), 2)).await.unwrap();
     store.commit(admitted(&payment(1, 20), THREE_OPEN)).await.unwrap();
-    store.commit(create(&payment(1, 30))).await.expect("no cap where none is asked for");
+    store.commit(create(&payment(1, 30))).await.expect("no limit without a quota");
     assert!(store.verify().await.unwrap().is_sound());
 }
 
-/// Returns how many bytes a payment takes: the first cap that lets it through.
+/// Returns the stored size of a payment: the smallest quota that accepts it.
 async fn bytes_of(payment: &Payment) -> u64 {
     let store = in_memory();
     for stored_bytes in 1.. {
@@ -63,11 +64,11 @@ async fn bytes_of(payment: &Payment) -> u64 {
             return stored_bytes;
         }
     }
-    unreachable!("some cap lets it through");
+    unreachable!("some limit accepts it");
 }
 
 #[tokio::test]
-async fn a_cap_on_stored_bytes_counts_what_records_take_as_they_grow() {
+async fn a_limit_of_stored_bytes_counts_growing_records() {
     let one = bytes_of(&payment(1, 1)).await;
     let quota = Quota { open_payments: 0, stored_bytes: 2 * one };
     let full: Result<(), _> = Err(CommitError::QuotaReached(QuotaExceeded::StoredBytes { limit: 2 * one }));
@@ -77,13 +78,13 @@ async fn a_cap_on_stored_bytes_counts_what_records_take_as_they_grow() {
     store.commit(replace(&longer, 1)).await.unwrap();
     assert_eq!(store.commit(admitted(&payment(1, 2), quota)).await, full);
     store.commit(replace(&Payment { version: 3, ..payment(1, 1) }, 2)).await.unwrap();
-    store.commit(admitted(&payment(1, 2), quota)).await.expect("what was made shorter is free");
+    store.commit(admitted(&payment(1, 2), quota)).await.expect("a shorter record frees quota");
     store.commit(replace(&in_state(&payment(1, 2), State::UserCancelled), 1)).await.unwrap();
-    assert_eq!(store.commit(admitted(&payment(1, 3), quota)).await, full, "what has ended is still stored");
+    assert_eq!(store.commit(admitted(&payment(1, 3), quota)).await, full, "final payments still take space");
     assert!(store.verify().await.unwrap().is_sound());
 }
 
-/// Opens a store and says how many of fifty creations at once get through.
+/// Opens a store and returns how many of fifty concurrent creations succeed.
 async fn race(data: &Path, first: u64) -> usize {
     let store = Arc::new(with_merchants(EmbeddedStore::open(data, Options::default()).unwrap()).await);
     let mut creations = JoinSet::new();
@@ -102,7 +103,7 @@ async fn race(data: &Path, first: u64) -> usize {
 }
 
 #[tokio::test]
-async fn creations_at_once_fill_a_cap_exactly_also_after_a_restart_and_a_restore() {
+async fn concurrent_creations_fill_a_quota_exactly_also_after_a_restart_and_a_restore() {
     let folder = tempfile::tempdir().unwrap();
     let (data, backup, again) = (folder.path().join("a"), folder.path().join("backup"), folder.path().join("b"));
     assert_eq!(race(&data, 100).await, 20);

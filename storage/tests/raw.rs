@@ -1,10 +1,10 @@
-//! A store's file as the database underneath sees it.
+//! Access to a store's file below the store.
 
 use std::{cmp::Ordering, path::Path};
 
 use redb::{Database, Key, TableDefinition, TypeName, Value};
 
-/// What a table keeps: bytes, the last of them a checksum.
+/// A value that ends with a checksum.
 #[derive(Debug)]
 struct Checked;
 
@@ -66,7 +66,7 @@ impl Key for Text {
     }
 }
 
-/// Sets a single value, with the checksum it should have, or removes it.
+/// Sets a single value with a valid checksum, or removes it.
 pub(crate) fn set_single(file: &Path, name: &str, value: Option<&[u8]>) {
     let database = Database::open(file).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -83,7 +83,7 @@ pub(crate) fn set_single(file: &Path, name: &str, value: Option<&[u8]>) {
     transaction.commit().unwrap();
 }
 
-/// Sets a payment's record, with the checksum it should have.
+/// Sets a payment's record with a valid checksum.
 pub(crate) fn set_payment(file: &Path, id: u128, record: &[u8]) {
     let database = Database::open(file).unwrap();
     let transaction = database.begin_write().unwrap();

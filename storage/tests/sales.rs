@@ -1,4 +1,4 @@
-//! A transfer is sold once: for somebody's resource or to a session.
+//! Tests that a transfer pays once: for another server's resource or for a session.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use storage::{Batch, CommitError, Handling, Write, prelude::*};
 use crate::samples::*;
 
 #[tokio::test]
-async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
+async fn a_claimed_transaction_is_never_assigned_and_an_assigned_one_is_never_claimed() {
     let store = in_memory();
     store.commit(Batch::of(Write::Payment { payment: Arc::new(payment(1, 1)), expected: None })).await.unwrap();
     let stray = |block, number| {
@@ -28,7 +28,7 @@ async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
     for (block, number) in [(1, 1), (2, 2), (3, 3)] {
         store.commit(Batch::of(Write::Unmatched(stray(block, number)))).await.unwrap();
     }
-    // Whichever is committed first wins, in one commit, too.
+    // The first commit wins; within one commit, the first write.
     let claim = |number: u8, nonce: &str| Write::Claim(facilitated(number, nonce));
     store.commit(Batch::of(claim(1, "a"))).await.unwrap();
     let refused = CommitError::Claimed(Box::new(facilitated(1, "a")));
@@ -36,11 +36,15 @@ async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
     store.commit(assign(2)).await.unwrap();
     let taken = Err(CommitError::Assigned(payment_id(1)));
     assert_eq!(store.commit(Batch::of(claim(2, "b"))).await, taken);
-    assert_eq!(store.commit(Batch::of(Write::Claim(claimed(2, "b")))).await, taken, "a session is no exception");
+    assert_eq!(
+        store.commit(Batch::of(Write::Claim(claimed(2, "b")))).await,
+        taken,
+        "a claim for a session is rejected, too"
+    );
     let both = store.commit(assign(3).and(claim(3, "c"))).await;
     assert_eq!(both, taken);
-    assert_eq!(store.claim(tx_id(3)).await.unwrap(), None, "nothing of it is written");
-    // What settled stays a sale; what never happened may be assigned when it is found all the same.
+    assert_eq!(store.claim(tx_id(3)).await.unwrap(), None, "the rejected batch writes nothing");
+    // A settled claim stays settled. An expired one can be assigned if its transfer is found later.
     let settled = ClaimOutcome::Settled { is_reported: true, block_num: Some(1) };
     let outcome =
         |expected: ClaimOutcome, outcome| Batch::of(Write::ClaimOutcome { tx_id: tx_id(1), expected, outcome });
@@ -50,7 +54,7 @@ async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
     store.commit(assign(1)).await.unwrap();
 }
 
-/// A claim for somebody else's server that is decided.
+/// Returns a settled claim for another server.
 fn decided(number: u8, nonce: &str, seller: Option<MerchantId>) -> ClaimRecord {
     let claimed = facilitated(number, nonce);
     let Purpose::Facilitated(facilitation) = claimed.purpose else { panic!() };
@@ -59,7 +63,7 @@ fn decided(number: u8, nonce: &str, seller: Option<MerchantId>) -> ClaimRecord {
 }
 
 #[tokio::test]
-async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
+async fn claims_without_a_merchant_are_pruned_with_their_keys_and_no_others() {
     let store = in_memory();
     let kept = [
         facilitated(1, "open"),
@@ -72,7 +76,7 @@ async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
     for claimed in kept.iter().chain(&gone) {
         store.commit(Batch::of(Write::Claim(claimed.clone()))).await.unwrap();
     }
-    // The walk passes over so many at once, and goes on where it stopped.
+    // The scan skips as many claims as the limit and continues where it stopped.
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let (more, next) = store.forgettable_claims(Timestamp::MAX, after, 2).await.unwrap();
@@ -90,7 +94,7 @@ async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
         assert!(matches!(refused, Err(CommitError::Conflict { .. })), "{refused:?}");
     }
     let ids: Vec<TxId> = gone.iter().map(|claimed| claimed.tx_id).collect();
-    // A claim is not decided anew after it was forgotten, in the same commit neither.
+    // A deleted claim cannot be settled, not even in the same commit.
     let outcome =
         Write::ClaimOutcome { tx_id: ids[0], expected: gone[0].outcome.clone(), outcome: ClaimOutcome::Expired };
     let both = store.commit(Batch::of(Write::ForgetClaims(ids.clone())).and(outcome)).await;
@@ -100,13 +104,17 @@ async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
     for claimed in &gone {
         assert_eq!(store.claim(claimed.tx_id).await.unwrap(), None);
-        assert_eq!(store.claim_by_nonce(claimed.pay_to, claimed.nonce.clone()).await.unwrap(), None);
+        assert_eq!(
+            store.overlapping_claim(claimed.pay_to, Vec::new(), None, claimed.nonce.clone()).await.unwrap(),
+            None
+        );
     }
-    let by_identifier = store.claim_by_identifier(gone[1].pay_to, "0123456789abcdef".to_owned()).await;
+    let by_identifier =
+        store.overlapping_claim(gone[1].pay_to, Vec::new(), Some("0123456789abcdef".to_owned()), String::new()).await;
     assert_eq!(by_identifier.unwrap(), None);
     for claimed in &kept {
         assert_eq!(store.claim(claimed.tx_id).await.unwrap().as_ref(), Some(claimed));
-        let by_nonce = store.claim_by_nonce(claimed.pay_to, claimed.nonce.clone()).await;
+        let by_nonce = store.overlapping_claim(claimed.pay_to, Vec::new(), None, claimed.nonce.clone()).await;
         assert_eq!(by_nonce.unwrap().as_ref(), Some(claimed));
     }
     assert_eq!(store.verify().await.unwrap().findings, [""; 0]);

@@ -1,4 +1,4 @@
-//! Merchants, payments and the rest, made of small numbers.
+//! Sample merchants, payments and other records, made from small numbers.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
@@ -16,17 +16,18 @@ use engine::{
     x402::{ClaimOutcome, ClaimRecord, Facilitation, PayerProof, Purpose},
 };
 use storage::{
-    Batch, CommitMode, Cursor, EmbeddedStore, EventRecord, Options, Unmatched, UnmatchedReason, Vault, Write,
+    Batch, CommitMode, Cursor, EmbeddedStore, EventRecord, HoldReason, Options, Unmatched, UnmatchedReason, Vault,
+    Write,
 };
 
-/// The moment everything starts at.
+/// The start time of all samples.
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_763_647_200);
 
 pub(crate) fn at(seconds: u64) -> Timestamp {
     START + Duration::from_secs(seconds)
 }
 
-/// The id of the `number`th payment: made `number` milliseconds after the start.
+/// Returns the id of the `number`th payment, created `number` milliseconds after the start.
 pub(crate) fn payment_id(number: u64) -> PaymentId {
     PaymentId::new(START + Duration::from_millis(number), [7; 10])
 }
@@ -80,7 +81,7 @@ pub(crate) fn payment(owner: u8, number: u64) -> Payment {
     Payment::open(draft("Blue mug"), terms(owner), payment_id(number), slug, now).unwrap()
 }
 
-/// The fee of a payment at `fee.taker`.
+/// Returns the transfer of a payment's fee to `fee.taker`.
 pub(crate) fn fee_credit() -> Credit {
     Credit {
         seq: 1,
@@ -98,11 +99,16 @@ pub(crate) fn fee_credit() -> Credit {
     }
 }
 
+/// Holds a delivery of a merchant that does not exist.
+pub(crate) fn hold(delivery: Delivery) -> Write {
+    Write::Hold { delivery, reason: HoldReason::NoEndpoint { merchant_version: None } }
+}
+
 pub(crate) fn create(payment: &Payment) -> Batch {
     Batch::of(Write::Payment { payment: Arc::new(payment.clone()), expected: None })
 }
 
-/// Replaces a payment and writes its transfers, as they are listed.
+/// Returns a batch that replaces a payment and writes its listed transfers.
 pub(crate) fn replace_with_rows(payment: &Payment, expected: u64) -> Batch {
     let row = |credit: &Credit| {
         let (payment, merchant, credit) = (payment.id, payment.merchant, Box::new(credit.clone()));
@@ -171,12 +177,12 @@ pub(crate) fn claimed(number: u8, nonce: &str) -> ClaimRecord {
     }
 }
 
-/// What the payer of a claim is recognized by.
+/// Returns the proof by which the payer of a claim is recognized.
 pub(crate) fn proof(number: u8) -> PayerProof {
     PayerProof { pack: Pack::Legacy, digest: [number; 32], keys: BTreeSet::from([PublicKey([number; 33])]) }
 }
 
-/// A claim for somebody else's server.
+/// Returns a claim for another server.
 pub(crate) fn facilitated(number: u8, nonce: &str) -> ClaimRecord {
     let facilitation = Facilitation {
         payer: AccountName::parse("agent").unwrap(),
@@ -218,27 +224,27 @@ pub(crate) fn open(data: &Path) -> EmbeddedStore {
     EmbeddedStore::open(data, Options::default()).unwrap()
 }
 
-/// Options of a store that commits in the caller's task.
-/// Returns what a figure of a store is.
-pub(crate) fn told(store: &EmbeddedStore, figure: &str) -> u64 {
+/// Returns the value of a store's metric.
+pub(crate) fn metric(store: &EmbeddedStore, name: &str) -> u64 {
     let mut registry = prometheus_client::registry::Registry::default();
     store.commit_metrics().register(&mut registry);
-    let mut told = String::new();
-    prometheus_client::encoding::text::encode(&mut told, &registry).unwrap();
-    let value = told.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(' '));
-    value.unwrap_or_else(|| panic!("there is no {figure}")).parse().unwrap()
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("there is no {name}")).parse().unwrap()
 }
 
+/// Options of a store that commits in the caller's task.
 pub(crate) const INLINE: Options =
     Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline, may_create: true };
 
-/// A store in memory that commits in the caller's task.
+/// Opens a store in memory that commits in the caller's task.
 pub(crate) fn in_memory() -> EmbeddedStore {
     let [database, logs @ ..] = [(); 3].map(|()| redb::backends::InMemoryBackend::new());
     EmbeddedStore::open_backends(database, logs, INLINE, Vault::default()).unwrap()
 }
 
-/// Returns the payment as it is when its cancellation was requested and decided.
+/// Returns the payment with a decided cancellation.
 pub(crate) fn cancelled(payment: &Payment) -> Payment {
     let due = payment.deadline() + Duration::from_secs(1);
     let mut next = payment.apply(&Command::Expire { irreversible_time: due }, due).unwrap().payment;

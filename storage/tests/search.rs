@@ -1,4 +1,4 @@
-//! Search: what it finds before, while and after payments are indexed.
+//! Tests of search before, while and after payments are indexed.
 
 use engine::{
     fields::{Metadata, MetadataValue},
@@ -11,7 +11,7 @@ use storage::{CommitError, EmbeddedStore, PageAt, PaymentQuery, prelude::*};
 
 use crate::{disk::Gate, samples::*};
 
-/// Long after every sample payment was made.
+/// A time long after every sample payment was created.
 fn later() -> Timestamp {
     at(3_600)
 }
@@ -23,7 +23,7 @@ async fn found(store: &EmbeddedStore, query: &str) -> Vec<u64> {
     page.items.iter().map(|payment| payment.id.created_at().since(START).as_millis().try_into().unwrap()).collect()
 }
 
-/// Returns the payment once somebody has sent it money.
+/// Returns the payment with a transfer.
 fn credited(payment: &Payment, payer: &str, tx: u8) -> Payment {
     let credit = Credit {
         seq: 1,
@@ -82,7 +82,7 @@ async fn words_of_description_metadata_and_id_are_found_before_and_after_indexin
 }
 
 #[tokio::test]
-async fn a_payment_that_was_just_made_is_left_for_later() {
+async fn a_new_payment_is_not_indexed_yet() {
     let store = in_memory();
     store.commit(create(&described(1, "Blue mug", "A"))).await.unwrap();
     assert_eq!(store.index_search(at(9), 9).await.unwrap(), 0);
@@ -98,12 +98,12 @@ async fn a_payment_behind_the_search_cursor_is_indexed_by_its_own_commit() {
         let store = open(data.path());
         store.commit(create(&described(50, "Red mug", "A"))).await.unwrap();
         assert_eq!(store.index_search(later(), 9).await.unwrap(), 1);
-        // The clock went back: this one is older than what the indexer has read.
+        // A clock ran behind: this payment has an earlier id than the search cursor.
         store.commit(create(&described(40, "Blue mug", "B"))).await.unwrap();
         assert_eq!(found(&store, "mug").await, [50, 40]);
-        assert_eq!(store.index_search(later(), 9).await.unwrap(), 0, "nothing is left for the indexer");
+        assert_eq!(store.index_search(later(), 9).await.unwrap(), 0, "the indexer has no more payments");
     }
-    // The cursor is known again after a restart.
+    // The cursor is read again after a restart.
     let store = open(data.path());
     store.commit(create(&described(30, "Green mug", "C"))).await.unwrap();
     assert_eq!(found(&store, "mug").await, [50, 40, 30]);
@@ -123,12 +123,12 @@ async fn a_changed_payment_is_still_found_with_its_new_state() {
 }
 
 #[tokio::test]
-async fn payers_and_transactions_are_found_whenever_their_money_came() {
+async fn payers_and_transactions_are_found_whenever_they_arrive() {
     let store = in_memory();
     let pay = async |number: u64, payer: &str, tx: u8| {
         let opened = described(number, "Blue mug", "A");
         store.commit(create(&opened)).await.unwrap();
-        // Odd ones are indexed before their money comes, even ones after.
+        // Odd payments are indexed before their transfer, even ones after.
         if number % 2 == 1 {
             store.index_search(later(), 9).await.unwrap();
         }
@@ -156,7 +156,7 @@ async fn payers_and_transactions_are_found_whenever_their_money_came() {
 }
 
 #[tokio::test]
-async fn only_so_many_words_of_a_payment_count_and_only_the_beginning_of_each() {
+async fn the_number_and_the_length_of_indexed_words_are_bounded() {
     let store = in_memory();
     let words: Vec<String> = (0..120).map(|number| format!("w{number:03}")).collect();
     let long = "x".repeat(40);
@@ -170,7 +170,7 @@ async fn only_so_many_words_of_a_payment_count_and_only_the_beginning_of_each() 
 }
 
 #[tokio::test]
-async fn what_a_payment_no_longer_says_finds_it_no_longer_and_stays_in_no_row() {
+async fn deleted_metadata_is_removed_from_the_index_and_from_every_row() {
     let store = in_memory();
     let before =
         Payment { state: State::Completed, completed_at: Some(at(1)), ..described(1, "Blue mug", "lovelace blue") };
@@ -217,7 +217,7 @@ async fn search_works_with_many_hits() {
     assert_eq!(
         page("mug", PageAt::After(payment_id(2).bits())).await,
         (vec![payment_id(1)], 0),
-        "a cursor counts nothing"
+        "a page by cursor has no total"
     );
     assert_eq!(page("gift mug n7", PageAt::Number(1)).await.1, 11, "7, 70 to 79");
 }
@@ -232,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn search_finds_what_reading_everything_finds(
+    fn search_matches_a_full_scan(
         steps in prop::collection::vec((1..40u64, texts(), 0..4usize), 1..25),
         queries in prop::collection::vec(texts(), 10),
     ) {
@@ -254,7 +254,8 @@ proptest! {
                 let finds = |text: &str| {
                     words(&query).iter().all(|wanted| words(text).iter().any(|word| word.starts_with(wanted)))
                 };
-                // A word of digits may also begin an id; none of these does, as every id begins with 01.
+                // A word of digits may also be the beginning of an id; none of these is, because every id starts with
+                // 01.
                 let wanted: Vec<u64> = kept.iter().filter(|(_, text)| finds(text)).map(|(number, _)| *number).collect();
                 assert_eq!(found(&store, &query).await, wanted, "{query:?}");
             }
@@ -263,20 +264,20 @@ proptest! {
 }
 
 #[tokio::test]
-async fn words_that_were_read_before_a_payment_slipped_in_are_refused() {
+async fn words_read_before_an_intermediate_payment_are_rejected() {
     let gate = Gate::default();
     let store = gate.open(10);
     store.commit(create(&described(10, "Blue mug", "A"))).await.unwrap();
     store.commit(create(&described(30, "Blue mug", "C"))).await.unwrap();
-    gate.shut();
+    gate.block();
     let slips_in = create(&described(20, "Blue mug", "B"));
     let mut slips_in = store.commit(slips_in);
     assert!(futures_util::poll!(&mut slips_in).is_pending());
-    gate.somebody_waits().await;
-    // The indexer reads 10 and 30 now; its words reach the writer after 20 has.
+    gate.sync_is_blocked().await;
+    // The indexer reads payments 10 and 30; its words reach the writer after payment 20 is committed.
     let mut indexing = store.index_search(later(), 9);
     assert!(futures_util::poll!(&mut indexing).is_pending());
-    gate.let_through();
+    gate.unblock();
     assert_eq!(slips_in.await, Ok(()));
     assert_eq!(indexing.await, Ok(0));
     assert_eq!(store.index_search(later(), 9).await, Ok(3));

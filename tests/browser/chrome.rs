@@ -1,4 +1,4 @@
-//! A Chromium of our own and its tabs: what a person does with a page, and everything the browser complains about.
+//! A Chromium process and its tabs: actions of a person, and every error that the browser reports.
 
 use std::{
     path::PathBuf,
@@ -13,8 +13,10 @@ use chromiumoxide::{
             dom::ScrollIntoViewIfNeededParams,
             emulation::{
                 MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+                SetTimezoneOverrideParams,
             },
             log::{EventEntryAdded, LogEntryLevel},
+            network::{EmulateNetworkConditionsByRuleParams, NetworkConditions, OverrideNetworkStateParams},
             page::AddScriptToEvaluateOnNewDocumentParams,
             target::{CreateBrowserContextParams, CreateTargetParams},
         },
@@ -29,7 +31,7 @@ use tokio::runtime::Runtime;
 
 use crate::harness::{Process, Stopwatch, TIMEOUT, folder};
 
-/// Finds Chromium.
+/// Returns the path of Chromium, if it is installed.
 pub(super) fn program() -> Option<&'static str> {
     static PROGRAM: OnceLock<Option<&'static str>> = OnceLock::new();
     *PROGRAM.get_or_init(|| {
@@ -38,7 +40,7 @@ pub(super) fn program() -> Option<&'static str> {
     })
 }
 
-/// Where the browser's messages are read.
+/// The runtime that reads the browser's messages.
 pub(super) fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
@@ -46,7 +48,7 @@ pub(super) fn runtime() -> &'static Runtime {
     })
 }
 
-/// Nothing of it reaches the world or is kept.
+/// The browser makes no requests of its own and stores nothing.
 const FLAGS: [&str; 11] = [
     "--headless",
     "--no-sandbox",
@@ -76,14 +78,14 @@ async fn chrome() -> &'static Chrome {
             let args: Vec<&str> = FLAGS.into_iter().chain([data.as_str(), "about:blank"]).collect();
             let mut process = Process::program(program().expect("looked for before"), &home, &args);
             let address = process.log_after("DevTools listening on ");
-            let (browser, mut handler) = Browser::connect(address).await.expect("the browser answers");
+            let (browser, mut handler) = Browser::connect(address).await.expect("the browser responds");
             runtime().spawn(async move { while handler.next().await.is_some() {} });
             Chrome { browser, process: Mutex::new(Some(process)) }
         })
         .await
 }
 
-/// Ends the browser, if there is one.
+/// Stops the browser, if it runs.
 pub(super) fn end() {
     if let Some(chrome) = CHROME.get() {
         drop(locked(&chrome.process).take());
@@ -94,43 +96,43 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A window of its own: no cookie or storage is another's.
+/// A window with its own cookies and storage.
 pub(super) struct Tab {
     page: Page,
     complaints: Arc<Mutex<Vec<String>>>,
-    asks: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Tab {
-    /// Opens an empty one, as wide as a small laptop.
+    /// Opens an empty tab, as wide as a small laptop.
     pub(super) async fn open() -> Self {
         let browser = &chrome().await.browser;
         let context = browser.create_browser_context(CreateBrowserContextParams::default()).await.expect("a context");
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context);
         let page = browser.new_page(target).await.expect("a tab");
-        let tab = Self { page, complaints: Arc::default(), asks: Arc::default() };
+        let tab = Self { page, complaints: Arc::default(), requests: Arc::default() };
         tab.page.enable_log().await.expect("a log");
         tab.listen().await;
         tab.size(1_280, false).await;
         tab
     }
 
-    /// Keeps whatever the browser holds against the page: errors, warnings, breaches of its policy.
+    /// Collects errors, warnings and policy violations that the browser reports.
     async fn listen(&self) {
         let mut entries = self.page.event_listener::<EventEntryAdded>().await.expect("events");
         let mut errors = self.page.event_listener::<EventExceptionThrown>().await.expect("events");
-        let mut said = self.page.event_listener::<EventConsoleApiCalled>().await.expect("events");
+        let mut report = self.page.event_listener::<EventConsoleApiCalled>().await.expect("events");
         let mut bindings = self.page.event_listener::<EventBindingCalled>().await.expect("events");
         let keep = |complaints: &Arc<Mutex<Vec<String>>>| {
             let complaints = Arc::clone(complaints);
             move |text: String| locked(&complaints).push(text)
         };
-        let (one, two, three, asks) =
-            (keep(&self.complaints), keep(&self.complaints), keep(&self.complaints), Arc::clone(&self.asks));
+        let (one, two, three, requests) =
+            (keep(&self.complaints), keep(&self.complaints), keep(&self.complaints), Arc::clone(&self.requests));
         runtime().spawn(async move {
             while let Some(event) = entries.next().await {
-                // Browsers ask for it by themselves where a page names no icon, as our JSON does not.
+                // Browsers request it for pages without an icon, such as JSON.
                 let is_icon = event.entry.url.as_ref().is_some_and(|url| url.ends_with("/favicon.ico"));
                 if !is_icon && matches!(event.entry.level, LogEntryLevel::Error | LogEntryLevel::Warning) {
                     one(format!("{} {}", event.entry.text, event.entry.url.as_deref().unwrap_or_default()));
@@ -143,18 +145,18 @@ impl Tab {
             }
         });
         runtime().spawn(async move {
-            while let Some(event) = said.next().await {
+            while let Some(event) = report.next().await {
                 three(format!("console: {:?}", event.args));
             }
         });
         runtime().spawn(async move {
             while let Some(event) = bindings.next().await {
-                locked(&asks).push(serde_json::from_str(&event.payload).expect("JSON"));
+                locked(&requests).push(serde_json::from_str(&event.payload).expect("JSON"));
             }
         });
     }
 
-    /// Gives the browser a Keychain, `delay_ms` after each page has loaded. What it is asked, the test answers.
+    /// Installs a simulated Keychain `delay_ms` after each page load. The test answers its requests.
     pub(super) async fn install_keychain(&self, delay_ms: u32) {
         self.page.execute(AddBindingParams::new("keychainAsks")).await.expect("a binding");
         let script = KEYCHAIN.replace("DELAY", &delay_ms.to_string());
@@ -162,13 +164,13 @@ impl Tab {
         self.page.evaluate_on_new_document(script).await.expect("a script");
     }
 
-    /// Takes away the browser's event streams, as an old browser or a proxy does.
+    /// Removes the browser's support for event streams, as in an old browser or behind a proxy.
     pub(super) async fn without_streams(&self) {
         let script = AddScriptToEvaluateOnNewDocumentParams::new("delete window.EventSource");
         self.page.evaluate_on_new_document(script).await.expect("a script");
     }
 
-    /// Gives the pages' scripts a clock: `pushed` milliseconds are added to it, `ticked` says how often it was read.
+    /// Gives the pages' scripts a controllable clock: `pushed` milliseconds are added to it, `ticked` counts reads.
     pub(super) async fn with_a_clock_to_push(&self) {
         let script = AddScriptToEvaluateOnNewDocumentParams::new(
             "var pushed = 0, ticked = 0; (now => { performance.now = () => { ticked += 1; return now() + pushed } })(performance.now.bind(performance));",
@@ -176,7 +178,7 @@ impl Tab {
         self.page.evaluate_on_new_document(script).await.expect("a script");
     }
 
-    /// Pictures the page as it is printed.
+    /// Takes a screenshot of the page as printed.
     pub(super) async fn print(&self, name: &str) {
         let paper = SetEmulatedMediaParams::builder().media("print").build();
         self.page.execute(paper).await.expect("paper");
@@ -189,31 +191,45 @@ impl Tab {
         self.page.execute(SetEmulatedMediaParams::builder().media("").build()).await.expect("a screen");
     }
 
-    /// Waits for what the page asks of Keychain.
+    /// Waits for a request to Keychain.
     pub(super) async fn asked(&self) -> Value {
         until("Keychain to be asked", async || {
-            let mut asks = locked(&self.asks);
-            (!asks.is_empty()).then(|| asks.remove(0))
+            let mut requests = locked(&self.requests);
+            (!requests.is_empty()).then(|| requests.remove(0))
         })
         .await
     }
 
-    /// Says whether Keychain was asked more.
+    /// Returns whether there is another request to Keychain.
     pub(super) fn is_asked(&self) -> bool {
-        !locked(&self.asks).is_empty()
+        !locked(&self.requests).is_empty()
     }
 
-    /// Answers as Keychain.
-    pub(super) async fn answer(&self, ask: &Value, answer: &Value) {
-        self.eval::<bool>(&format!("keychainAnswers({}, {answer}), true", ask["id"])).await;
+    /// Answers a request as Keychain.
+    pub(super) async fn response(&self, request: &Value, response: &Value) {
+        self.eval::<bool>(&format!("keychainAnswers({}, {response}), true", request["id"])).await;
     }
 
-    /// Switches scripts of pages off.
+    /// Disables scripts.
     pub(super) async fn without_scripts(&self) {
         self.page.execute(SetScriptExecutionDisabledParams::new(true)).await.expect("no scripts");
     }
 
-    /// Makes the window as wide as that, light or dark.
+    /// Sets the time zone of the pages.
+    pub(super) async fn in_time_zone(&self, name: &str) {
+        self.page.execute(SetTimezoneOverrideParams::new(name)).await.expect("a time zone");
+    }
+
+    /// Cuts the browser off from the network, or connects it again.
+    pub(super) async fn offline(&self, offline: bool) {
+        let conditions =
+            EmulateNetworkConditionsByRuleParams::new(offline, vec![NetworkConditions::new("", 0.0, -1.0, -1.0)]);
+        self.page.execute(conditions).await.expect("network conditions");
+        let state = OverrideNetworkStateParams::new(offline, 0.0, -1.0, -1.0);
+        self.page.execute(state).await.expect("a network state");
+    }
+
+    /// Sets the window width and the color scheme.
     pub(super) async fn size(&self, width: u32, is_dark: bool) {
         let height = if width < 600 { 568 } else { 800 };
         let metrics = SetDeviceMetricsOverrideParams::new(i64::from(width), height, 1.0, width < 600);
@@ -226,29 +242,29 @@ impl Tab {
         self.page.execute(SetEmulatedMediaParams::builder().features(features).build()).await.expect("a scheme");
     }
 
-    /// Follows an address.
+    /// Opens a URL.
     pub(super) async fn goto(&self, url: &str) {
         self.page.goto(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
     }
 
-    /// Returns where it is.
+    /// Returns the current URL.
     pub(super) async fn url(&self) -> String {
         self.page.url().await.ok().flatten().unwrap_or_default()
     }
 
-    /// Clicks as a mouse does.
+    /// Clicks with the mouse.
     pub(super) async fn click(&self, selector: &str) {
         self.until(selector, &format!("(e => e && e.checkVisibility())(document.querySelector({}))", json!(selector)))
             .await;
         let element = self.page.find_element(selector).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
-        // Without a script in the page, which may be switched off.
+        // Without a script in the page, because scripts may be disabled.
         let into_view = ScrollIntoViewIfNeededParams::builder().backend_node_id(element.backend_node_id).build();
         self.page.execute(into_view).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
         let point = element.clickable_point().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
         self.page.click(point).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
-    /// Writes into a field.
+    /// Fills in a field.
     pub(super) async fn fill(&self, selector: &str, text: &str) {
         let script = format!(
             "(e => {{ e.focus(); e.value = {}; e.dispatchEvent(new Event('input', {{bubbles: true}})); return true }})(document.querySelector({}))",
@@ -258,7 +274,7 @@ impl Tab {
         self.eval::<bool>(&script).await;
     }
 
-    /// Chooses an option.
+    /// Selects an option.
     pub(super) async fn choose(&self, selector: &str, option: &str) {
         let script = format!(
             "(e => {{ e.value = {0}; e.dispatchEvent(new Event('change', {{bubbles: true}})); return e.value === {0} }})(document.querySelector({1}))",
@@ -274,19 +290,19 @@ impl Tab {
         body.press_key(key).await.expect("a key");
     }
 
-    /// Runs a script in the page and returns what it gives.
+    /// Runs a script in the page and returns its result.
     pub(super) async fn eval<T: DeserializeOwned>(&self, script: &str) -> T {
         let result = self.page.evaluate(script).await.unwrap_or_else(|error| panic!("{script}: {error}"));
         result.into_value().unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// Waits until a script says yes.
+    /// Waits until a script returns true.
     pub(super) async fn until(&self, what: &str, script: &str) {
         let yes = format!("Boolean({script})");
         until(what, async || {
-            // A page that is being left has no answer.
-            let said = self.page.evaluate(yes.as_str()).await.ok()?.into_value::<bool>().ok()?;
-            said.then_some(())
+            // A page that is being left returns no result.
+            let report = self.page.evaluate(yes.as_str()).await.ok()?.into_value::<bool>().ok()?;
+            report.then_some(())
         })
         .await;
     }
@@ -296,28 +312,28 @@ impl Tab {
         self.until(&format!("{text:?}"), &format!("document.body.innerText.includes({})", json!(text))).await;
     }
 
-    /// Returns the text that is seen.
+    /// Returns the visible text.
     pub(super) async fn text(&self) -> String {
         self.eval("document.body.innerText").await
     }
 
-    /// Expects that the browser has nothing against the page.
+    /// Asserts that the browser has reported no errors.
     pub(super) fn is_clean(&self) {
         let complaints = locked(&self.complaints);
         assert!(complaints.is_empty(), "{complaints:#?}");
     }
 
-    /// Forgets complaints that the test has provoked.
+    /// Discards errors that the test has provoked.
     pub(super) fn forgive(&self) {
         locked(&self.complaints).clear();
     }
 
-    /// Looks at a state in every size and scheme: takes pictures, and expects that everybody can use it.
+    /// Takes screenshots of a state in every width and scheme, and asserts its accessibility.
     pub(super) async fn look(&self, name: &str) {
         self.picture(name, true).await;
     }
 
-    /// Takes the pictures alone, where the checker cannot run.
+    /// Takes screenshots only, where the accessibility checker cannot run.
     pub(super) async fn look_without_checker(&self, name: &str) {
         self.picture(name, false).await;
     }
@@ -344,7 +360,7 @@ impl Tab {
         assert!(findings.is_empty(), "{findings:#?}");
     }
 
-    /// Returns what axe finds against WCAG 2.2 AA and good practice.
+    /// Returns the violations of WCAG 2.2 AA and best practices that axe finds.
     async fn axe(&self) -> Vec<String> {
         if !self.eval::<bool>("Boolean(window.axe)").await {
             self.page.evaluate(axe_source()).await.expect("axe");
@@ -355,7 +371,7 @@ impl Tab {
     }
 }
 
-/// The checker's own source, as a script that gives nothing.
+/// The source of axe as a script without a result.
 fn axe_source() -> &'static str {
     static SOURCE: OnceLock<String> = OnceLock::new();
     SOURCE.get_or_init(|| {
@@ -364,7 +380,7 @@ fn axe_source() -> &'static str {
     })
 }
 
-/// The folder of the pictures: `HIVETILL_SCREENSHOTS`, or one in the build's.
+/// The directory of the screenshots: `HIVETILL_SCREENSHOTS`, or one in the build directory.
 fn pictures() -> &'static PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -375,7 +391,7 @@ fn pictures() -> &'static PathBuf {
     })
 }
 
-/// Looks until there is something.
+/// Polls until there is a result.
 pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let watch = Stopwatch::start();
     loop {
@@ -387,7 +403,7 @@ pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
     }
 }
 
-/// The extension's face: asks are handed to the test, which signs and sends as the extension does, and answers.
+/// A simulated Keychain extension: its requests go to the test, which signs and broadcasts as the extension does.
 const KEYCHAIN: &str = r"(() => {
   const open = new Map();
   let next = 1;

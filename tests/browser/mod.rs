@@ -1,26 +1,26 @@
-//! The pages in a real Chromium: journeys of customers and merchants, accessibility, and pictures of every state. Where
-//! there is no Chromium, or no npm to fetch the accessibility checker with, the tests say so and count as ignored.
+//! The pages in a real Chromium: journeys of customers and merchants, accessibility, and screenshots of every state.
+//! Without Chromium, or without npm to install the accessibility checker, the tests are ignored with a reason.
 
 mod checkout;
 mod chrome;
 mod dashboard;
-mod gallery;
+mod screenshots;
 
 use std::sync::OnceLock;
 
 use libtest_mimic::{Completion, Failed, Trial};
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<Trial> {
-    [checkout::tests(), gallery::tests(), dashboard::tests()].into_iter().flatten().collect()
+    [checkout::tests(), screenshots::tests(), dashboard::tests()].into_iter().flatten().collect()
 }
 
-/// Ends the browser.
+/// Stops the browser.
 pub(crate) fn end() {
     chrome::end();
 }
 
-/// Makes a test of a journey, which is run where a browser can.
+/// Creates a test of a journey, which runs if there is a browser.
 fn journey<F>(title: String, journey: impl Fn() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()>,
@@ -34,7 +34,7 @@ where
     })
 }
 
-/// Gathers the journeys of a module under their full names.
+/// Collects the journeys of a module under their full names.
 macro_rules! journeys {
     ($($name:ident),+ $(,)?) => {
         pub(super) fn tests() -> Vec<libtest_mimic::Trial> {
@@ -44,7 +44,7 @@ macro_rules! journeys {
 }
 use journeys;
 
-/// What is missing to run them.
+/// Returns what is missing to run them, if anything.
 fn missing() -> Option<&'static str> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     MISSING

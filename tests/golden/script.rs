@@ -1,4 +1,4 @@
-//! A transcript: requests and whole answers as text, with ids, keys and times replaced by their kind and order.
+//! A transcript: requests and complete responses as text, with ids, keys and times replaced by numbered placeholders.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::harness::{Api, Hook};
 
-/// Headers that say nothing of the interface.
+/// Headers that are not part of the interface.
 const DROPPED: [&str; 4] = ["date", "content-length", "connection", "host"];
 
-/// A transcript in the making.
+/// A transcript under construction.
 pub(super) struct Script<'a> {
     api: &'a Api,
     text: String,
@@ -21,7 +21,7 @@ impl<'a> Script<'a> {
         Self { api, text: String::new() }
     }
 
-    /// Makes an exchange, writes it down, and returns the answer's body.
+    /// Sends a request, records the exchange, and returns the response body.
     pub(super) fn exchange(
         &mut self,
         title: &str,
@@ -30,25 +30,25 @@ impl<'a> Script<'a> {
         key: Option<&str>,
         body: Option<&Value>,
     ) -> Value {
-        let mut ask = self.api.ask(method, path).header("x-request-id", "golden");
+        let mut builder = self.api.request(method, path).header("x-request-id", "golden");
         let out = &mut self.text;
         let _ = writeln!(out, "### {title}\n\n> {method} {path}");
         if let Some(key) = key {
-            ask = ask.bearer(key);
+            builder = builder.bearer(key);
             let _ = writeln!(out, "> authorization: Bearer {key}");
         }
         if let Some(body) = body {
-            ask = ask.json(body);
+            builder = builder.json(body);
             let _ = writeln!(out, "> content-type: application/json\n>\n> {body}");
         }
-        let answer = ask.send();
-        let _ = writeln!(out, "\n{}", answer.status);
-        write_headers(out, &answer.headers);
-        let _ = writeln!(out, "\n{}\n", indent(&answer.text()));
-        answer.json()
+        let response = builder.send();
+        let _ = writeln!(out, "\n{}", response.status);
+        write_headers(out, &response.headers);
+        let _ = writeln!(out, "\n{}\n", indent(&response.text()));
+        response.json()
     }
 
-    /// Writes down a webhook that came.
+    /// Records a received webhook.
     pub(super) fn hear(&mut self, title: &str, hook: &Hook) {
         let out = &mut self.text;
         let _ = writeln!(out, "### {title}\n\n{}", hook.head);
@@ -68,7 +68,7 @@ impl<'a> Script<'a> {
         let _ = writeln!(out, "\n{}\n", indent(&String::from_utf8_lossy(&hook.body)));
     }
 
-    /// Returns the transcript without what differs from run to run.
+    /// Returns the transcript with placeholders for everything that varies between runs.
     pub(super) fn text(self) -> String {
         let host = self.api.base.strip_prefix("http://").unwrap_or_default();
         neutral(&self.text.replace(&self.api.base, "<base>").replace(host, "<host>"))
@@ -87,7 +87,7 @@ fn write_headers(out: &mut String, headers: &HeaderMap) {
     }
 }
 
-/// Breaks JSON into lines without changing the order of anything.
+/// Formats JSON with line breaks, in the original order.
 fn indent(json: &str) -> String {
     let (mut out, mut depth, mut in_text, mut escaped) = (String::new(), 0_usize, false, false);
     let mut chars = json.chars().peekable();
@@ -133,7 +133,7 @@ fn line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Replaces what differs from run to run by its kind, and things that have names by the order of their coming.
+/// Replaces what varies between runs by placeholders, numbered in order of occurrence.
 fn neutral(text: &str) -> String {
     let mut names = BTreeMap::<String, String>::new();
     let mut counts = BTreeMap::<&'static str, u32>::new();
@@ -149,7 +149,7 @@ fn neutral(text: &str) -> String {
         }
         let mut rest = text_line;
         while !rest.is_empty() {
-            // Base64 has slashes, which end words elsewhere.
+            // Base64 contains slashes, which end words elsewhere.
             let word = if rest.starts_with("whsec_") { rest.find('"').unwrap_or(rest.len()) } else { word_len(rest) };
             if word == 0 {
                 let first = rest.chars().next().map_or(1, char::len_utf8);
@@ -165,7 +165,7 @@ fn neutral(text: &str) -> String {
     out
 }
 
-/// What an id, a key, a slug or a time is made of.
+/// Returns the length of a word of an id, key, slug or time.
 fn word_len(text: &str) -> usize {
     text.find(|c: char| !(c.is_ascii_alphanumeric() || "_-:.+".contains(c))).unwrap_or(text.len())
 }
@@ -212,7 +212,7 @@ fn replace_word<'w>(
     out.push_str(&replaced);
 }
 
-/// `2026-11-20T14:00:00.000Z`.
+/// Matches `2026-11-20T14:00:00.000Z`.
 fn is_time(word: &str) -> bool {
     word.len() == 24 && word.ends_with('Z') && engine::time::Timestamp::parse(word).is_some()
 }

@@ -1,4 +1,4 @@
-//! Every answer of every journey is held against the interface's description.
+//! Compares every response of every test with the OpenAPI description.
 
 use std::{
     cell::Cell,
@@ -9,37 +9,37 @@ use std::{
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::{http::Answer, shared};
+use super::{http::Response, shared};
 
 thread_local! {
-    /// The gateway that describes itself answers, too, while it starts.
+    /// The endpoint of the description also responds while the gateway starts.
     static IS_ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The description, and what was made of its parts.
+/// The description, and validators compiled from its parts.
 struct Description {
     document: Value,
     validators: Mutex<BTreeMap<String, Arc<Validator>>>,
 }
 
-/// Panics when an answer has a status, a content type or a shape that its operation is not described with.
+/// Panics when the operation of a response describes no such status, content type or schema.
 #[track_caller]
-pub(super) fn check(method: &str, path: &str, answer: &Answer) {
+pub(super) fn check(method: &str, path: &str, response: &Response) {
     if IS_ASKING.get() {
         return;
     }
     let description = unjudged(description);
-    if let Err(why) = description.judge(method, path, answer) {
-        panic!("{method} {path} is not described so: {why}: {} {}", answer.status, answer.text());
+    if let Err(why) = description.judge(method, path, response) {
+        panic!("{method} {path} is not described so: {why}: {} {}", response.status, response.text());
     }
 }
 
-/// Does something whose answers are not judged: what they would be judged by is only being fetched.
-pub(super) fn unjudged<T>(ask: impl FnOnce() -> T) -> T {
+/// Runs a function whose responses are not compared, because it fetches the description itself.
+pub(super) fn unjudged<T>(request: impl FnOnce() -> T) -> T {
     let before = IS_ASKING.replace(true);
-    let answer = ask();
+    let response = request();
     IS_ASKING.set(before);
-    answer
+    response
 }
 
 fn description() -> &'static Description {
@@ -51,15 +51,15 @@ fn description() -> &'static Description {
 }
 
 impl Description {
-    fn judge(&self, method: &str, path: &str, answer: &Answer) -> Result<(), String> {
+    fn judge(&self, method: &str, path: &str, response: &Response) -> Result<(), String> {
         let Some(operation) = self.operation(method, path) else { return Ok(()) };
-        let described = &operation["responses"][answer.status.to_string()];
+        let described = &operation["responses"][response.status.to_string()];
         if !described.is_object() {
             return Err("no such status".to_owned());
         }
-        let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
+        let media_type = response.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         let content = &described["content"];
-        if answer.body.is_empty() {
+        if response.body.is_empty() {
             return Ok(());
         }
         let schema = match content.get(media_type) {
@@ -69,13 +69,13 @@ impl Description {
         if media_type != "application/json" {
             return Ok(());
         }
-        let body = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+        let body = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
         let errors: Vec<String> =
             self.validator(schema).iter_errors(&body).map(|e| format!("{}: {e}", e.instance_path)).collect();
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
-    /// Finds what an address does; one that is named goes before one with a placeholder.
+    /// Finds the operation of a path; a fixed path has precedence over one with a placeholder.
     fn operation(&self, method: &str, path: &str) -> Option<&Value> {
         let paths = self.document["paths"].as_object()?;
         let asked: Vec<&str> = path.split('/').collect();

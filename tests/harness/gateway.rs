@@ -1,5 +1,5 @@
-//! Whole gateways to test against: `hivetill dev`, one shared by all who leave it as it is, or one's own; and the same
-//! in pieces.
+//! Whole gateways to test against: `hivetill dev`, one that tests share or a separate one; and the same as separate
+//! processes.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,12 +21,12 @@ use super::{
 pub(crate) struct Dev {
     pub(crate) api: Api,
     pub(crate) ledger: Ledger,
-    /// What it said of itself.
-    pub(crate) said: Value,
+    /// The line that it printed at its start.
+    pub(crate) startup: Value,
     pub(crate) process: Process,
 }
 
-/// Ports that the kernel chooses, and blocks that come fast.
+/// Ports chosen by the kernel, and a short block interval.
 const QUICK: [&str; 10] = [
     "--json",
     "--listen",
@@ -40,15 +40,15 @@ const QUICK: [&str; 10] = [
     "--set=ledger.poll_interval_ms=50",
 ];
 
-/// Returns the gateway that tests share. Whoever uses it registers merchants and accounts of their own and changes
-/// nothing that others see: not the chain's time, not its finality, not its node.
+/// Returns the gateway that tests share. A test that uses it registers merchants and accounts of its own and changes
+/// nothing that affects others: neither the chain's time, nor its finality, nor its node.
 pub(crate) fn shared() -> &'static Dev {
     static DEV: OnceLock<Dev> = OnceLock::new();
     DEV.get_or_init(|| described::unjudged(Dev::start))
 }
 
 impl Dev {
-    /// Starts a gateway of one's own.
+    /// Starts a separate gateway.
     #[track_caller]
     pub(crate) fn start() -> Self {
         Self::with(&[])
@@ -59,10 +59,10 @@ impl Dev {
     pub(crate) fn with(more: &[&str]) -> Self {
         let args: Vec<&str> = ["dev"].into_iter().chain(QUICK).chain(more.iter().copied()).collect();
         let mut process = Process::start(&args);
-        let said = process.ready();
-        let text = |member: &str| said[member].as_str().unwrap_or_else(|| panic!("no {member} in {said}"));
+        let startup = process.ready();
+        let text = |member: &str| startup[member].as_str().unwrap_or_else(|| panic!("no {member} in {startup}"));
         let (api, ledger) = (Api::new(text("api")), Ledger::new(text("ledger"), text("control")));
-        let dev = Self { api, ledger, said, process };
+        let dev = Self { api, ledger, startup, process };
         dev.until_ready();
         dev
     }
@@ -76,13 +76,13 @@ impl Dev {
     /// Returns a demo account.
     #[track_caller]
     pub(crate) fn demo_account(&self, name: &str) -> Payer {
-        demo_account(&self.said, name)
+        demo_account(&self.startup, name)
     }
 
     /// Returns the admin's key.
     #[track_caller]
     pub(crate) fn admin_key(&self) -> &str {
-        self.said["admin"]["apiKey"].as_str().expect("the admin's key")
+        self.startup["admin"]["apiKey"].as_str().expect("the admin's key")
     }
 
     /// Registers a merchant with an account of its own.
@@ -102,26 +102,26 @@ impl Dev {
     }
 }
 
-/// Waits until a gateway says that everything works.
+/// Waits until a gateway reports that it is ready.
 #[track_caller]
 pub(crate) fn until_ready(api: &Api) {
     until("the gateway to be ready", || {
-        let answer = api.get("/readyz").try_send().ok()?;
-        (answer.status == 200).then_some(())
+        let response = api.get("/readyz").try_send().ok()?;
+        (response.status == 200).then_some(())
     });
 }
 
-/// The dev ledger alone.
-pub(crate) struct LedgerHouse {
+/// The development ledger alone.
+pub(crate) struct LedgerProcess {
     pub(crate) ledger: Ledger,
     pub(crate) process: Process,
     /// The URLs of its nodes.
     pub(crate) nodes: Vec<String>,
-    said: Value,
+    startup: Value,
 }
 
-impl LedgerHouse {
-    /// Starts a ledger that keeps its chain in `state`. `address` is where its node listens.
+impl LedgerProcess {
+    /// Starts a ledger that keeps its chain in `state`. Its node listens at `address`.
     #[track_caller]
     pub(crate) fn start(state: &Path, address: &str) -> Self {
         Self::with_nodes(state, &[address])
@@ -136,17 +136,17 @@ impl LedgerHouse {
         let listen = addresses.iter().flat_map(|address| ["--listen", *address]);
         let args: Vec<&str> = fixed.into_iter().chain(listen).collect();
         let mut process = Process::start(&args);
-        let said = process.ready();
-        let text = |member: &str| said[member].as_str().unwrap_or_else(|| panic!("no {member} in {said}"));
-        let nodes = said["nodes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let startup = process.ready();
+        let text = |member: &str| startup[member].as_str().unwrap_or_else(|| panic!("no {member} in {startup}"));
+        let nodes = startup["nodes"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let nodes = nodes.map(str::to_owned).collect();
-        Self { ledger: Ledger::new(text("ledger"), text("control")), process, nodes, said }
+        Self { ledger: Ledger::new(text("ledger"), text("control")), process, nodes, startup }
     }
 
     /// Returns a demo account.
     #[track_caller]
     pub(crate) fn demo_account(&self, name: &str) -> Payer {
-        demo_account(&self.said, name)
+        demo_account(&self.startup, name)
     }
 }
 
@@ -238,7 +238,7 @@ impl Split {
         Self { api, grpc, data: data.to_owned(), engine, facade }
     }
 
-    /// Starts the engine alone, and returns where its port is.
+    /// Starts the engine alone; returns its process and the URL of its port.
     #[track_caller]
     pub(crate) fn engine(data: &Path, ledger: &Ledger, address: &str) -> (Process, String) {
         Self::engine_with(data, ledger, address, &[])
@@ -265,8 +265,8 @@ impl Split {
 }
 
 #[track_caller]
-fn demo_account(said: &Value, name: &str) -> Payer {
-    let accounts = said["accounts"].as_array().expect("accounts");
+fn demo_account(startup: &Value, name: &str) -> Payer {
+    let accounts = startup["accounts"].as_array().expect("accounts");
     let account = accounts.iter().find(|account| account["name"] == name).expect("the demo account");
     Payer { name: name.to_owned(), key: account["activeKey"].as_str().expect("its key").to_owned() }
 }

@@ -1,4 +1,4 @@
-//! A client of the REST interface that hides nothing: every status is an answer, every header can be read.
+//! A client of the REST interface that exposes every status and every header.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{described, wait::TIMEOUT};
 
-/// Where requests go.
+/// The server to which requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     /// `http://127.0.0.1:port`.
@@ -19,42 +19,42 @@ impl Api {
         Self { base: base.trim_end_matches('/').to_owned() }
     }
 
-    /// Begins a request; `path` may also be a whole address.
-    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
+    /// Starts a request; `path` may also be a complete URL.
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let uri = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.base) };
-        Ask { request: http::Request::builder().method(method).uri(uri), body: Vec::new() }
+        RequestBuilder { request: http::Request::builder().method(method).uri(uri), body: Vec::new() }
     }
 
-    pub(crate) fn get(&self, path: &str) -> Ask {
-        self.ask("GET", path)
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.request("GET", path)
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Ask {
-        self.ask("POST", path).json(body)
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request("POST", path).json(body)
     }
 
-    pub(crate) fn put(&self, path: &str, body: &Value) -> Ask {
-        self.ask("PUT", path).json(body)
+    pub(crate) fn put(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request("PUT", path).json(body)
     }
 }
 
 /// A request under construction.
-pub(crate) struct Ask {
+pub(crate) struct RequestBuilder {
     request: http::request::Builder,
     body: Vec<u8>,
 }
 
-impl Ask {
+impl RequestBuilder {
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
         Self { request: self.request.header(name, value), ..self }
     }
 
-    /// Carries the key as `Authorization: Bearer`.
+    /// Sends the key as `Authorization: Bearer`.
     pub(crate) fn bearer(self, key: &str) -> Self {
         self.header("authorization", &format!("Bearer {key}"))
     }
 
-    /// Carries the key as `x-api-key`.
+    /// Sends the key as `x-api-key`.
     pub(crate) fn x_api_key(self, key: &str) -> Self {
         self.header("x-api-key", key)
     }
@@ -67,24 +67,24 @@ impl Ask {
         Self { body: body.into(), ..self }
     }
 
-    /// Sends it and reads the whole answer. That there is one, is part of every test.
+    /// Sends the request and reads the complete response. Panics if there is none.
     #[track_caller]
-    pub(crate) fn send(self) -> Answer {
+    pub(crate) fn send(self) -> Response {
         match self.try_send() {
-            Ok(answer) => answer,
-            Err(error) => panic!("no answer: {error}"),
+            Ok(response) => response,
+            Err(error) => panic!("no response: {error}"),
         }
     }
 
-    /// Sends it where an answer may fail to come.
-    pub(crate) fn try_send(self) -> Result<Answer, ureq::Error> {
+    /// Sends the request where a response may be missing.
+    pub(crate) fn try_send(self) -> Result<Response, ureq::Error> {
         let request = self.request.body(self.body).expect("a request");
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
-        let mut answer = agent().run(request)?;
-        let body = answer.body_mut().with_config().limit(64 << 20).read_to_vec()?;
-        let answer = Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), body };
-        described::check(&method, &path, &answer);
-        Ok(answer)
+        let mut response = agent().run(request)?;
+        let body = response.body_mut().with_config().limit(64 << 20).read_to_vec()?;
+        let response = Response { status: response.status().as_u16(), headers: response.headers().clone(), body };
+        described::check(&method, &path, &response);
+        Ok(response)
     }
 }
 
@@ -106,15 +106,15 @@ fn agent() -> &'static ureq::Agent {
     })
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -135,7 +135,7 @@ impl Answer {
         self.json()
     }
 
-    /// Expects a refusal: status and reason, and everything that the error body promises.
+    /// Expects an error: status and reason, and everything that the error body guarantees.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, reason: &str) -> Value {
         assert_eq!(self.status, status, "wanted {status} {reason}: {}", self.text());

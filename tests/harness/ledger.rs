@@ -22,7 +22,7 @@ pub(crate) struct Ledger {
     pub(crate) control: Api,
 }
 
-/// Somebody with money: a name and an active key.
+/// An account with its active key.
 #[derive(Clone, Debug)]
 pub(crate) struct Payer {
     pub(crate) name: String,
@@ -43,13 +43,13 @@ impl Ledger {
         Self { rpc: Api::new(rpc), control: Api::new(control) }
     }
 
-    /// Gives an order to the ledger.
+    /// Sends a command to the ledger's control port.
     #[track_caller]
     pub(crate) fn order(&self, method: &str, params: &Value) -> Value {
         self.call_at(&self.control, &format!("control.{method}"), params).expect("the order is followed")
     }
 
-    /// Asks the node.
+    /// Calls a method of the node.
     #[track_caller]
     pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         self.call_at(&self.rpc, method, params)
@@ -57,27 +57,27 @@ impl Ledger {
 
     #[track_caller]
     fn call_at(&self, api: &Api, method: &str, params: &Value) -> Result<Value, Value> {
-        try_call(api, method, params).expect("the ledger answers")
+        try_call(api, method, params).expect("the ledger responds")
     }
 
-    /// Asks the node where nobody may answer.
+    /// Calls a method of a node that may be unreachable.
     pub(crate) fn try_call(&self, method: &str, params: &Value) -> Option<Result<Value, Value>> {
         try_call(&self.rpc, method, params)
     }
 
-    /// Makes blocks now.
+    /// Produces blocks now.
     #[track_caller]
     pub(crate) fn produce(&self, count: u32) {
         self.order("produce", &json!({ "count": count }));
     }
 
-    /// Lets blocks come by themselves, or only when produced.
+    /// Produces blocks automatically, or on request only.
     #[track_caller]
     pub(crate) fn auto_produce(&self, on: bool) {
         self.order("auto_produce", &json!({ "on": on }));
     }
 
-    /// Keeps finality where it is, or lets it catch up.
+    /// Stops finality, or lets it catch up.
     #[track_caller]
     pub(crate) fn hold_irreversibility(&self, held: bool) {
         self.order("hold_irreversibility", &json!({ "held": held }));
@@ -89,13 +89,13 @@ impl Ledger {
         self.order("advance_time", &json!({ "seconds": seconds, "blocks": 6 }));
     }
 
-    /// Cuts the node off, or connects it again.
+    /// Disconnects the node, or connects it again.
     #[track_caller]
     pub(crate) fn disconnect(&self, disconnected: bool) {
         self.order("node", &json!({ "disconnected": disconnected }));
     }
 
-    /// Makes an account of this run with money of both currencies.
+    /// Creates an account of this run with a balance in both currencies.
     #[track_caller]
     pub(crate) fn account(&self, prefix: &str) -> Payer {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -106,13 +106,13 @@ impl Ledger {
         Payer { name, key }
     }
 
-    /// Signs a transfer as a wallet does and hands it to the node. Returns the transaction's id.
+    /// Signs a transfer as a wallet does and broadcasts it. Returns the transaction's id.
     #[track_caller]
     pub(crate) fn transfer(&self, payer: &Payer, to: &str, amount: &str, memo: &str) -> String {
         self.try_transfers(payer, &[(to, amount, memo)]).expect("the node takes the transfer")
     }
 
-    /// The same with several transfers in one transaction, and where the node may refuse.
+    /// Broadcasts several transfers in one transaction, which the node may reject.
     #[track_caller]
     pub(crate) fn try_transfers(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Result<String, Value> {
         let transaction = self.signed(payer, transfers);
@@ -126,7 +126,7 @@ impl Ledger {
         self.try_signed(payer, transfers).expect("the node is there")
     }
 
-    /// Signs where the node, which tells the head to refer to, may be away.
+    /// Signs where the node, which returns the reference block, may be unreachable.
     pub(crate) fn try_signed(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Option<Transaction> {
         let operation = |(to, amount, memo): &(&str, &str, &str)| {
             Operation::Transfer(Transfer {
@@ -139,9 +139,9 @@ impl Ledger {
         self.signed_operations(payer, transfers.iter().map(operation).collect())
     }
 
-    /// Agrees to pay twice, a day apart; the first payment falls due with the agreement.
+    /// Creates a recurrent transfer of two payments, a day apart; the first is executed at once.
     #[track_caller]
-    pub(crate) fn agree(&self, payer: &Payer, to: &str, amount: &str, memo: &str) {
+    pub(crate) fn create_recurrent_transfer(&self, payer: &Payer, to: &str, amount: &str, memo: &str) {
         let agreement = RecurrentTransfer {
             from: payer.name.clone(),
             to: to.to_owned(),
@@ -157,7 +157,7 @@ impl Ledger {
     }
 
     fn signed_operations(&self, payer: &Payer, operations: Vec<Operation>) -> Option<Transaction> {
-        // Two equal transactions are two only if something in them differs.
+        // Transactions with equal contents have equal ids, so that something in them must differ.
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let spread = COUNT.fetch_add(1, Ordering::Relaxed) % 500;
         let head = self.try_call("condenser_api.get_dynamic_global_properties", &json!([]))?.ok()?;
@@ -177,13 +177,13 @@ impl Ledger {
         Some(transaction)
     }
 
-    /// Hands a signed transaction to the node.
+    /// Broadcasts a signed transaction.
     #[track_caller]
     pub(crate) fn broadcast(&self, transaction: &Transaction) -> Result<(), Value> {
-        self.try_broadcast(transaction).expect("the node answers")
+        self.try_broadcast(transaction).expect("the node responds")
     }
 
-    /// Hands it over where nobody may answer.
+    /// Broadcasts a signed transaction to a node that may be unreachable.
     pub(crate) fn try_broadcast(&self, transaction: &Transaction) -> Option<Result<(), Value>> {
         let json: Value = serde_json::from_str(&transaction.to_condenser_json()).expect("JSON");
         Some(self.try_call("condenser_api.broadcast_transaction", &json!([json]))?.map(|_| ()))
@@ -192,9 +192,9 @@ impl Ledger {
 
 fn try_call(api: &Api, method: &str, params: &Value) -> Option<Result<Value, Value>> {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let answer: Value = serde_json::from_slice(&api.post("/", &body).try_send().ok()?.body).ok()?;
-    Some(match answer.get("error") {
+    let response: Value = serde_json::from_slice(&api.post("/", &body).try_send().ok()?.body).ok()?;
+    Some(match response.get("error") {
         Some(error) => Err(error.clone()),
-        None => Ok(answer["result"].clone()),
+        None => Ok(response["result"].clone()),
     })
 }

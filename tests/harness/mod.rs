@@ -1,4 +1,4 @@
-//! What every journey needs: processes of the binary, clients, a ledger to command, a receiver of webhooks.
+//! The fixtures of every test: processes of the binary, clients, a ledger with a control port, a receiver of webhooks.
 
 mod described;
 mod gateway;
@@ -12,8 +12,8 @@ mod receiver;
 mod shop;
 mod wait;
 
-pub(crate) use gateway::{Dev, LedgerHouse, Serve, Split, shared, until_ready};
-pub(crate) use http::{Answer, Api, Ask};
+pub(crate) use gateway::{Dev, LedgerProcess, Serve, Split, shared, until_ready};
+pub(crate) use http::{Api, RequestBuilder, Response};
 pub(crate) use ledger::{Ledger, Payer};
 pub(crate) use process::{Process, end, folder};
 pub(crate) use proxy::{Fault, Proxy};

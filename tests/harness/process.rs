@@ -1,4 +1,4 @@
-//! A process of the binary: started, listened to, killed, and never left behind.
+//! A process of the binary: started, observed, and always killed at the end.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -23,12 +23,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the binary with these arguments. Nothing of this machine's settings reaches it.
+    /// Starts the binary with these arguments, without any setting of this machine.
     pub(crate) fn start<A: AsRef<str>>(args: &[A]) -> Self {
         Self::start_in(&folder("cwd"), args)
     }
 
-    /// Starts it in a folder.
+    /// Starts it in a directory.
     pub(crate) fn start_in<A: AsRef<str>>(folder: &Path, args: &[A]) -> Self {
         let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
@@ -36,11 +36,11 @@ impl Process {
         Self::spawn(command, format!("hivetill {}", args.join(" ")))
     }
 
-    /// Starts another program, whose home is `folder`.
+    /// Starts another program, whose home directory is `folder`.
     pub(crate) fn program(name: &str, folder: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(name);
         command.args(args).current_dir(folder).env("HOME", folder).env("TMPDIR", root());
-        // The variables of a test run are no settings of the gateways that the program starts.
+        // Environment variables of the test run must not configure the gateways that the program starts.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HIVETILL_")) {
             command.env_remove(name);
         }
@@ -60,7 +60,7 @@ impl Process {
         Self { child, title, stdout, stderr }
     }
 
-    /// Waits for the line of JSON with which a command says that it is ready.
+    /// Waits for the line of JSON with which a command reports that it is ready.
     pub(crate) fn ready(&mut self) -> Value {
         let title = self.title.clone();
         until(&format!("the first line of `{title}`"), || {
@@ -106,19 +106,19 @@ impl Process {
         self.child.id()
     }
 
-    /// Says whether it has ended by itself.
+    /// Returns its exit status, if it has exited.
     pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child of ours")
     }
 
-    /// Ends it as a power cut does: SIGKILL.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
         Guard::get().tell('-', self.child.id());
     }
 
-    /// Ends it as an operator does, with SIGTERM, and returns how it ended.
+    /// Stops it with SIGTERM and returns its exit status.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");
         self.wait()
@@ -130,13 +130,13 @@ impl Process {
         assert!(sent.expect("kill is there").success(), "cannot send {name} to `{}`", self.title);
     }
 
-    /// Does something while each of its threads stands still, and none waits inside the kernel.
+    /// Runs a function while every thread of the process is stopped and none waits inside the kernel.
     pub(crate) fn while_halted(&self, act: impl FnOnce()) {
         self.signal("STOP");
         let threads = format!("/proc/{}/task", self.child.id());
         let stands = |thread: std::io::Result<std::fs::DirEntry>| {
             let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
-            // The state comes after the name, which may hold anything.
+            // The state follows the name, which may contain any character.
             stat.rsplit_once(") ").filter(|(_, state)| state.starts_with('T')).map(|_| ())
         };
         until("every thread to stand still", || std::fs::read_dir(&threads).ok()?.map(stands).collect::<Option<()>>());
@@ -144,7 +144,7 @@ impl Process {
         self.signal("CONT");
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let title = self.title.clone();
         let status = until(&format!("the end of `{title}`"), || self.child.try_wait().expect("a child of ours"));
@@ -152,24 +152,24 @@ impl Process {
         status
     }
 
-    /// Waits for its end and returns whether it went well, and what it printed.
+    /// Waits until it exits and returns its status and its output.
     pub(crate) fn finish(mut self) -> Finished {
         let status = self.wait();
-        // The readers see the pipes' end a moment after the process'.
+        // The readers see the end of the pipes shortly after the end of the process.
         for pipe in [&self.stdout, &self.stderr] {
-            until("the end of what it says", || (Arc::strong_count(pipe) == 1).then_some(()));
+            until("the end of its output", || (Arc::strong_count(pipe) == 1).then_some(()));
         }
         let (success, code) = (status.success(), status.code());
         Finished { success, code, stdout: locked(&self.stdout).join("\n"), stderr: locked(&self.stderr).join("\n") }
     }
 
-    /// Returns what it wrote to its log so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         locked(&self.stderr).join("\n")
     }
 }
 
-/// How a process ended.
+/// The exit status of a process.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) success: bool,
@@ -206,7 +206,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a new folder of this run.
+/// Returns a new directory of this run.
 pub(crate) fn folder(name: &str) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let path = root().join(format!("{name}-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
@@ -214,24 +214,24 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// The folder of this run; everything that is written is below it.
+/// The directory of this run; all files are written below it.
 fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| tempfile::Builder::new().prefix("hivetill-tests-").tempdir().expect("a folder").keep())
 }
 
-/// Ends what is left of this run.
+/// Kills the remaining processes of this run.
 pub(crate) fn end() {
     Guard::get().close();
 }
 
-/// A shell that outlives the tests, however they end: it kills what they left running and removes their folder.
+/// A shell that outlives the tests: kills their remaining processes and removes their directory.
 struct Guard {
     stdin: Mutex<Option<ChildStdin>>,
     shell: Mutex<Child>,
 }
 
-/// Keeps the ids it is told; when its input ends, nobody is left to need them.
+/// Reads process ids from its input; kills them when its input ends.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
 pids=' '

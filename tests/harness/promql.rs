@@ -1,5 +1,5 @@
-//! Evaluates the expressions of the alerting rules against scrapes: as much of PromQL as docs/deploy/alarms.yml uses.
-//! Durations of `for` are not waited for; a range is what lies between two scrapes.
+//! Evaluates the expressions of the alerting rules against scrapes, with the subset of PromQL that
+//! docs/deploy/alarms.yml uses. Durations of `for` are ignored; a range is the time between two scrapes.
 
 #![allow(clippy::float_arithmetic, reason = "metrics are floating-point numbers, and none is money")]
 
@@ -10,12 +10,12 @@ type Vector = Vec<(Labels, f64)>;
 
 const NAME: &str = "__name__";
 
-/// One scrape, or a target that did not answer.
+/// One scrape, or a target without a response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Page(Option<Vector>);
 
 impl Page {
-    /// Reads the text of a scrape; none where the target did not answer.
+    /// Parses the text of a scrape; none if the target did not respond.
     pub(crate) fn of(text: Option<&str>) -> Self {
         Self(text.map(|text| text.lines().filter(|line| !line.starts_with('#')).filter_map(sample).collect()))
     }
@@ -64,7 +64,7 @@ pub(crate) fn rules() -> Vec<(String, String)> {
     rules
 }
 
-/// Says whether an alarm's expression holds for the later of two scrapes.
+/// Returns whether an alarm's expression is true for the later of two scrapes.
 #[track_caller]
 pub(crate) fn fires(alarm: &str, before: &Page, after: &Page, seconds: f64) -> bool {
     let expr = rules().into_iter().find(|(name, _)| name == alarm).unwrap_or_else(|| panic!("no alarm {alarm}")).1;
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 let before = self.before.select(name, &matchers);
                 let per = if word == "rate" { self.seconds } else { 1.0 };
                 let grown = self.after.select(name, &matchers).into_iter().filter_map(|(labels, now)| {
-                    // A series of one sample has no increase.
+                    // A series with one sample has no increase.
                     let (_, then) = before.iter().find(|(other, _)| *other == labels)?;
                     Some((unnamed(&labels), if now < *then { now } else { now - then } / per))
                 });
@@ -243,7 +243,7 @@ fn unnamed(labels: &Labels) -> Labels {
     labels
 }
 
-/// As Prometheus does: linear within the bucket that holds the quantile.
+/// As in Prometheus: linear within the bucket of the quantile.
 fn quantiles(quantile: f64, buckets: &Vector) -> Vector {
     let mut groups: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
     for (labels, count) in buckets {

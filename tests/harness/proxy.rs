@@ -1,4 +1,4 @@
-//! A proxy before a ledger node: hands on what it is asked, or does what nodes of strangers do, drawn from a seed.
+//! A proxy before a ledger node: forwards requests, or injects faults of public nodes that are drawn from a seed.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,53 +20,53 @@ use super::{
     wait::{background, pause, until},
 };
 
-/// Answers of the head kept to be told again when they are old.
+/// Responses with the head block that are kept to be returned later.
 const OLD_HEADS: usize = 40;
 
-/// What a node does instead of answering.
+/// A fault instead of the node's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// Closes without a word, and does not ask its ledger.
-    HangUp,
-    /// Breaks off in the middle of the answer.
-    BreakOff,
-    /// Takes the question and never answers.
+    /// Closes the connection without a response and does not call the node.
+    CloseConnection,
+    /// Closes the connection in the middle of the response.
+    TruncateResponse,
+    /// Reads the request and never responds.
     Hang,
-    /// Answers late.
+    /// Responds late.
     Slow,
-    /// Answers with a status of HTTP and no JSON-RPC.
+    /// Responds with an HTTP status and without JSON-RPC.
     Status(u16),
-    /// Half of the JSON, as if it were all.
-    HalfOfIt,
-    /// The answer to some other question, under that one's id.
+    /// Sends the first half of the JSON as a complete response.
+    TruncateJson,
+    /// The response to another request, with this request's id.
     WrongId,
-    /// Where the chain stood some time ago.
-    OldHead,
-    /// Blocks with other amounts and memos; no two proxies invent the same.
+    /// An earlier head block.
+    StaleHead,
+    /// Blocks with other amounts and memos, different for each proxy.
     WrongBlocks,
-    /// Hands a broadcast on and keeps the answer to itself.
-    LostReply,
+    /// Forwards a broadcast and drops the response.
+    DropResponse,
 }
 
 impl Fault {
     /// Every fault.
     pub(crate) const ALL: [Self; 12] = [
-        Self::HangUp,
-        Self::BreakOff,
+        Self::CloseConnection,
+        Self::TruncateResponse,
         Self::Hang,
         Self::Slow,
         Self::Status(500),
         Self::Status(502),
         Self::Status(429),
-        Self::HalfOfIt,
+        Self::TruncateJson,
         Self::WrongId,
-        Self::OldHead,
+        Self::StaleHead,
         Self::WrongBlocks,
-        Self::LostReply,
+        Self::DropResponse,
     ];
 }
 
-/// A listening proxy. It hands on faithfully unless told otherwise.
+/// A listening proxy. By default it forwards every request unchanged.
 pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -74,24 +74,24 @@ pub(crate) struct Proxy {
 
 struct Shared {
     upstream: Mutex<Api>,
-    /// Which listener counts; one of another number ends.
+    /// The number of the current listener; the others exit.
     listener: AtomicU64,
-    trouble: Mutex<Trouble>,
+    fault_plan: Mutex<FaultPlan>,
     heads: Mutex<VecDeque<Value>>,
     committed: Mutex<BTreeMap<Fault, u64>>,
-    /// Tells this proxy's inventions from another's.
+    /// Distinguishes the invented blocks of this proxy from those of others.
     number: u64,
 }
 
-/// What goes wrong, and how often.
-struct Trouble {
+/// The injected faults and their rate.
+struct FaultPlan {
     random: Random,
     percent: u64,
     faults: Vec<Fault>,
 }
 
 impl Proxy {
-    /// Listens before a node.
+    /// Starts a proxy before a node.
     pub(crate) fn before(node: &Api) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -99,7 +99,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             upstream: Mutex::new(node.clone()),
             listener: AtomicU64::new(0),
-            trouble: Mutex::new(Trouble { random: Random::new(0), percent: 0, faults: Vec::new() }),
+            fault_plan: Mutex::new(FaultPlan { random: Random::new(0), percent: 0, faults: Vec::new() }),
             heads: Mutex::default(),
             committed: Mutex::default(),
             number: COUNT.fetch_add(1, Ordering::Relaxed),
@@ -112,36 +112,36 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Hands on to another node from now on.
-    pub(crate) fn lead_to(&self, node: &Api) {
+    /// Forwards to another node from now on.
+    pub(crate) fn set_upstream(&self, node: &Api) {
         *locked(&self.shared.upstream) = node.clone();
     }
 
-    /// Commits one of these faults at so many of a hundred questions.
-    pub(crate) fn trouble(&self, seed: u64, percent: u64, faults: &[Fault]) {
-        *locked(&self.shared.trouble) = Trouble { random: Random::new(seed), percent, faults: faults.to_vec() };
+    /// Injects one of these faults into `percent` of the requests.
+    pub(crate) fn inject_faults(&self, seed: u64, percent: u64, faults: &[Fault]) {
+        *locked(&self.shared.fault_plan) = FaultPlan { random: Random::new(seed), percent, faults: faults.to_vec() };
     }
 
-    /// Nothing is wrong any more.
-    pub(crate) fn heal(&self) {
-        self.trouble(0, 0, &[]);
+    /// Injects no more faults.
+    pub(crate) fn clear_faults(&self) {
+        self.inject_faults(0, 0, &[]);
     }
 
-    /// Refuses connections, as a machine does whose node is not running.
-    pub(crate) fn leave(&self) {
+    /// Refuses connections, like a machine whose node is not running.
+    pub(crate) fn stop_listening(&self) {
         self.shared.listener.fetch_add(1, Ordering::SeqCst);
-        // The loop waits for a connection; this is one.
+        // The loop waits for a connection, which this is.
         let _ = TcpStream::connect(self.address);
         until("the port to be closed", || TcpStream::connect(self.address).is_err().then_some(()));
     }
 
-    /// Listens again where it listened before.
-    pub(crate) fn come_back(&self) {
+    /// Listens again at the same address.
+    pub(crate) fn listen_again(&self) {
         let listener = until("the port to be free", || TcpListener::bind(self.address).ok());
         listen(listener, self.shared.listener.load(Ordering::SeqCst), &self.shared);
     }
 
-    /// Says how often each fault was committed.
+    /// Returns the number of injections of each fault.
     pub(crate) fn committed(&self) -> BTreeMap<Fault, u64> {
         locked(&self.shared.committed).clone()
     }
@@ -174,9 +174,9 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     let method = asked["method"].as_str().unwrap_or_default().to_owned();
     let fault = shared.draw(&method);
     match fault {
-        Some(Fault::HangUp) => return,
+        Some(Fault::CloseConnection) => return,
         Some(Fault::Hang) => {
-            // Until who asked has lost patience.
+            // Until the caller's timeout.
             let _ = (&mut &*stream).read(&mut [0]);
             return;
         }
@@ -185,23 +185,23 @@ fn serve(stream: &TcpStream, shared: &Shared) {
         Some(Fault::Slow) => pause(Duration::from_millis(300)),
         _ => {}
     }
-    let Some(mut answer) = shared.ask(&asked) else { return };
+    let Some(mut response) = shared.request(&asked) else { return };
     match fault {
-        Some(Fault::LostReply) => return,
-        Some(Fault::OldHead) => answer["result"] = shared.old_head().unwrap_or(answer["result"].take()),
+        Some(Fault::DropResponse) => return,
+        Some(Fault::StaleHead) => response["result"] = shared.old_head().unwrap_or(response["result"].take()),
         _ => {}
     }
     if method.ends_with("get_dynamic_global_properties") && fault.is_none() {
-        shared.remember(&answer["result"]);
+        shared.remember(&response["result"]);
     }
-    let mut text = answer.to_string();
+    let mut text = response.to_string();
     if fault == Some(Fault::WrongBlocks) {
         text = text.replace("\"pos-", &format!("\"pos-{}", shared.number));
         text = text.replace("\"amount\":\"", &format!("\"amount\":\"{}", shared.number));
     }
     match fault {
-        Some(Fault::HalfOfIt) => say(stream, 200, &text.as_bytes()[..text.len() / 2]),
-        Some(Fault::BreakOff) => {
+        Some(Fault::TruncateJson) => say(stream, 200, &text.as_bytes()[..text.len() / 2]),
+        Some(Fault::TruncateResponse) => {
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
             let _ = (&mut &*stream).write_all(&[head.as_bytes(), &text.as_bytes()[..text.len() / 2]].concat());
         }
@@ -218,21 +218,21 @@ fn say(mut stream: &TcpStream, status: u16, body: &[u8]) {
 }
 
 impl Shared {
-    /// Draws what happens to a question; a fault that does not fit it is none.
+    /// Draws the fault of a request; a fault that does not apply to it is none.
     fn draw(&self, method: &str) -> Option<Fault> {
         let fault = {
-            let mut trouble = locked(&self.trouble);
-            let percent = trouble.percent;
-            if trouble.faults.is_empty() || trouble.random.below(100) >= percent {
+            let mut plan = locked(&self.fault_plan);
+            let percent = plan.percent;
+            if plan.faults.is_empty() || plan.random.below(100) >= percent {
                 return None;
             }
-            let faults = trouble.faults.clone();
-            *trouble.random.pick(&faults)
+            let faults = plan.faults.clone();
+            *plan.random.pick(&faults)
         };
         let fits = match fault {
-            Fault::OldHead => method.ends_with("get_dynamic_global_properties"),
+            Fault::StaleHead => method.ends_with("get_dynamic_global_properties"),
             Fault::WrongBlocks => method.starts_with("block_api"),
-            Fault::LostReply => method.contains("broadcast"),
+            Fault::DropResponse => method.contains("broadcast"),
             _ => true,
         };
         if fits {
@@ -241,7 +241,7 @@ impl Shared {
         fits.then_some(fault)
     }
 
-    fn ask(&self, asked: &Value) -> Option<Value> {
+    fn request(&self, asked: &Value) -> Option<Value> {
         let node = locked(&self.upstream).clone();
         serde_json::from_slice(&node.post("/", asked).try_send().ok()?.body).ok()
     }

@@ -1,4 +1,4 @@
-//! Bytes on a connection, for what no proper client would send.
+//! Sends raw bytes on a connection, for requests that no HTTP client sends.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -8,18 +8,18 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
-    http::{Answer, Api},
+    http::{Api, Response},
     wait::TIMEOUT,
 };
 
-/// Sends bytes as they are and reads until the server closes. `None` if it closes without an answer.
+/// Sends bytes unchanged and reads until the server closes. `None` if it closes without a response.
 #[track_caller]
-pub(crate) fn raw(api: &Api, request: &[u8]) -> Option<Answer> {
+pub(crate) fn raw(api: &Api, request: &[u8]) -> Option<Response> {
     let address = api.base.strip_prefix("http://").expect("plain http");
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
-    // A server that has seen enough may answer and close before everything is sent.
+    // A server may respond and close before everything is sent.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     let mut chunk = [0; 16 * 1024];
@@ -28,13 +28,13 @@ pub(crate) fn raw(api: &Api, request: &[u8]) -> Option<Answer> {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
-            Err(error) => panic!("the server neither answers nor closes: {error}; so far {bytes:?}"),
+            Err(error) => panic!("the server neither responds nor closes: {error}; so far {bytes:?}"),
         }
     }
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Option<Answer> {
+fn parse(bytes: &[u8]) -> Option<Response> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let mut lines = head.split("\r\n");
@@ -46,5 +46,5 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
             HeaderValue::from_str(value.trim()).expect("a header"),
         );
     }
-    Some(Answer { status, headers, body: bytes[end + 4..].to_vec() })
+    Some(Response { status, headers, body: bytes[end + 4..].to_vec() })
 }

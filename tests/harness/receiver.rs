@@ -1,4 +1,4 @@
-//! A merchant's webhook endpoint: keeps every request as it came, answers as it is told.
+//! A merchant's webhook endpoint: records every request and returns the configured responses.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -18,7 +18,7 @@ use sha2::Sha256;
 
 use super::wait::{TIMEOUT, background, pause, until};
 
-/// One request as it came.
+/// One request as received.
 #[derive(Debug, Clone)]
 pub(crate) struct Hook {
     pub(crate) head: String,
@@ -46,14 +46,15 @@ impl Hook {
         standard.verify(&self.body, &self.headers).expect("the standard's own library verifies it");
     }
 
-    /// Says whether both families of signatures are under this secret.
+    /// Returns whether both families of signatures were made with this secret.
     pub(crate) fn is_signed_by(&self, secret: &str) -> bool {
         let standard = standardwebhooks::Webhook::new(secret).expect("a secret of the standard's form");
         self.is_signed_by_legacy_rule("x-hivetill-signature", secret)
             && standard.verify(&self.body, &self.headers).is_ok()
     }
 
-    /// Says whether a header is the hex HMAC-SHA256 over `{ms}.{raw body}` under the whole text of the secret.
+    /// Returns whether a header is the hex HMAC-SHA256 over `{ms}.{raw body}` with the whole text of the secret as the
+    /// key.
     pub(crate) fn is_signed_by_legacy_rule(&self, header: &str, secret: &str) -> bool {
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
         mac.update(self.header("x-hivetill-timestamp").as_bytes());
@@ -63,18 +64,18 @@ impl Hook {
     }
 }
 
-/// What the endpoint does with a request.
+/// The response to a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
-    /// Answers with a status.
+    /// Responds with a status.
     Status(u16),
-    /// Leads elsewhere.
+    /// Responds with a redirect.
     Redirect(SocketAddr),
-    /// Closes without a word.
-    HangUp,
+    /// Closes the connection without a response.
+    CloseConnection,
 }
 
-/// A listening endpoint. It answers 200 unless told otherwise.
+/// A listening endpoint. By default it responds with 200.
 pub(crate) struct Receiver {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -85,7 +86,7 @@ struct Shared {
     hooks: Mutex<Vec<Hook>>,
     replies: Mutex<VecDeque<Reply>>,
     closed: AtomicBool,
-    /// Every so manieth event is refused when it first comes; 0 is none.
+    /// Every n-th event is rejected at its first attempt; 0 rejects none.
     stumbles_every: AtomicUsize,
     known: Mutex<BTreeSet<String>>,
 }
@@ -119,7 +120,7 @@ impl Receiver {
         Self { address, shared }
     }
 
-    /// Listens at an address where one listened before.
+    /// Listens at the address of an earlier endpoint.
     pub(crate) fn again_at(address: SocketAddr) -> Self {
         Self::on(until("the address to be free", || TcpListener::bind(address).ok()))
     }
@@ -132,23 +133,23 @@ impl Receiver {
         format!("http://{}/hook?shop=7", self.address)
     }
 
-    /// Says what to answer next, once each.
+    /// Sets the next responses, one for each request.
     pub(crate) fn reply(&self, replies: &[Reply]) {
         locked(&self.shared.replies).extend(replies);
     }
 
-    /// Answers 500 to the first attempt of every so manieth event: a second failure would have to be waited for.
-    pub(crate) fn stumble(&self, every: usize) {
+    /// Responds with 500 to the first attempt of every n-th event: a second failure would delay the test.
+    pub(crate) fn fail_every(&self, every: usize) {
         self.shared.stumbles_every.store(every, Ordering::SeqCst);
     }
 
-    /// Returns what came so far.
+    /// Returns the requests so far.
     pub(crate) fn hooks(&self) -> Vec<Hook> {
         locked(&self.shared.hooks).clone()
     }
 
-    /// Returns what came since so many requests.
-    pub(crate) fn hooks_after_the_first(&self, count: usize) -> Vec<Hook> {
+    /// Returns the requests after the first `count`.
+    pub(crate) fn hooks_since(&self, count: usize) -> Vec<Hook> {
         locked(&self.shared.hooks).iter().skip(count).cloned().collect()
     }
 
@@ -158,7 +159,7 @@ impl Receiver {
         until(&format!("webhook {number}"), || locked(&self.shared.hooks).get(number).cloned())
     }
 
-    /// Waits a moment and returns what came: for proving that nothing more comes.
+    /// Waits a moment and returns the requests: shows that no more arrive.
     pub(crate) fn hooks_after(&self, moment: Duration) -> Vec<Hook> {
         pause(moment);
         self.hooks()
@@ -168,7 +169,7 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
-        // The loop waits for a connection; this is one.
+        // The loop waits for a connection, which this is.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -179,15 +180,15 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     let usual = if hook.headers.contains_key("webhook-id") && shared.stumbles_at(&hook) { 500 } else { 200 };
     let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(usual));
     locked(&shared.hooks).push(hook);
-    let answer = match reply {
+    let response = match reply {
         Reply::Status(status) => format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
         Reply::Redirect(to) => {
             format!("HTTP/1.1 307 Moved\r\nlocation: http://{to}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         }
-        Reply::HangUp => return,
+        Reply::CloseConnection => return,
     };
     let mut stream = stream;
-    let _ = stream.write_all(answer.as_bytes());
+    let _ = stream.write_all(response.as_bytes());
 }
 
 /// Reads one request.

@@ -1,9 +1,9 @@
-//! A merchant and what it does: registers, takes payments, looks what became of them.
+//! A merchant and its requests: registers, opens payments, and reads their status.
 
 use serde_json::{Value, json};
 
 use super::{
-    http::{Answer, Api, Ask},
+    http::{Api, RequestBuilder, Response},
     ledger::{Ledger, Payer},
     receiver::Receiver,
     wait::until,
@@ -16,7 +16,7 @@ pub(crate) struct Shop {
     pub(crate) id: String,
     pub(crate) key: String,
     pub(crate) secret: String,
-    /// Its account on the ledger, and the key to it.
+    /// Its account on the ledger, with the active key.
     pub(crate) account: Payer,
 }
 
@@ -47,54 +47,54 @@ impl Shop {
         }
     }
 
-    /// Begins a request with the merchant's key.
-    pub(crate) fn get(&self, path: &str) -> Ask {
+    /// Starts a request with the merchant's key.
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
         self.api.get(path).bearer(&self.key)
     }
 
-    /// Begins a POST with the merchant's key.
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Ask {
+    /// Starts a POST with the merchant's key.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
         self.api.post(path, body).bearer(&self.key)
     }
 
-    /// Proves that it owns its account, by signature.
+    /// Proves ownership of its account by signature.
     #[track_caller]
     pub(crate) fn prove(self) -> Self {
-        let proven = self.answer(&self.challenge(&json!({})), &[&self.account]).ok(200);
+        let proven = self.response(&self.challenge(&json!({})), &[&self.account]).ok(200);
         assert_eq!((&proven["complete"], &proven["merchant"]["accountVerified"]), (&json!(true), &json!(true)));
         self
     }
 
-    /// Returns a challenge to one of its accounts.
+    /// Requests a challenge for one of its accounts.
     #[track_caller]
     pub(crate) fn challenge(&self, body: &Value) -> Value {
         self.post(&format!("/api/public/merchants/{}/account-proof", self.id), body).send().ok(200)
     }
 
-    /// Answers a challenge with signatures.
+    /// Submits signatures over a challenge.
     #[track_caller]
-    pub(crate) fn answer(&self, challenge: &Value, signers: &[&Payer]) -> Answer {
+    pub(crate) fn response(&self, challenge: &Value, signers: &[&Payer]) -> Response {
         let text = challenge["text"].as_str().expect("a text");
         let signatures: Vec<_> = signers.iter().map(|signer| signer.sign(text)).collect();
         self.put_proof(&json!({ "nonce": challenge["nonce"], "signatures": signatures }))
     }
 
-    /// Hands in a proof.
+    /// Submits a proof.
     #[track_caller]
-    pub(crate) fn put_proof(&self, body: &Value) -> Answer {
+    pub(crate) fn put_proof(&self, body: &Value) -> Response {
         let path = format!("/api/public/merchants/{}/account-proof", self.id);
         self.api.put(&path, body).bearer(&self.key).send()
     }
 
-    /// Tells where its webhooks go.
+    /// Sets the URL of its webhook endpoint.
     #[track_caller]
     pub(crate) fn set_webhook(&self, receiver: &Receiver) {
         self.update(&json!({ "webhookUrl": receiver.url() })).ok(200);
     }
 
-    /// Changes its record.
+    /// Updates its record.
     #[track_caller]
-    pub(crate) fn update(&self, body: &Value) -> Answer {
+    pub(crate) fn update(&self, body: &Value) -> Response {
         self.post(&format!("/api/public/merchants/{}", self.id), body).send()
     }
 
@@ -118,18 +118,18 @@ impl Shop {
 
     /// Requests the cancellation of a payment.
     #[track_caller]
-    pub(crate) fn cancel(&self, id: &str) -> Answer {
-        self.api.ask("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
+    pub(crate) fn cancel(&self, id: &str) -> Response {
+        self.api.request("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
     }
 
-    /// Cancels a payment and waits until that is decided.
+    /// Cancels a payment and waits until the cancellation is decided.
     #[track_caller]
     pub(crate) fn cancelled(&self, id: &str) -> Value {
         self.cancel(id).ok(200);
         self.until_status(id, "user_cancelled")
     }
 
-    /// Waits until a payment's record is as wanted, and returns it.
+    /// Waits until a payment's record satisfies a condition, and returns it.
     #[track_caller]
     pub(crate) fn until(&self, id: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
@@ -146,7 +146,7 @@ impl Shop {
     }
 }
 
-/// As `until`, and shows what was there in the end.
+/// As `until`; prints the last record on failure.
 #[track_caller]
 fn until_or<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let watch = super::wait::Stopwatch::start();
@@ -159,7 +159,7 @@ fn until_or<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     })
 }
 
-/// What creation said of a payment.
+/// The response to the creation of a payment.
 #[derive(Debug, Clone)]
 pub(crate) struct Opened {
     pub(crate) id: String,

@@ -42,7 +42,7 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Runs something beside the test.
+/// Runs a function in a thread beside the test.
 #[expect(clippy::disallowed_methods, reason = "the tests' helpers listen beside them")]
 pub(crate) fn background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     std::thread::spawn(work)

@@ -1,5 +1,5 @@
-//! Clients that @hey-api/openapi-ts and openapi-python-client generate from the description, without a warning, and a
-//! shop's day with each.
+//! Clients generated from the OpenAPI description by @hey-api/openapi-ts and openapi-python-client without a warning,
+//! and a shop's requests with each.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 use super::{folder, prepare, prepare_python, with};
 use crate::harness::shared;
 
-/// Every test of this file.
+/// Returns every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
     let title = |name| crate::title(module_path!(), name);
     vec![
@@ -24,12 +24,12 @@ pub(super) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// The sources of the journeys, and the generators from npm.
+/// The directory of the journeys and of the npm generators.
 fn sources() -> PathBuf {
     folder().join("clients")
 }
 
-/// The folder of the generators from PyPI.
+/// The virtual environment of the PyPI generators.
 fn environment() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/clients"))
 }
@@ -44,7 +44,7 @@ pub(super) fn python() -> Option<String> {
     MISSING.get_or_init(|| prepare_python(&environment(), &sources().join("requirements.txt"))).clone()
 }
 
-/// Writes the description into a new folder.
+/// Writes the description into a new directory.
 fn described(name: &str) -> PathBuf {
     let work = crate::harness::folder(name);
     let document = shared().api.get("/openapi.json").send();
@@ -59,10 +59,10 @@ fn typescript() {
         std::fs::copy(sources().join(file), work.join(file)).expect("the journey is copied");
     }
     std::os::unix::fs::symlink(&modules, work.join("node_modules")).expect("a link");
-    let said = run(Command::new(program("openapi-ts"))
+    let report = run(Command::new(program("openapi-ts"))
         .args(["-i", "openapi.json", "-o", "generated", "-c", "@hey-api/client-fetch"])
         .current_dir(&work));
-    no_warning(&said);
+    no_warning(&report);
     run(Command::new(program("tsc")).args(["-p", "."]).current_dir(&work));
     day(Command::new("node").arg("out/journey.js"), &work);
 }
@@ -71,13 +71,13 @@ fn in_python() {
     let (work, bin) = (described("python"), environment().join("bin"));
     std::fs::write(work.join("generator.yml"), "post_hooks: []\n").expect("the configuration is written");
     let arguments = ["generate", "--path", "openapi.json", "--output-path", "generated", "--meta", "none"];
-    let said = run(Command::new(bin.join("openapi-python-client"))
+    let report = run(Command::new(bin.join("openapi-python-client"))
         .args(arguments)
         .args(["--config", "generator.yml", "--fail-on-warning"])
         .current_dir(&work));
-    no_warning(&said);
+    no_warning(&report);
     let journey = sources().join("journey.py");
-    // A warning of the interpreter about the generated code is a fault, too.
+    // A warning of the interpreter about the generated code is a failure.
     day(Command::new(bin.join("python")).args(["-W", "error::SyntaxWarning"]).arg(journey).arg(&work), &work);
 }
 
@@ -86,7 +86,7 @@ fn validate() {
     run(Command::new(environment().join("bin/openapi-spec-validator")).arg("openapi.json").current_dir(&work));
 }
 
-/// Runs a journey as a merchant of its own.
+/// Runs a journey as a new merchant.
 #[track_caller]
 fn day(command: &mut Command, work: &Path) {
     let shop = shared().shop();
@@ -94,17 +94,17 @@ fn day(command: &mut Command, work: &Path) {
     assert_eq!(run(command).trim(), "ok");
 }
 
-/// Runs a program that must succeed, and returns what it wrote.
+/// Runs a program that must succeed, and returns its output.
 #[track_caller]
 pub(super) fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().expect("the program starts");
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {said}");
-    said
+    let report = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {report}");
+    report
 }
 
 #[track_caller]
-fn no_warning(said: &str) {
-    let lower = said.to_lowercase();
-    assert!(!["warn", "skipp", "omitted", "⚠"].iter().any(|word| lower.contains(word)), "{said}");
+fn no_warning(report: &str) {
+    let lower = report.to_lowercase();
+    assert!(!["warn", "skipp", "omitted", "⚠"].iter().any(|word| lower.contains(word)), "{report}");
 }

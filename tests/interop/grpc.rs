@@ -1,5 +1,5 @@
-//! Internal services in Python (grpcio, from generated code and by reflection) and Node (grpc-js) that call every method
-//! of the gRPC port with good and bad input, and the examples of its page, as printed.
+//! Internal services in Python (grpcio, from generated code and by reflection) and Node (grpc-js) that call every
+//! method of the gRPC port with valid and invalid input, and the examples of the documentation as printed.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,10 +16,10 @@ use super::{clients::run, folder, prepare, prepare_python, with};
 use crate::{
     documentation::blocks,
     grpc_access,
-    harness::{Dev, LedgerHouse, Process, Receiver, Serve, Shop, until, until_ready},
+    harness::{Dev, LedgerProcess, Process, Receiver, Serve, Shop, until, until_ready},
 };
 
-/// Every test of this file.
+/// Returns every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
     let title = |name| crate::title(module_path!(), name);
     vec![
@@ -36,7 +36,9 @@ pub(super) fn tests() -> Vec<Trial> {
             with(&python(), watch_in_python)
         }),
         Trial::ignorable_test(title("the_python_example_watches_one_payment"), || with(&python(), watch_one_in_python)),
-        Trial::ignorable_test(title("the_python_example_resolves_a_payment"), || with(&python(), resolve_in_python)),
+        Trial::ignorable_test(title("the_python_examples_resolve_and_refund_a_payment"), || {
+            with(&python(), resolve_in_python)
+        }),
         Trial::ignorable_test(title("the_node_watch_survives_kills_and_a_restore"), || with(&node(), watch_in_node)),
         Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
         Trial::ignorable_test(title("the_python_example_runs_over_tls"), || with(&python(), tls_example_in_python)),
@@ -67,7 +69,7 @@ fn python() -> Option<String> {
     MISSING.get_or_init(|| prepare_python(&environment(), &sources().join("requirements.txt"))).clone()
 }
 
-/// Generates the Python code of the interface, as its page says.
+/// Generates the Python code as the documentation describes.
 fn generate(work: &Path) {
     let files = std::fs::read_dir(interface().join("hivetill/engine/v1")).expect("the interface");
     let files = files.map(|file| file.expect("a file").path());
@@ -100,18 +102,18 @@ fn value(setting: &str) -> &str {
     setting.rsplit('=').next().expect("a value")
 }
 
-/// Runs a consumer against a gateway of its own that it may have killed, started and stopped.
+/// Runs a consumer against a gateway that it can ask to be killed, started and stopped.
 #[track_caller]
 fn consume(program: impl FnOnce(&Path) -> Command) {
     let work = crate::harness::folder("consumer");
     let mut command = program(&work);
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let data = work.join("data");
     let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE, "--set=keys.roll=true"];
-    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let Serve { api, mut process } = Serve::with(&data, &setup.ledger, &settings("127.0.0.1:0"));
     let address = process.log_after("gRPC port is ");
     let receiver = Receiver::start();
-    let mut context = scene(&house, &api, &format!("http://{address}"), &receiver);
+    let mut context = scene(&setup, &api, &format!("http://{address}"), &receiver);
     context["target"] = address.clone().into();
     context["methods"] = methods(&format!("http://{address}"));
     let mut consumer = command
@@ -128,7 +130,7 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
     while let Some(Ok(line)) = lines.next() {
         match line.as_str() {
             "kill" => process.kill(),
-            "start" => process = Process::start(&Serve::args(&data, &house.ledger, &settings(&address))),
+            "start" => process = Process::start(&Serve::args(&data, &setup.ledger, &settings(&address))),
             "await" => {
                 let api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
                 until_ready(&api);
@@ -138,7 +140,7 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
                 is_well = true;
                 break;
             }
-            other => panic!("the consumer says {other}"),
+            other => panic!("the consumer printed {other}"),
         }
         writeln!(stdin, "done").expect("it reads");
     }
@@ -148,20 +150,20 @@ fn consume(program: impl FnOnce(&Path) -> Command) {
     assert!(process.wait().success(), "the server stops well after its callers have left");
 }
 
-/// Returns the methods that the port lists by reflection.
+/// Returns the methods that reflection lists.
 fn methods(url: &str) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let listed = runtime.block_on(async {
-        let channel = Channel::from_shared(url.to_owned()).expect("a URL").connect().await.expect("the port answers");
+        let channel = Channel::from_shared(url.to_owned()).expect("a URL").connect().await.expect("the port responds");
         grpc_access::methods(channel, value(SERVICE)).await
     });
     json!(listed)
 }
 
-/// Makes what the rows of the table name: merchants, payments in several states, unmatched transfers, a proof.
+/// Creates the objects that the test table names: merchants, payments in several states, unmatched transfers, a proof.
 #[track_caller]
-fn scene(house: &LedgerHouse, api: &crate::harness::Api, grpc: &str, receiver: &Receiver) -> Value {
-    let (ledger, alice) = (&house.ledger, house.demo_account("alice"));
+fn scene(setup: &LedgerProcess, api: &crate::harness::Api, grpc: &str, receiver: &Receiver) -> Value {
+    let (ledger, alice) = (&setup.ledger, setup.demo_account("alice"));
     let made =
         Process::start(&["admin", "--json", "--account", "hivetill.fees", "--engine-url", grpc, OPERATOR]).finish();
     let admin: Value = serde_json::from_str(&made.stdout).unwrap_or_else(|_| panic!("no admin: {made:?}"));
@@ -199,19 +201,19 @@ fn overpaid_at(shop: &Shop, id: &str) -> Value {
 
 const PAGE: &str = "docs/how-to/use-grpc.md";
 
-/// Returns the example in a language, and what replaces its insecure channel.
-fn example_blocks(language: &str) -> [String; 2] {
-    blocks(PAGE, language).try_into().unwrap_or_else(|_| panic!("{PAGE} has two blocks in {language}"))
+/// Returns the example in a language, what continues it, and the replacement of its insecure channel.
+fn example_blocks<const N: usize>(language: &str) -> [String; N] {
+    blocks(PAGE, language).try_into().unwrap_or_else(|_| panic!("{PAGE} has {N} blocks in {language}"))
 }
 
-/// Replaces what occurs once in a program.
+/// Replaces the only occurrence of a text in a program.
 #[track_caller]
 fn replaced(program: &str, old: &str, new: &str) -> String {
     assert_eq!(program.matches(old).count(), 1, "{old} in {program}");
     program.replace(old, new)
 }
 
-/// Runs an example against a gateway as a service with the service token, perhaps over TLS with a certificate of its own.
+/// Runs an example as a service with the service token, optionally over TLS with a client certificate.
 #[track_caller]
 fn example(command: &mut Command, is_tls: bool) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/certificates");
@@ -221,8 +223,8 @@ fn example(command: &mut Command, is_tls: bool) -> String {
     let settings = [OPERATOR, SERVICE].into_iter().chain(tls.iter().map(String::as_str).filter(|_| is_tls));
     let dev = Dev::with(&settings.collect::<Vec<_>>());
     let scheme = if is_tls { "https://" } else { "http://" };
-    let target = dev.said["grpc"].as_str().and_then(|url| url.strip_prefix(scheme)).expect("the port");
-    // Node warns of IP addresses in TLS; the certificate has both.
+    let target = dev.startup["grpc"].as_str().and_then(|url| url.strip_prefix(scheme)).expect("the port");
+    // Node warns about IP addresses in TLS; the certificate contains name and address.
     let target = if is_tls { target.replace("127.0.0.1", "localhost") } else { target.to_owned() };
     run(command
         .env("GRPC_TARGET", target)
@@ -230,30 +232,36 @@ fn example(command: &mut Command, is_tls: bool) -> String {
         .env("GRPC_CLIENT_CERT", file("client.pem"))
         .env("GRPC_CLIENT_KEY", file("client.key"))
         .env("GRPC_TOKEN", value(SERVICE))
-        .env("API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("API_KEY", dev.startup["merchant"]["apiKey"].as_str().expect("a key"))
         .env("PROTO", interface()))
 }
 
 fn example_in_python() {
-    let [program, _] = example_blocks("python");
-    python_example(&program, false);
+    let [program, continued, _] = example_blocks("python");
+    let report = python_example(&format!("{program}\n{continued}"), false);
+    let listed: Vec<&str> = report.lines().skip(3).collect();
+    let first = report.split(' ').next().expect("the id of the first payment");
+    assert!(listed.iter().any(|line| line.ends_with(" 4712")), "{report}");
+    assert!(listed.iter().any(|line| line.trim() == first), "{report}");
 }
 
 fn tls_example_in_python() {
-    let [program, secure] = example_blocks("python");
+    let [program, _, secure] = example_blocks("python");
     let insecure = "channel = grpc.insecure_channel(os.environ[\"GRPC_TARGET\"])\n";
-    python_example(&replaced(&program, insecure, &secure), true);
+    let report = python_example(&replaced(&program, insecure, &secure), true);
+    assert_eq!(report.lines().count(), 3, "{report}");
 }
 
 #[track_caller]
-fn python_example(program: &str, is_tls: bool) {
+fn python_example(program: &str, is_tls: bool) -> String {
     let work = crate::harness::folder("example");
     generate(&work);
     std::fs::write(work.join("example.py"), program).expect("written");
-    let said = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work), is_tls);
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 3 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1..], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{said}");
+    let report = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work), is_tls);
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines.len() >= 3 && lines[0].starts_with("pay_"), "{report}");
+    assert_eq!(lines[1..3], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{report}");
+    report
 }
 
 fn example_in_node() {
@@ -273,10 +281,10 @@ fn node_example(program: &str, is_tls: bool) {
     let work = crate::harness::folder("example");
     std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
     std::fs::write(work.join("example.mjs"), program).expect("written");
-    let said = example(Command::new("node").arg("example.mjs").current_dir(&work), is_tls);
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{said}");
+    let report = example(Command::new("node").arg("example.mjs").current_dir(&work), is_tls);
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{report}");
+    assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{report}");
 }
 
 fn watch_in_python() {
@@ -287,23 +295,23 @@ fn watch_in_python() {
     watch_survives(&work, &format!("{} watch.py", environment().join("bin/python").display()));
 }
 
-/// Returns the program that watches events, the one that watches a payment, and the one that resolves a payment.
-fn py_blocks() -> [String; 3] {
-    blocks(PAGE, "py").try_into().unwrap_or_else(|_| panic!("{PAGE} has three blocks in py"))
+/// Returns the programs that watch events, watch a payment, resolve a payment, and refund one.
+fn py_blocks() -> [String; 4] {
+    example_blocks("py")
 }
 
-/// Runs the program that watches a payment while the engine is killed, until the payment ends.
+/// Runs the program that watches a payment while the engine is killed, until the payment is final.
 fn watch_one_in_python() {
-    let [_, program, _] = py_blocks();
+    let [_, program, ..] = py_blocks();
     let work = crate::harness::folder("watch-one");
     generate(&work);
     std::fs::write(work.join("watch.py"), program).expect("written");
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE];
     let data = work.join("data");
-    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let Serve { api, mut process } = Serve::with(&data, &setup.ledger, &settings("127.0.0.1:0"));
     let address = process.log_after("gRPC port is ");
-    let mut shop = Shop::open(&api, &house.ledger);
+    let mut shop = Shop::open(&api, &setup.ledger);
     let payment = shop.open_payment();
     let script = format!(
         "GRPC_TARGET={address} GRPC_TOKEN={} API_KEY={} exec {} watch.py {}",
@@ -315,7 +323,7 @@ fn watch_one_in_python() {
     let mut program = Process::program("sh", &work, &["-c", &script]);
     program.until_printed("PAYMENT_STATUS_PENDING");
     process.kill();
-    let mut process = Process::start(&Serve::args(&data, &house.ledger, &settings(&address)));
+    let mut process = Process::start(&Serve::args(&data, &setup.ledger, &settings(&address)));
     shop.api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
     until_ready(&shop.api);
     program.until_printed("PAYMENT_STATUS_PENDING");
@@ -326,26 +334,39 @@ fn watch_one_in_python() {
 }
 
 fn resolve_in_python() {
-    let [.., program] = py_blocks();
+    let [.., program, refund] = py_blocks();
     let work = crate::harness::folder("resolve");
     generate(&work);
     std::fs::write(work.join("resolve.py"), program).expect("written");
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    std::fs::write(work.join("refund.py"), refund).expect("written");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let settings = ["--grpc-listen", "127.0.0.1:0", OPERATOR, SERVICE];
-    let Serve { api, mut process } = Serve::with(&work.join("data"), &house.ledger, &settings);
+    let Serve { api, mut process } = Serve::with(&work.join("data"), &setup.ledger, &settings);
     let address = process.log_after("gRPC port is ");
-    let shop = Shop::open(&api, &house.ledger);
+    let shop = Shop::open(&api, &setup.ledger);
     let payment = shop.open_payment();
-    house.ledger.transfer(&house.demo_account("alice"), &shop.account.name, "2.000 HBD", &payment.memo);
+    setup.ledger.transfer(&setup.demo_account("alice"), &shop.account.name, "2.000 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
     assert_eq!(shop.payment(&payment.id)["needsAttention"], true);
-    let said = run(Command::new(environment().join("bin/python"))
-        .args(["resolve.py", &payment.id])
-        .current_dir(&work)
-        .env("GRPC_TARGET", address)
-        .env("GRPC_TOKEN", value(SERVICE))
-        .env("API_KEY", &shop.key));
-    assert_eq!(said.trim(), format!("{} False", payment.id));
+    let python = |arguments: &[&str]| {
+        run(Command::new(environment().join("bin/python"))
+            .args(arguments)
+            .current_dir(&work)
+            .env("GRPC_TARGET", &address)
+            .env("GRPC_TOKEN", value(SERVICE))
+            .env("API_KEY", &shop.key))
+    };
+    let report = python(&["refund.py", &payment.id]);
+    let (operation, uri) = report.trim().split_once('\n').expect("two lines");
+    let operation: Value = serde_json::from_str(operation).expect("JSON");
+    let memo = operation[1]["memo"].as_str().expect("a memo");
+    assert!(memo == format!("refund-{}", payment.id) && uri.starts_with("hive://sign/op/"), "{report}");
+    assert_eq!((&operation[1]["to"], &operation[1]["amount"]), (&json!("alice"), &json!("0.500 HBD")));
+    let tx_id = setup.ledger.transfer(&shop.account, "alice", "0.500 HBD", memo);
+    shop.until(&payment.id, "refunded", |payment| payment["amountRefunded"] == "500");
+    assert_eq!(python(&["refund.py", &payment.id, &tx_id]).trim(), format!("{} False", payment.id));
+    assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "refunded");
+    assert_eq!(python(&["resolve.py", &payment.id]).trim(), format!("{} False", payment.id));
     assert_eq!(shop.payment(&payment.id)["resolution"]["kind"], "accepted");
     drop(process);
 }
@@ -358,18 +379,18 @@ fn watch_in_node() {
     watch_survives(&work, "node watch.mjs");
 }
 
-/// Runs a program that watches events while the engine is killed, the program is killed, and the store is restored from a
-/// backup: each cancelled payment is printed.
+/// Runs a program that watches events while the engine is killed, the program is killed, and the store is restored from
+/// a backup: it must print every cancelled payment.
 #[track_caller]
 fn watch_survives(work: &Path, command: &str) {
-    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
     let (data, backup, again) = (work.join("data"), work.join("backup"), work.join("again"));
     let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE];
-    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let Serve { api, mut process } = Serve::with(&data, &setup.ledger, &settings("127.0.0.1:0"));
     let address = process.log_after("gRPC port is ");
-    let mut shop = Shop::open(&api, &house.ledger);
+    let mut shop = Shop::open(&api, &setup.ledger);
     let serve_again = |data: &Path| {
-        let mut process = Process::start(&Serve::args(data, &house.ledger, &settings(&address)));
+        let mut process = Process::start(&Serve::args(data, &setup.ledger, &settings(&address)));
         let api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
         until_ready(&api);
         (process, api)
@@ -411,14 +432,14 @@ fn watch_survives(work: &Path, command: &str) {
     drop(process);
 }
 
-/// Where Debian's packages put the sources of Go.
+/// The directory of Go sources in Debian's packages.
 const GO_PATH: &str = "/usr/share/gocode";
 
-/// Says what is missing for Go: its compiler, the plugins of protoc, and grpc-go.
+/// Returns what is missing for Go: the compiler, the protoc plugins, or grpc-go.
 fn go() -> Option<String> {
     let has = |name: &str| run_quietly(Command::new("sh").args(["-c", &format!("command -v {name}")]));
     let missing = ["go", "protoc", "protoc-gen-go", "protoc-gen-go-grpc"].into_iter().find(|name| !has(name));
-    // Generated code needs this version of the library, which the older one that grpc-go also accepts cannot read.
+    // Generated code needs this version of the library; grpc-go also accepts an older one.
     let libraries = ["google.golang.org/grpc/call.go", "github.com/golang/protobuf/proto/registry.go"];
     let has_libraries = libraries.iter().all(|file| Path::new(GO_PATH).join("src").join(file).is_file());
     let packages = "golang-google-grpc-dev and golang-github-golang-protobuf-1-5-dev are not installed";
@@ -468,8 +489,8 @@ fn go_example(program: &str, secure: Option<&str>) {
         .env("GOPATH", format!("{}:{GO_PATH}", work.display()))
         .env("GOCACHE", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/go"))
         .current_dir(&work));
-    let said = example(&mut Command::new(work.join("example")), secure.is_some());
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.len() == 5 && lines[0].starts_with("pay_"), "{said}");
-    assert_eq!(lines[1..], ["InvalidArgument", "VALIDATION_FAILED", "amount_units", "description"], "{said}");
+    let report = example(&mut Command::new(work.join("example")), secure.is_some());
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines.len() == 5 && lines[0].starts_with("pay_"), "{report}");
+    assert_eq!(lines[1..], ["InvalidArgument", "VALIDATION_FAILED", "amount_units", "description"], "{report}");
 }

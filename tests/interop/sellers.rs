@@ -1,5 +1,5 @@
-//! The sellers of docs/how-to/x402-seller.md, in Express and Hono, as the page prints them: one payment opens one request,
-//! also where the work fails after the settlement.
+//! The sellers of docs/how-to/x402-seller.md, in Express and Hono, as printed: one payment serves one request, also if
+//! the handler fails after the settlement.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ const PAGE: &str = "docs/how-to/x402-seller.md";
 /// The programs, in the order of the page.
 const FILES: [&str; 3] = ["seller.mjs", "express.mjs", "hono.mjs"];
 
-/// Every test of this file.
+/// Returns every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
     let tried = crate::title(module_path!(), "the_commands_that_try_a_seller_do_as_printed");
     let tried = Trial::ignorable_test(tried, || with(&missing(), try_out));
@@ -33,7 +33,7 @@ pub(super) fn tests() -> Vec<Trial> {
     each.into_iter().chain([agent, tried]).collect()
 }
 
-/// Runs the program of docs/how-to/pay-as-an-agent.md; the price is above the SDK's default limit of $1.
+/// Runs the program of docs/how-to/pay-as-an-agent.md. The price is above the SDK's default limit of $1.
 fn pay() {
     let (dev, work) = (shared(), crate::harness::folder("agent"));
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
@@ -42,13 +42,13 @@ fn pay() {
     assert_eq!(programs.len(), 1, "the page holds one program");
     std::fs::write(work.join("pay.mjs"), &programs[0]).expect("the program is written");
     std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
-    let said = run(Command::new("node")
+    let report = run(Command::new("node")
         .args(["pay.mjs", &format!("{}/for/{}", shop.api.base, payment.slug)])
         .env("HIVETILL_ACCOUNT", &agent.name)
         .env("HIVETILL_KEY", &agent.key)
         .env("LEDGER", &dev.ledger.rpc.base)
         .current_dir(&work));
-    assert!(said.contains("completed"), "{said}");
+    assert!(report.contains("completed"), "{report}");
     assert_eq!(shop.until_status(&payment.id, "completed")["amountPaid"], "1500");
 }
 
@@ -56,13 +56,13 @@ fn sources() -> PathBuf {
     folder().join("sellers")
 }
 
-/// Makes the packages ready, of the sellers and of the scheme that they link to; says what is missing.
+/// Installs the packages of the sellers and of the scheme; returns what is missing.
 fn missing() -> Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     MISSING.get_or_init(|| prepare(&scheme()).or_else(|| prepare(&sources()))).clone()
 }
 
-/// Starts a seller of the page whose first work fails; returns it with its URL.
+/// Starts a seller whose first handler call fails; returns it with its URL.
 fn start(framework: &str, work: &Path, dev: &Dev, shop: &Shop) -> (Process, String) {
     let programs = blocks(PAGE, "js");
     assert_eq!(programs.len(), FILES.len(), "the page holds these programs");
@@ -84,14 +84,14 @@ fn start(framework: &str, work: &Path, dev: &Dev, shop: &Shop) -> (Process, Stri
     (seller, format!("http://127.0.0.1:{port}/report"))
 }
 
-/// Runs the commands of the page: a payment whose work fails, is shown again, and once too often, and wrong amounts.
+/// Runs the commands of the page: a payment whose handler fails, a retry, one retry too many, and wrong amounts.
 fn try_out() {
     let (dev, work) = (shared(), crate::harness::folder("try"));
     let (shop, buyer) = (dev.shop(), dev.ledger.account("buyer"));
     let (_seller, url) = start("express", &work, dev, &shop);
     let [commands] = &blocks(PAGE, "sh")[..] else { panic!("{PAGE} has one block of commands") };
     let program = Path::new(env!("CARGO_BIN_EXE_hivetill")).parent().expect("a folder").display().to_string();
-    let said = run(Command::new("bash")
+    let report = run(Command::new("bash")
         .args(["-eu", "-c", &format!("PATH={program}:$PATH\n{commands}")])
         .current_dir(&work)
         .env("HIVETILL_KEY", &buyer.key)
@@ -99,7 +99,7 @@ fn try_out() {
         .env("PAYER", &buyer.name)
         .env("LEDGER", &dev.ledger.rpc.base)
         .env("SELLER", url));
-    let lines: Vec<&str> = said.lines().collect();
+    let lines: Vec<&str> = report.lines().collect();
     let expected = [
         "500 Internal Server Error",
         "200 OK",
@@ -110,7 +110,7 @@ fn try_out() {
         "402 Payment Required",
         "invalid_exact_hive_payload_amount_mismatch",
     ];
-    assert!(lines.len() == 10 && lines[..8] == expected && lines[9] == "exit 14", "{said}");
+    assert!(lines.len() == 10 && lines[..8] == expected && lines[9] == "exit 14", "{report}");
     let settled: Value = serde_json::from_str(lines[8]).expect("one line of JSON");
     assert_eq!((&settled["status"], &settled["reason"]), (&json!("settled"), &json!("duplicate_settlement")));
     assert_eq!(settled["receipt"]["transaction"], settled["txId"], "it is this payment's own transaction");
@@ -121,13 +121,13 @@ fn sell(framework: &str) {
     let (shop, buyer) = (dev.shop(), dev.ledger.account("buyer"));
     let (seller, url) = start(framework, &work, dev, &shop);
     std::fs::copy(sources().join("buyer.mjs"), work.join("buyer.mjs")).expect("the buyer is copied");
-    let said = run(Command::new("node")
+    let report = run(Command::new("node")
         .args(["buyer.mjs", &url])
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
         .env("HIVETILL_ACCOUNT", &buyer.name)
         .env("HIVETILL_KEY", &buyer.key)
         .current_dir(&work));
-    assert_eq!(said.trim(), "ok", "{}", seller.log());
+    assert_eq!(report.trim(), "ok", "{}", seller.log());
     let sold = until("two sales, and no third", || {
         let sales = shop.get("/api/public/x402/sales").send().ok(200);
         sales["data"].as_array().filter(|sales| sales.len() >= 2).cloned()

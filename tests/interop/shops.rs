@@ -1,5 +1,5 @@
-//! The shops of the pages "A shop in fifteen minutes", in Node and in Python, as the pages print them: whatever happens to
-//! webhooks, to the shop and to the gateway, each order ships exactly once.
+//! The shops of the pages "A shop in fifteen minutes", in Node and in Python, as printed: whatever happens to webhooks,
+//! the shop and the gateway, each paid order ships exactly once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,31 +14,45 @@ use serde_json::{Value, json};
 use super::with;
 use crate::{
     documentation::blocks,
-    harness::{Answer, Api, Hook, LedgerHouse, Process, Receiver, Serve, Shop, folder, until},
+    harness::{Api, Hook, LedgerProcess, Process, Receiver, Response, Serve, Shop, folder, until},
     x402::{json_of, nonce, v1},
 };
 
-/// One of the programs.
+/// A program of the documentation.
 #[derive(Debug, Clone, Copy)]
 struct Program {
     page: &'static str,
     language: &'static str,
     interpreter: &'static str,
     file: &'static str,
+    /// Writes the cursor of another gateway into the database.
+    seed: &'static str,
 }
 
 const PROGRAMS: [(&str, Program); 2] = [
     (
         "the_shop_in_node_ships_each_order_once",
-        Program { page: "docs/how-to/shop-in-node.md", language: "js", interpreter: "node", file: "shop.mjs" },
+        Program {
+            page: "docs/how-to/shop-in-node.md",
+            language: "js",
+            interpreter: "node",
+            file: "shop.mjs",
+            seed: r#"echo '{"cursor":"4711"}' > shop.jsonl"#,
+        },
     ),
     (
         "the_shop_in_python_ships_each_order_once",
-        Program { page: "docs/how-to/shop-in-python.md", language: "python", interpreter: "python3", file: "shop.py" },
+        Program {
+            page: "docs/how-to/shop-in-python.md",
+            language: "python",
+            interpreter: "python3",
+            file: "shop.py",
+            seed: r#"python3 -c 'import sqlite3; sqlite3.connect("shop.db").executescript("UPDATE place SET cursor = 4711")'"#,
+        },
     ),
 ];
 
-/// Every test of this file.
+/// Returns every test of this file.
 pub(super) fn tests() -> Vec<Trial> {
     let each = PROGRAMS.map(|(title, program)| {
         let title = crate::title(module_path!(), title);
@@ -47,15 +61,16 @@ pub(super) fn tests() -> Vec<Trial> {
     each.into()
 }
 
-/// Says whether an interpreter is missing.
+/// Returns whether an interpreter is missing.
 fn missing(interpreter: &str) -> Option<String> {
     let found = Command::new(interpreter).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     (!found.is_ok_and(|status| status.success())).then(|| format!("{interpreter} is not installed"))
 }
 
-/// A ledger, a gateway, a merchant, its endpoint that keeps every webhook, and the program that gets what we hand on.
+/// A ledger, a gateway, a merchant, an endpoint that records every webhook, and the program, to which the test forwards
+/// webhooks.
 struct Street {
-    house: LedgerHouse,
+    setup: LedgerProcess,
     data: PathBuf,
     serve: Serve,
     merchant: Shop,
@@ -64,7 +79,7 @@ struct Street {
     work: PathBuf,
     process: Option<Process>,
     shop: Api,
-    /// How often each order was shipped by processes that have ended.
+    /// The number of shipments of each order by program processes that have ended.
     shipped: BTreeMap<String, usize>,
 }
 
@@ -74,18 +89,18 @@ impl Street {
         let source = blocks(program.page, program.language);
         assert_eq!(source.len(), 1, "{} holds one program", program.page);
         std::fs::write(work.join(program.file), &source[0]).expect("the program is written");
-        let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+        let setup = LedgerProcess::start(&work.join("chain"), "127.0.0.1:0");
         let data = work.join("data");
-        let serve = Serve::start(&data, &house.ledger);
-        let merchant = Shop::open(&serve.api, &house.ledger).prove();
+        let serve = Serve::start(&data, &setup.ledger);
+        let merchant = Shop::open(&serve.api, &setup.ledger).prove();
         let receiver = Receiver::start();
         merchant.set_webhook(&receiver);
         let shop = serve.api.clone();
         let shipped = BTreeMap::new();
-        Self { house, data, serve, merchant, receiver, program, work, process: None, shop, shipped }
+        Self { setup, data, serve, merchant, receiver, program, work, process: None, shop, shipped }
     }
 
-    /// Starts the program. It reads the events at its start, and then every so many seconds.
+    /// Starts the program, which reads events at its start and then at the given interval.
     #[track_caller]
     fn start(&mut self, follow_seconds: &str) {
         let mut process = self.program(follow_seconds, "test");
@@ -94,7 +109,7 @@ impl Street {
         self.process = Some(process);
     }
 
-    /// A program that expects real money stops before it sells anything for play money.
+    /// Asserts that a program in live mode exits before it sells anything on a development network.
     #[track_caller]
     fn stops_in_the_wrong_mode(&self) {
         let ended = self.program("0.2", "live").finish();
@@ -121,7 +136,7 @@ impl Street {
         Process::program("env", &self.work, &arguments)
     }
 
-    /// Kills the program, and counts what it shipped.
+    /// Kills the program and counts its shipments.
     #[track_caller]
     fn stop(&mut self) {
         let mut process = self.process.take().expect("it runs");
@@ -134,7 +149,7 @@ impl Street {
         }
     }
 
-    /// Orders a mug, and returns the order and its payment where there is one yet.
+    /// Orders a mug; returns the order and its payment, if there is one yet.
     #[track_caller]
     fn order(&self) -> (String, Option<String>) {
         let made = self.shop.post("/orders", &json!({})).send().ok(201);
@@ -144,7 +159,7 @@ impl Street {
         (order, payment)
     }
 
-    /// Orders a mug while the gateway runs, and returns the order and its payment.
+    /// Orders a mug while the gateway runs; returns the order and its payment.
     #[track_caller]
     fn new_order(&self) -> (String, String) {
         let (order, payment) = self.order();
@@ -156,7 +171,7 @@ impl Street {
         self.shop.get(&format!("/orders/{order}")).send().ok(200)
     }
 
-    /// Waits until the program knows what it should of an order.
+    /// Waits until the program has a state of an order.
     #[track_caller]
     fn until(&self, order: &str, what: &str, is: impl Fn(&Value) -> bool) {
         until(&format!("the shop to know that {order} is {what}"), || is(&self.look(order)).then_some(()));
@@ -167,7 +182,7 @@ impl Street {
     fn pay(&self, payment: &str, amount: &str) {
         let memo = format!("pos-{payment}");
         let params = json!({ "from": "alice", "to": self.merchant.account.name, "amount": amount, "memo": memo });
-        self.house.ledger.order("transfer", &params);
+        self.setup.ledger.order("transfer", &params);
     }
 
     /// Waits for the webhook about a payment.
@@ -178,12 +193,12 @@ impl Street {
         })
     }
 
-    /// Hands a webhook on to the program, as it came but for the body.
+    /// Forwards a webhook to the program with the given body.
     #[track_caller]
-    fn hand_on(&self, hook: &Hook, body: &[u8]) -> Answer {
+    fn hand_on(&self, hook: &Hook, body: &[u8]) -> Response {
         let is_wanted = |name: &str| name.starts_with("x-hivetill-") || name == "content-type";
         let headers = hook.headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
-        let request = self.shop.ask("POST", "/hook").body(body);
+        let request = self.shop.request("POST", "/hook").body(body);
         headers
             .fold(request, |request, (name, value)| request.header(name.as_str(), value.to_str().expect("text")))
             .send()
@@ -193,7 +208,7 @@ impl Street {
     fn refused_by_the_shop(&self, hook: &Hook) {
         let forged = String::from_utf8_lossy(&hook.body).replace("completed", "completed ");
         assert_eq!(self.hand_on(hook, forged.as_bytes()).status, 401, "a changed body has another signature");
-        let unsigned = self.shop.ask("POST", "/hook").body(hook.body.clone()).send();
+        let unsigned = self.shop.request("POST", "/hook").body(hook.body.clone()).send();
         assert_eq!(unsigned.status, 401, "a stranger signs nothing");
     }
 }
@@ -214,7 +229,7 @@ fn journey(program: Program) {
     customers(&street, &mut end);
     assert_eq!(end.seen, Exception::ALL.into_iter().collect(), "every exception is played");
     shipped.extend(end.sold);
-    // What is known at the end is known from the beginning, too: all events once more, and all webhooks, backwards.
+    // At the end everything is repeated: all events, and all webhooks in reverse order.
     for hook in street.receiver.hooks().iter().rev() {
         assert_eq!(street.hand_on(hook, &hook.body).status, 200);
     }
@@ -223,23 +238,25 @@ fn journey(program: Program) {
     assert_eq!(street.shipped, wanted, "each paid order once, and no other; not sold: {:?}", end.unsold);
 }
 
-/// Webhooks that are forged, repeated, late, out of order and lost, to a shop that hears of nothing else.
+/// Webhooks that are forged, repeated, late, out of order and lost, to a shop that reads no events.
 fn webhooks_alone(street: &mut Street) -> Vec<String> {
+    let seeded = Command::new("sh").args(["-c", street.program.seed]).current_dir(&street.work).status();
+    assert!(seeded.is_ok_and(|status| status.success()), "the database is written");
     street.start("3600");
     let orders: Vec<(String, String)> = (0..3).map(|_| street.new_order()).collect();
     for (_, payment) in &orders {
         street.pay(payment, "1.500 HBD");
     }
     let hooks: Vec<Hook> = orders.iter().map(|(_, payment)| street.hook(payment)).collect();
-    assert!(orders.iter().all(|(order, _)| !is_shipped(&street.look(order))), "nobody has told the shop");
+    assert!(orders.iter().all(|(order, _)| !is_shipped(&street.look(order))), "the shop was not notified");
     street.refused_by_the_shop(&hooks[0]);
-    // The last is lost; the others come backwards, and twice.
+    // The last one is lost; the others arrive in reverse order, twice each.
     for hook in hooks[..2].iter().rev().chain(&hooks[..2]) {
         assert_eq!(street.hand_on(hook, &hook.body).status, 200);
     }
     let known: Vec<bool> = orders.iter().map(|(order, _)| is_shipped(&street.look(order))).collect();
     assert_eq!(known, [true, true, false]);
-    // The shop was away, and finds in the events what no webhook brought.
+    // The shop was down, and reads from the events what the webhooks did not deliver.
     street.stop();
     street.start("3600");
     street.until(&orders[2].0, "shipped", is_shipped);
@@ -247,16 +264,16 @@ fn webhooks_alone(street: &mut Street) -> Vec<String> {
     orders.into_iter().map(|(order, _)| order).collect()
 }
 
-/// The gateway is killed while a payment is on its way; orders are made and payments are paid meanwhile.
+/// The gateway is killed during a payment; orders are created and payments are paid while it is down.
 fn outages(street: &mut Street) -> Vec<String> {
     let (before, payment) = street.order();
     street.pay(&payment.expect("the gateway runs"), "1.500 HBD");
     street.serve.process.kill();
     let (during, none) = street.order();
-    assert_eq!(none, None, "nobody could make the payment");
-    street.serve = Serve::start(&street.data, &street.house.ledger);
+    assert_eq!(none, None, "the payment could not be created");
+    street.serve = Serve::start(&street.data, &street.setup.ledger);
     street.merchant.api = street.serve.api.clone();
-    // The gateway has another address now.
+    // The gateway has another port now.
     street.stop();
     street.start("0.2");
     street.until(&before, "shipped", is_shipped);
@@ -267,8 +284,8 @@ fn outages(street: &mut Street) -> Vec<String> {
     vec![before, during]
 }
 
-/// The gateway is restored from a backup: a payment that was cancelled since is pending again, and is paid. Its events have
-/// the numbers that the shop has seen.
+/// The gateway is restored from a backup: a payment that was cancelled afterwards is pending again, and is paid. Its
+/// events reuse sequence numbers that the shop has seen.
 fn restored(street: &mut Street) -> String {
     let (order, payment) = street.new_order();
     let (backup, again) = (street.work.join("backup"), street.work.join("again"));
@@ -285,7 +302,7 @@ fn restored(street: &mut Street) -> String {
     run(["restore", "data", "from"], [&again, &backup]);
     std::fs::copy(street.data.join("master-key"), again.join("master-key")).expect("the key is kept beside the backup");
     street.data = again;
-    street.serve = Serve::start(&street.data, &street.house.ledger);
+    street.serve = Serve::start(&street.data, &street.setup.ledger);
     street.merchant.api = street.serve.api.clone();
     street.stop();
     street.start("0.2");
@@ -294,8 +311,8 @@ fn restored(street: &mut Street) -> String {
     order
 }
 
-/// The secret is rotated and the shop has the old one; the merchant is inactive while an order is made and another is
-/// paid; a stranger's signature is no text.
+/// The secret is rotated while the shop has the old one; the merchant is inactive while an order is created and another
+/// is paid; a stranger sends a signature that is not text.
 fn refusals(street: &mut Street) -> Vec<String> {
     let path = format!("/api/public/merchants/{}/webhook-secret", street.merchant.id);
     street.merchant.post(&path, &json!({ "graceHours": 24 })).send().ok(200);
@@ -304,11 +321,14 @@ fn refusals(street: &mut Street) -> Vec<String> {
     let hook = street.hook(&payment);
     assert_eq!(street.hand_on(&hook, &hook.body).status, 200, "the old secret signs during its grace");
     street.until(&rotated, "shipped", is_shipped);
-    let odd =
-        street.shop.ask("POST", "/hook").header("x-hivetill-timestamp", "1").header("x-hivetill-signature", "\u{e9}");
+    let odd = street
+        .shop
+        .request("POST", "/hook")
+        .header("x-hivetill-timestamp", "1")
+        .header("x-hivetill-signature", "\u{e9}");
     assert_eq!(odd.body(hook.body.clone()).send().status, 401);
 
-    let (node, data) = (street.house.ledger.rpc.base.as_str(), street.data.to_str().expect("a path"));
+    let (node, data) = (street.setup.ledger.rpc.base.as_str(), street.data.to_str().expect("a path"));
     let admin = ["admin", "--json", "--account", "hivetill.fees", "--network", "dev", "--data", data, "--node", node];
     let admin: Value = serde_json::from_str(&Process::start(&admin).finish().stdout).expect("a line of JSON");
     let set_active = |is_active: bool| {
@@ -330,7 +350,7 @@ fn refusals(street: &mut Street) -> Vec<String> {
     vec![rotated, paid, refused]
 }
 
-/// Orders that ended otherwise than planned: those that ship, those that do not, and the exceptions that the shop saw.
+/// Orders with an exceptional outcome: those that ship, those that do not, and the exceptions that the shop saw.
 #[derive(Debug, Default)]
 struct Exceptional {
     sold: Vec<String>,
@@ -339,7 +359,7 @@ struct Exceptional {
 }
 
 impl Exceptional {
-    /// Waits until the program knows the outcome of an order and its exception.
+    /// Waits until the program has the outcome of an order and its exception.
     #[track_caller]
     fn ends(&mut self, street: &Street, order: &str, exception: Exception, status: &str) {
         let is_sold = status == "completed";
@@ -355,9 +375,9 @@ impl Exceptional {
     }
 }
 
-/// Agents' payments: one fails and is paid all the same, one completes and leaves the chain for good.
+/// Payments of agents: one fails and its transfer is found later, one completes and is permanently orphaned.
 fn agents(street: &Street, end: &mut Exceptional) {
-    let (ledger, agent) = (&street.house.ledger, street.house.ledger.account("agent"));
+    let (ledger, agent) = (&street.setup.ledger, street.setup.ledger.account("agent"));
     let (failing, reversed) = (street.new_order(), street.new_order());
     let settle = |payment: &str| {
         let memo = format!("pos-{payment}");
@@ -372,7 +392,7 @@ fn agents(street: &Street, end: &mut Exceptional) {
     ledger.order("hold_transactions", &json!({ "held": true }));
     assert_eq!(settle(&failing.1)()["errorReason"], "settlement_pending");
     street.until(&failing.0, "processing", |order| order["status"] == "processing");
-    // No block takes either transaction before it has expired.
+    // No block contains either transaction before it expires.
     ledger.auto_produce(false);
     let status = ledger.order("status", &json!({}));
     let depth = status["head"]["number"].as_u64().expect("a head") - status["irreversible"].as_u64().expect("a number");
@@ -388,7 +408,7 @@ fn agents(street: &Street, end: &mut Exceptional) {
     end.ends(street, &failing.0, Exception::PaidAfterFailure, "failed");
 }
 
-/// Every way in which a customer pays otherwise than planned.
+/// Every exceptional payment of a customer.
 fn customers(street: &Street, end: &mut Exceptional) {
     let new = || street.new_order();
     let shows = |payment: &str, exception: Exception| {
@@ -410,10 +430,10 @@ fn customers(street: &Street, end: &mut Exceptional) {
     shows(&wrong.1, Exception::WrongCurrency);
     end.ends(street, &over.0, Exception::Overpaid, "completed");
     end.ends(street, &again.0, Exception::PaidAgain, "completed");
-    // A transfer without a memo, assigned by hand.
+    // A transfer without a memo, assigned by the merchant.
     let by_hand = new();
     let params = json!({ "from": "bob", "to": street.merchant.account.name, "amount": "1.500 HBD", "memo": "mug" });
-    street.house.ledger.order("transfer", &params);
+    street.setup.ledger.order("transfer", &params);
     let unmatched = until("the unmatched transfer", || {
         let list = street.merchant.get("/api/public/unmatched").send().ok(200);
         list["data"].as_array()?.iter().find(|each| each["memo"] == "mug")?["id"].as_str().map(str::to_owned)
@@ -421,7 +441,7 @@ fn customers(street: &Street, end: &mut Exceptional) {
     let assign = format!("/api/public/unmatched/{unmatched}/assign");
     street.merchant.post(&assign, &json!({ "paymentId": by_hand.1 })).send().ok(200);
     end.ends(street, &by_hand.0, Exception::Manual, "completed");
-    // Those who cancel, pay too little, pay themselves, and pay too late.
+    // Cancelled, underpaid, paid by the merchant itself, and paid too late.
     let (cancelled, under, own, late) = (new(), new(), new(), new());
     street.merchant.cancelled(&cancelled.1);
     street.pay(&cancelled.1, "1.500 HBD");
@@ -429,9 +449,9 @@ fn customers(street: &Street, end: &mut Exceptional) {
     street.pay(&under.1, "1.000 HBD");
     shows(&under.1, Exception::Underpaid);
     let account = &street.merchant.account;
-    street.house.ledger.transfer(account, &account.name, "1.500 HBD", &format!("pos-{}", own.1));
+    street.setup.ledger.transfer(account, &account.name, "1.500 HBD", &format!("pos-{}", own.1));
     shows(&own.1, Exception::SelfTransfer);
-    street.house.ledger.advance(1_900);
+    street.setup.ledger.advance(1_900);
     street.merchant.until_status(&late.1, "system_cancelled");
     street.pay(&late.1, "1.500 HBD");
     for (order, exception) in [

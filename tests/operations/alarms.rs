@@ -1,17 +1,17 @@
-//! Alarms: each rule is evaluated against what a gateway shows that is well, and against one in the state it is for.
+//! Alarms: each rule is evaluated against a healthy gateway and against one in the state that it detects.
 
 use std::{fs, path::Path};
 
 use serde_json::json;
 
 use super::{
-    copies::rot,
-    ends::{Mounted, can_mount, sh},
+    backups::rot,
+    exits::{Mounted, can_mount, sh},
     metrics::{LISTEN, metrics_of},
 };
 use crate::{
     harness::{
-        Api, Dev, LedgerHouse, Process, Serve, Shop, Split, Stopwatch, background, folder, order, pause,
+        Api, Dev, LedgerProcess, Process, Serve, Shop, Split, Stopwatch, background, folder, order, pause,
         promql::{self, Page},
         until, until_ready,
     },
@@ -19,21 +19,21 @@ use crate::{
 };
 
 crate::tests!(
-    a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own,
-    nodes_that_fail_lag_or_are_gone_raise_their_alarms,
-    errors_of_ours_raise_their_alarm,
-    a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_runs,
-    damaged_rows_raise_their_alarm,
-    a_reversed_settlement_raises_its_alarm,
-    slow_commits_raise_their_alarm,
-    every_alarm_is_fired_by_a_test,
+    a_healthy_gateway_raises_no_alarm_and_a_dead_one_does,
+    failing_lagging_and_missing_nodes_raise_alarms,
+    server_errors_raise_an_alarm,
+    an_unwritable_disk_raises_the_store_alarm_while_the_engine_runs,
+    damaged_rows_raise_an_alarm,
+    a_reversed_settlement_raises_an_alarm,
+    slow_commits_raise_an_alarm,
+    every_alarm_is_raised_by_a_test,
 );
 
-/// Every test of this room; what this machine does not allow counts as ignored.
+/// Returns every test of this module; tests that this machine does not support are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
-    let name = crate::title(module_path!(), "a_disk_that_is_almost_full_raises_its_alarm");
+    let name = crate::title(module_path!(), "an_almost_full_disk_raises_an_alarm");
     let disk = libtest_mimic::Trial::test(name, || {
-        a_disk_that_is_almost_full_raises_its_alarm();
+        an_almost_full_disk_raises_an_alarm();
         Ok(())
     });
     let mut all = tests();
@@ -41,7 +41,7 @@ pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     all
 }
 
-/// The scrapes of a process, from the first on.
+/// The scrapes of a process, starting with the first.
 pub(crate) struct Watch {
     metrics: Api,
     first: Page,
@@ -63,8 +63,8 @@ impl Watch {
     }
 
     fn scrape(&self) -> Page {
-        let answer = self.metrics.get("/metrics").try_send().ok().filter(|answer| answer.status == 200);
-        Page::of(answer.map(|answer| answer.text()).as_deref())
+        let response = self.metrics.get("/metrics").try_send().ok().filter(|response| response.status == 200);
+        Page::of(response.map(|response| response.text()).as_deref())
     }
 
     pub(crate) fn fires(&self, alarm: &str) -> bool {
@@ -85,10 +85,10 @@ impl Watch {
     }
 }
 
-/// What the load of the machine that runs the tests may raise.
+/// Alarms that the load of the test machine may raise.
 const OF_THE_MACHINE: [&str; 2] = ["HivetillCommitsSlow", "HivetillDiskAlmostFull"];
 
-fn a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own() {
+fn a_healthy_gateway_raises_no_alarm_and_a_dead_one_does() {
     let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
     let watch = Watch::of(&mut dev.process);
     let shop = dev.shop();
@@ -104,50 +104,50 @@ fn a_gateway_that_is_well_raises_no_alarm_and_a_dead_one_its_own() {
     watch.until_fires("HivetillDown");
 }
 
-fn nodes_that_fail_lag_or_are_gone_raise_their_alarms() {
+fn failing_lagging_and_missing_nodes_raise_alarms() {
     let folder = folder("alarms");
-    let house = LedgerHouse::with_nodes(&folder.join("chain"), &["127.0.0.1:0"; 3]);
-    let mut serve = Serve::over(&folder.join("data"), &house.nodes, &[LISTEN]);
+    let setup = LedgerProcess::with_nodes(&folder.join("chain"), &["127.0.0.1:0"; 3]);
+    let mut serve = Serve::over(&folder.join("data"), &setup.nodes, &[LISTEN]);
     let watch = Watch::of(&mut serve.process);
     let alarms = ["HivetillNodeUnwell", "HivetillNodeDown", "HivetillBlind"];
     until("all nodes to be well", || (!alarms.iter().any(|alarm| watch.fires(alarm))).then_some(()));
-    house.ledger.order("node", &json!({ "node": 1, "lagBlocks": 400 }));
+    setup.ledger.order("node", &json!({ "node": 1, "lagBlocks": 400 }));
     watch.until_fires("HivetillNodeUnwell");
     watch.is_quiet(&alarms[1..]);
-    house.ledger.order("node", &json!({ "node": 2, "disconnected": true }));
+    setup.ledger.order("node", &json!({ "node": 2, "disconnected": true }));
     watch.until_fires("HivetillNodeDown");
     for node in 0..2 {
-        house.ledger.order("node", &json!({ "node": node, "disconnected": true }));
+        setup.ledger.order("node", &json!({ "node": node, "disconnected": true }));
     }
     watch.until_fires("HivetillBlind");
-    house.ledger.order("heal", &json!({}));
+    setup.ledger.order("heal", &json!({}));
     until("all nodes to be well again", || (!alarms.iter().any(|alarm| watch.fires(alarm))).then_some(()));
 }
 
-fn errors_of_ours_raise_their_alarm() {
+fn server_errors_raise_an_alarm() {
     let folder = folder("alarms");
-    let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
-    let mut split = Split::start(&folder.join("data"), &house.ledger);
+    let setup = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let mut split = Split::start(&folder.join("data"), &setup.ledger);
     let (url, token) = (format!("--engine-url={}", split.grpc), format!("--set=grpc.token={}", split.token()));
     let mut facade = Process::start(&["facade", "--listen", "127.0.0.1:0", LISTEN, &url, &token]);
     let api = Api::new(&format!("http://{}", facade.log_after("listening on ")));
     until_ready(&api);
     let watch = Watch::of(&mut facade);
-    let shop = Shop::open(&api, &house.ledger);
+    let shop = Shop::open(&api, &setup.ledger);
     watch.is_quiet(&["HivetillErrors"]);
     split.engine.kill();
     until("HivetillErrors to fire", || {
-        let answer = shop.post("/api/public/payments", &order()).send();
-        assert!(answer.status >= 500, "the engine is gone: {}", answer.text());
+        let response = shop.post("/api/public/payments", &order()).send();
+        assert!(response.status >= 500, "the engine is gone: {}", response.text());
         watch.fires("HivetillErrors").then_some(())
     });
     watch.until_fires("HivetillErrors");
 }
 
-fn a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_runs() {
+fn an_unwritable_disk_raises_the_store_alarm_while_the_engine_runs() {
     let folder = folder("alarms");
-    let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
-    let args = Serve::args(&folder.join("data"), &house.ledger, &[LISTEN]);
+    let setup = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let args = Serve::args(&folder.join("data"), &setup.ledger, &[LISTEN]);
     let args: Vec<String> = args.into_iter().map(|arg| format!("'{arg}'")).collect();
     let script = format!("trap '' XFSZ; exec {} {}", env!("CARGO_BIN_EXE_hivetill"), args.join(" "));
     let mut process = Process::program("sh", &folder, &["-c", &script]);
@@ -155,8 +155,8 @@ fn a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_ru
     let api = Api::new(&format!("http://{}", process.log_after("listening on ")));
     until_ready(&api);
     watch.is_quiet(&["HivetillStoreDown"]);
-    // No block comes: nothing is committed, and only the look at the disk can find that it takes no writes.
-    house.ledger.auto_produce(false);
+    // No block is produced: nothing is committed, and only the check of the disk can detect the failure.
+    setup.ledger.auto_produce(false);
     let limit = |bytes: &str| {
         let (pid, limit) = (format!("--pid={}", process.id()), format!("--fsize={bytes}"));
         assert!(std::process::Command::new("prlimit").args([pid, limit]).status().expect("prlimit").success());
@@ -169,20 +169,20 @@ fn a_disk_that_takes_no_writes_raises_the_alarm_of_the_store_while_the_engine_ru
     api.get("/readyz").send().ok(200);
 }
 
-fn damaged_rows_raise_their_alarm() {
+fn damaged_rows_raise_an_alarm() {
     let folder = folder("alarms");
-    let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let (data, rotten) = (folder.join("data"), folder.join("rotten"));
-    let mut serve = Serve::with(&data, &house.ledger, &[LISTEN]);
+    let mut serve = Serve::with(&data, &setup.ledger, &[LISTEN]);
     let watch = Watch::of(&mut serve.process);
-    let shop = Shop::open(&serve.api, &house.ledger);
+    let shop = Shop::open(&serve.api, &setup.ledger);
     let payment = shop.open_payment();
     watch.is_quiet(&["HivetillStoreDamaged"]);
     let backup = folder.join("backup");
     take_backup(&data, &backup);
     assert!(serve.process.stop().success());
     rot(&backup, &data, &rotten);
-    let mut serve = Serve::with(&rotten, &house.ledger, &[LISTEN]);
+    let mut serve = Serve::with(&rotten, &setup.ledger, &[LISTEN]);
     let watch = Watch::of(&mut serve.process);
     let shop = Shop { api: serve.api.clone(), ..shop };
     shop.get(&format!("/api/public/payments/{}", payment.id)).send().refused(500, "record_damaged");
@@ -195,14 +195,14 @@ fn take_backup(data: &Path, backup: &Path) {
     assert!(taken.success, "{taken:?}");
 }
 
-fn a_reversed_settlement_raises_its_alarm() {
+fn a_reversed_settlement_raises_an_alarm() {
     let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
     let watch = Watch::of(&mut dev.process);
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     dev.ledger.hold_irreversibility(true);
     x402::show_at_address(&shop, &dev.ledger, &agent);
     watch.is_quiet(&["HivetillSettlementReversed"]);
-    // The transaction is lost with its block, and no block takes it again until it has expired.
+    // The transaction is lost with its block, and no block contains it again before it expires.
     dev.ledger.auto_produce(false);
     dev.ledger.order("hold_transactions", &json!({ "held": true }));
     let status = dev.ledger.order("status", &json!({}));
@@ -214,7 +214,7 @@ fn a_reversed_settlement_raises_its_alarm() {
     watch.until_fires("HivetillSettlementReversed");
 }
 
-fn slow_commits_raise_their_alarm() {
+fn slow_commits_raise_an_alarm() {
     let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
     let shop = dev.shop();
     let watch = Watch::of(&mut dev.process);
@@ -225,7 +225,7 @@ fn slow_commits_raise_their_alarm() {
                 background(move || drop(shop.post("/api/public/payments", &order()).try_send()))
             })
             .collect();
-        // A process that does not run takes as long for a commit as a disk that does not answer.
+        // A stopped process delays commits like a disk that does not respond.
         dev.process.while_halted(|| pause(std::time::Duration::from_millis(400)));
         waiting.into_iter().for_each(|one| drop(one.join()));
         watch.fires("HivetillCommitsSlow").then_some(())
@@ -233,14 +233,14 @@ fn slow_commits_raise_their_alarm() {
     watch.until_fires("HivetillCommitsSlow");
 }
 
-fn a_disk_that_is_almost_full_raises_its_alarm() {
+fn an_almost_full_disk_raises_an_alarm() {
     let folder = folder("alarms");
-    let house = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let setup = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let disk = folder.join("disk");
     fs::create_dir(&disk).expect("made");
     assert!(sh(&format!("mount -t tmpfs -o size=2g,mode=0700 tmpfs {}", disk.display())));
     let mounted = Mounted(disk.clone());
-    let mut serve = Serve::with(&disk.join("data"), &house.ledger, &[LISTEN]);
+    let mut serve = Serve::with(&disk.join("data"), &setup.ledger, &[LISTEN]);
     let watch = Watch::of(&mut serve.process);
     watch.is_quiet(&["HivetillDiskAlmostFull"]);
     assert!(sh(&format!("mount -o remount,size=512m {}", disk.display())));
@@ -249,13 +249,13 @@ fn a_disk_that_is_almost_full_raises_its_alarm() {
     drop(mounted);
 }
 
-/// Where each alarm is fired.
-fn every_alarm_is_fired_by_a_test() {
+/// The alarms that tests raise.
+fn every_alarm_is_raised_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let files = [
         "tests/operations/alarms.rs",
         "tests/hardfork.rs",
-        "tests/peg.rs",
+        "tests/hbd_peg.rs",
         "actors/tests/tree/alarms.rs",
         "actors/tests/tree/books.rs",
         "api/src/metrics.rs",

@@ -1,17 +1,17 @@
-//! Logs: a request is followed by its name to whoever worked on it, and no secret is ever written.
+//! Logs: a request id connects the lines of all components, and no secret is logged.
 
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Dev, LedgerHouse, Process, Receiver, Shop, Split, folder, until},
+    harness::{Dev, LedgerProcess, Process, Receiver, Shop, Split, folder, until},
     x402,
 };
 
 crate::tests!(
-    a_rich_journey_leaves_no_secret_in_the_logs,
-    a_request_is_named_from_the_edge_to_the_actor,
-    two_processes_name_a_request_alike,
-    every_transfer_that_concerns_somebody_has_a_line_with_its_reason,
+    the_logs_of_a_full_journey_contain_no_secret,
+    a_request_id_is_logged_from_the_facade_to_the_actor,
+    two_processes_log_the_same_request_id,
+    every_relevant_transfer_is_logged_with_its_reason,
 );
 
 const LOUD: [&str; 2] = ["--set=log.level=trace", "--set=log.format=json"];
@@ -21,7 +21,7 @@ fn lines(process: &Process) -> Vec<Value> {
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Waits for a line with these words, and returns it.
+/// Waits for a line that contains these words, and returns it.
 #[track_caller]
 fn line(process: &Process, words: &[&str]) -> Value {
     until(&format!("a line with {words:?}"), || {
@@ -29,7 +29,7 @@ fn line(process: &Process, words: &[&str]) -> Value {
     })
 }
 
-fn a_rich_journey_leaves_no_secret_in_the_logs() {
+fn the_logs_of_a_full_journey_contain_no_secret() {
     let dev = Dev::with(&LOUD);
     let (shop, agent, receiver) = (dev.shop(), dev.ledger.account("agent"), Receiver::start());
     shop.set_webhook(&receiver);
@@ -46,7 +46,7 @@ fn a_rich_journey_leaves_no_secret_in_the_logs() {
     let wrong = "sk_live_wrongwrongwrongwrongwrongwrongwrong";
     assert_eq!(dev.api.get("/api/public/payments").bearer(wrong).send().status, 401);
     dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200);
-    let login = dev.api.ask("POST", "/dashboard/login").header("content-type", "application/x-www-form-urlencoded");
+    let login = dev.api.request("POST", "/dashboard/login").header("content-type", "application/x-www-form-urlencoded");
     login.body(format!("apiKey={}", shop.key)).send();
     receiver.hook(1);
     line(&dev.process, &[&paid.id, "completed"]);
@@ -78,21 +78,21 @@ fn named(process: &Process, words: &[&str], name: &str) {
     assert_eq!(line["span"]["request.id"], name, "{line}");
 }
 
-fn a_request_is_named_from_the_edge_to_the_actor() {
+fn a_request_id_is_logged_from_the_facade_to_the_actor() {
     let dev = Dev::with(&["--set=log.level=debug", "--set=log.format=json"]);
     let shop = dev.shop();
     let payment = shop.open_payment();
     let path = format!("/api/public/payments/{}/cancel", payment.id);
-    let answer = dev.api.ask("POST", &path).bearer(&shop.key).header("x-request-id", "order-4711").send();
-    assert_eq!((answer.status, answer.header("x-request-id")), (200, Some("order-4711")));
+    let response = dev.api.request("POST", &path).bearer(&shop.key).header("x-request-id", "order-4711").send();
+    assert_eq!((response.status, response.header("x-request-id")), (200, Some("order-4711")));
     named(&dev.process, &[&payment.id, "cancellation"], "order-4711");
     let edge = line(&dev.process, &["order-4711", "/cancel", "\"status\":200"]);
     assert_eq!(edge["request.id"], "order-4711", "{edge}");
 }
 
-fn two_processes_name_a_request_alike() {
+fn two_processes_log_the_same_request_id() {
     let folder = folder("logs");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let split = Split::start(&folder.join("data"), &ledger.ledger);
     let commit = split.api.get("/api/health").send().ok(200)["commit"].as_str().expect("a commit").to_owned();
     for process in [&split.engine, &split.facade] {
@@ -101,15 +101,15 @@ fn two_processes_name_a_request_alike() {
     let shop = Shop::open(&split.api, &ledger.ledger);
     let payment = shop.open_payment();
     let path = format!("/api/public/payments/{}/cancel", payment.id);
-    let answer = split.api.ask("POST", &path).bearer(&shop.key).header("x-request-id", "order-4712").send();
-    assert_eq!((answer.status, answer.header("x-request-id")), (200, Some("order-4712")));
+    let response = split.api.request("POST", &path).bearer(&shop.key).header("x-request-id", "order-4712").send();
+    assert_eq!((response.status, response.header("x-request-id")), (200, Some("order-4712")));
     until("the engine's line", || {
         let log = split.engine.log();
         log.lines().any(|line| line.contains("order-4712") && line.contains(&payment.id)).then_some(())
     });
 }
 
-fn every_transfer_that_concerns_somebody_has_a_line_with_its_reason() {
+fn every_relevant_transfer_is_logged_with_its_reason() {
     let dev = Dev::with(&["--set=log.level=info", "--set=log.format=json"]);
     let (shop, other, alice) = (dev.shop(), dev.shop(), dev.demo_account("alice"));
     let payment = shop.open_payment();
@@ -126,13 +126,13 @@ fn every_transfer_that_concerns_somebody_has_a_line_with_its_reason() {
     ];
     shop.until_status(&payment.id, "completed");
     for (tx_id, reason) in &sent {
-        let said = line(&dev.process, &[tx_id, &format!("\"reason\":\"{reason}\""), "\"amount\""]);
-        assert!(said["level"] == "INFO" && said["from"] == "alice", "{said}");
+        let report = line(&dev.process, &[tx_id, &format!("\"reason\":\"{reason}\""), "\"amount\""]);
+        assert!(report["level"] == "INFO" && report["from"] == "alice", "{report}");
         if *reason != "no_session" {
-            assert_eq!(said["payment.id"], payment.id.as_str(), "{said}");
+            assert_eq!(report["payment.id"], payment.id.as_str(), "{report}");
         }
         if ["counted", "wrong_currency", "paid_again"].contains(reason) {
-            assert_eq!(said["merchant.id"], shop.id.as_str(), "{said}");
+            assert_eq!(report["merchant.id"], shop.id.as_str(), "{report}");
         }
         let lines = lines(&dev.process).into_iter().filter(|line| line["tx_id"] == tx_id.as_str());
         let about_it = lines.filter(|line| line["reason"] == *reason).count();

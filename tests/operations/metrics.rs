@@ -1,4 +1,4 @@
-//! Metrics: a payment and its webhook are counted, in one process and in two, and nowhere else than asked for.
+//! Metrics: a payment and its webhook are counted, in one process and in two, and served only where configured.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,32 +7,32 @@ use std::{
 
 use crate::{
     golden::is_update,
-    harness::{Api, Dev, LedgerHouse, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
+    harness::{Api, Dev, LedgerProcess, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
     x402,
 };
 
 crate::tests!(
     a_payment_is_counted_from_its_creation_to_its_webhook,
     an_agents_payment_is_counted_by_its_verdict,
-    an_engine_and_a_facade_each_tell_of_their_own_half,
-    a_node_that_is_gone_and_a_scanner_that_waits_are_shown,
-    the_public_address_shows_no_metrics,
+    engine_and_facade_each_serve_their_own_metrics,
+    a_missing_node_and_a_lagging_scanner_are_shown,
+    the_public_port_serves_no_metrics,
     every_metric_that_an_alarm_or_the_dashboard_names_exists,
     the_page_of_metrics_is_current,
 );
 
 pub(crate) const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
 
-/// What one scrape says: `name{labels}` and its value.
+/// The samples of a scrape: `name{labels}` and value.
 pub(super) struct Scrape(BTreeMap<String, f64>);
 
 impl Scrape {
     #[track_caller]
     pub(super) fn of(api: &Api) -> Self {
-        let answer = api.get("/metrics").send();
-        assert_eq!(answer.status, 200);
-        assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
-        let page = answer.text();
+        let response = api.get("/metrics").send();
+        assert_eq!(response.status, 200);
+        assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
+        let page = response.text();
         assert!(page.ends_with("# EOF\n"), "{page}");
         let lines = page.lines().filter(|line| !line.starts_with('#'));
         let values = lines.map(|line| {
@@ -47,13 +47,13 @@ impl Scrape {
         *self.0.get(name).unwrap_or_else(|| panic!("no {name} among {:?}", self.0.keys()))
     }
 
-    /// Returns the names without labels and without what histograms add.
+    /// Returns the names without labels and histogram suffixes.
     pub(super) fn names(&self) -> Vec<String> {
         self.0.keys().map(|name| name.split('{').next().unwrap_or_default().to_owned()).collect()
     }
 }
 
-/// Waits for the address that a process tells of in its log.
+/// Waits for the URL of the metrics in a process's log.
 #[track_caller]
 pub(crate) fn metrics_of(process: &mut Process) -> Api {
     Api::new(process.log_after("metrics are at ").trim_end_matches("/metrics"))
@@ -74,7 +74,7 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     assert_eq!(before.value("hivetill_payments_created_total"), 0.0);
     assert_eq!(before.value("hivetill_payment_transitions_total{status=\"completed\"}"), 0.0);
     let payment = shop.open_payment();
-    // The session is woken after its creation is answered.
+    // The session becomes active after its creation is acknowledged.
     let open = until("the session to be awake, and nothing to be written", || {
         let scrape = Scrape::of(&metrics);
         let is_calm = scrape.value("hivetill_commit_queue_depth") == 0.0;
@@ -104,7 +104,7 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     assert!(after.value(&format!("hivetill_node_responses_total{{node=\"{node}\"}}")) > 0.0);
     assert!(!metrics.get("/metrics").send().text().contains(&shop.key));
     assert_eq!(metrics.get("/").send().status, 404);
-    assert_eq!(metrics.ask("POST", "/metrics").send().status, 405);
+    assert_eq!(metrics.request("POST", "/metrics").send().status, 405);
 }
 
 fn an_agents_payment_is_counted_by_its_verdict() {
@@ -120,9 +120,9 @@ fn an_agents_payment_is_counted_by_its_verdict() {
     );
 }
 
-fn an_engine_and_a_facade_each_tell_of_their_own_half() {
+fn engine_and_facade_each_serve_their_own_metrics() {
     let folder = folder("metrics");
-    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
     let mut args = Serve::args(&data, &ledger.ledger, &["--grpc-listen", "127.0.0.1:0", LISTEN]);
     args[0] = "engine".to_owned();
@@ -143,7 +143,7 @@ fn an_engine_and_a_facade_each_tell_of_their_own_half() {
     assert!(!facade.names().iter().any(|name| name.contains("payments_created")));
 }
 
-fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
+fn a_missing_node_and_a_lagging_scanner_are_shown() {
     let (dev, metrics) = dev();
     let node = dev.ledger.rpc.base.trim_start_matches("http://").to_owned();
     let up = format!("hivetill_node_up{{node=\"{node}\"}}");
@@ -159,15 +159,15 @@ fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
     until("the node to be back", || (Scrape::of(&metrics).value("hivetill_ledger_reachable") == 1.0).then_some(()));
 }
 
-fn the_public_address_shows_no_metrics() {
+fn the_public_port_serves_no_metrics() {
     let (dev, _metrics) = dev();
     assert_eq!(dev.api.get("/metrics").send().status, 404);
 }
 
-/// Returns the names of our metrics that a text speaks of.
+/// Returns the names of our metrics in a text.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    // Files and programs are called so, too.
+    // Files and programs have the same prefix.
     words.filter(|word| word.starts_with("hivetill_")).map(str::to_owned).collect()
 }
 
@@ -190,13 +190,13 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
     for file in ["deploy/grafana.json", "deploy/alarms.yml", "how-to/operate.md", "reference/limits.md"] {
         let text = std::fs::read_to_string(docs.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let unknown: Vec<_> = named(&text).difference(&there).cloned().collect();
-        assert!(unknown.is_empty(), "{file} names {unknown:?}, which nobody shows");
+        assert!(unknown.is_empty(), "{file} names {unknown:?}, which does not exist");
         assert!(!named(&text).is_empty(), "{file} names none");
     }
     let board = std::fs::read_to_string(docs.join("deploy/grafana.json")).expect("read above");
     let board: serde_json::Value = serde_json::from_str(&board).expect("JSON");
     assert!(board["panels"].as_array().is_some_and(|panels| panels.len() > 20));
-    // What is shown is looked at: each has a place on the board.
+    // Every metric must be on a panel of the dashboard.
     let shown = named(&board.to_string());
     for name in there.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count")) {
         let seconds = name.ends_with("_seconds") || name.ends_with("_batches");
@@ -204,7 +204,7 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
     }
 }
 
-/// Returns a table of every metric, by name, from what a gateway says of each.
+/// Returns a table of every metric by name, from the gateway's own description.
 fn listed(page: &str) -> String {
     let described: BTreeMap<&str, &str> =
         page.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' ')).collect();

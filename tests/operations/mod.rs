@@ -1,15 +1,15 @@
-//! What the person on call needs: metrics, copies of the data, ends that say why, logs without secrets, a doctor.
+//! Operations: metrics, alarms, backups, shutdown, logs, the doctor.
 
 pub(crate) mod alarms;
-mod copies;
+mod backups;
 mod doctor;
-mod ends;
+mod exits;
 mod logs;
 pub(crate) mod metrics;
 
-/// Every test of operations.
+/// Returns every test of operations.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [alarms::all(), metrics::tests(), copies::tests(), ends::all(), doctor::tests(), logs::tests()]
+    [alarms::all(), metrics::tests(), backups::tests(), exits::all(), doctor::tests(), logs::tests()]
         .into_iter()
         .flatten()
         .collect()

@@ -1,4 +1,4 @@
-//! The list of payments: its order, its pages, its filters, its search.
+//! Lists of payments: order, pages, filters and search.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::harness::{Shop, shared};
 
 crate::tests!(
     a_list_is_newest_first_and_twenty_long,
-    pages_and_cursors_walk_through_everything_once,
-    filters_keep_what_they_name,
+    pages_and_cursors_visit_every_payment_once,
+    filters_return_only_matching_payments,
     a_search_finds_ids_descriptions_metadata_payers_and_transactions,
-    a_list_shows_ones_own_payments_only,
-    page_and_limit_have_bounds_and_name_themselves,
+    a_list_shows_the_merchants_own_payments_only,
+    page_and_limit_are_validated,
 );
 
-/// The ids on a page.
+/// Returns the ids on a page.
 fn ids(page: &Value) -> Vec<String> {
     let data = page["data"].as_array().expect("data");
     data.iter().map(|payment| payment["id"].as_str().expect("an id").to_owned()).collect()
@@ -23,7 +23,7 @@ fn list(shop: &Shop, query: &str) -> Value {
     shop.get(&format!("/api/public/payments{query}")).send().ok(200)
 }
 
-/// Opens payments and returns their ids, newest first; of two that were made within a millisecond either may be first.
+/// Opens payments and returns their ids, newest first. Of two created within a millisecond either may be first.
 fn open(shop: &Shop, count: usize) -> Vec<String> {
     let mut ids: Vec<String> = (0..count).map(|_| shop.open_payment().id).collect();
     ids.sort_by(|left, right| right.cmp(left));
@@ -50,7 +50,7 @@ fn page_numbers(page: &Value) -> (u64, u64, u64, u64) {
     (number("page"), number("limit"), number("total"), number("totalPages"))
 }
 
-fn pages_and_cursors_walk_through_everything_once() {
+fn pages_and_cursors_visit_every_payment_once() {
     let shop = shared().shop();
     let made = open(&shop, 7);
     let pages: Vec<String> = (1..=4).flat_map(|page| ids(&list(&shop, &format!("?page={page}&limit=3")))).collect();
@@ -62,7 +62,7 @@ fn pages_and_cursors_walk_through_everything_once() {
     loop {
         let page = list(&shop, &query);
         walked.extend(ids(&page));
-        // A payment made meanwhile moves pages, but not a cursor.
+        // A new payment shifts pages by number, but not by cursor.
         shop.open_payment();
         let is_first = !query.contains("cursor");
         for name in ["total", "totalPages"] {
@@ -75,9 +75,16 @@ fn pages_and_cursors_walk_through_everything_once() {
     }
     assert_eq!(walked, made);
     shop.get("/api/public/payments?cursor=nonsense").send().wrong(&["cursor"]);
+    let page = list(&shop, "?limit=1&status=pending,completed");
+    let cursor =
+        page["pagination"]["nextCursor"].as_str().or_else(|| page["nextCursor"].as_str()).expect("a next page");
+    list(&shop, &format!("?limit=2&status=completed,pending&cursor={cursor}"));
+    for other in ["", "&status=pending", "&status=pending,completed&currency=HIVE"] {
+        shop.get(&format!("/api/public/payments?limit=1{other}&cursor={cursor}")).send().wrong(&["cursor"]);
+    }
 }
 
-fn filters_keep_what_they_name() {
+fn filters_return_only_matching_payments() {
     let dev = shared();
     let shop = dev.shop();
     let (open, cancelled, over) = (shop.open_payment(), shop.open_payment(), shop.open_payment());
@@ -152,7 +159,7 @@ fn a_search_finds_ids_descriptions_metadata_payers_and_transactions() {
     shop.get(&format!("/api/public/payments?query={long}")).send().wrong(&["query"]);
 }
 
-fn a_list_shows_ones_own_payments_only() {
+fn a_list_shows_the_merchants_own_payments_only() {
     let (shop, other) = (shared().shop(), shared().shop());
     let payment = shop.open_payment();
     assert_eq!(list(&other, "")["data"], json!([]));
@@ -166,7 +173,7 @@ fn a_list_shows_ones_own_payments_only() {
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
 
-fn page_and_limit_have_bounds_and_name_themselves() {
+fn page_and_limit_are_validated() {
     let shop = shared().shop();
     for limit in ["1", "20", "100"] {
         assert_eq!(list(&shop, &format!("?limit={limit}"))["pagination"]["limit"].to_string(), limit);

@@ -1,6 +1,6 @@
-//! Payments from creation to their end, over a gateway that all of these journeys share.
+//! Payments from creation to their final state, on a shared gateway.
 
-mod flooded;
+mod floods;
 mod lists;
 mod paying;
 
@@ -9,32 +9,32 @@ use serde_json::json;
 use crate::harness::{Receiver, order, shared};
 
 crate::tests!(
-    a_payment_is_created_paid_completed_and_announced,
-    both_ways_to_create_answer_in_their_own_shape,
-    what_was_given_comes_back_unchanged,
-    a_fee_is_rounded_down_and_kept,
-    hive_is_worth_what_the_witnesses_say_and_hbd_a_dollar,
+    a_payment_is_created_paid_completed_and_notified,
+    both_creation_endpoints_have_their_own_response,
+    fields_are_returned_unchanged,
+    a_fee_is_rounded_down_and_stored,
+    hive_is_valued_at_the_witness_price_and_hbd_at_one_dollar,
     a_payment_is_cancelled_once_by_its_merchant,
     a_finished_payment_cannot_be_cancelled,
-    a_payment_keeps_the_account_it_was_made_for,
-    a_session_lives_as_long_as_asked,
-    paths_with_fixed_words_are_not_ids,
-    metadata_is_deleted_on_request_once_the_payment_has_ended,
+    a_payment_keeps_the_account_of_its_creation,
+    a_session_has_the_requested_lifetime,
+    fixed_paths_are_not_ids,
+    metadata_is_deleted_on_request_once_the_payment_is_final,
 );
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [tests(), paying::tests(), flooded::tests(), lists::tests()].into_iter().flatten().collect()
+    [tests(), paying::tests(), floods::tests(), lists::tests()].into_iter().flatten().collect()
 }
 
-fn metadata_is_deleted_on_request_once_the_payment_has_ended() {
+fn metadata_is_deleted_on_request_once_the_payment_is_final() {
     let dev = shared();
     let shop = dev.shop();
     let made = shop.open_with(&json!({
         "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "adalovelace" },
     }));
     let path = format!("/api/public/payments/{}/metadata", made.id);
-    let delete = |key: &str| dev.api.ask("DELETE", &path).bearer(key).send();
+    let delete = |key: &str| dev.api.request("DELETE", &path).bearer(key).send();
     delete(&shop.key).refused(409, "payment_open");
     delete(&dev.shop().key).refused(404, "not_found");
     let before = shop.cancelled(&made.id);
@@ -49,12 +49,13 @@ fn metadata_is_deleted_on_request_once_the_payment_has_ended() {
     assert_eq!((found(), delete(&shop.key).ok(200)), (0, after.clone()));
     assert_eq!(shop.payment(&made.id), after);
     let audit = format!("/api/admin/audit?merchantId={}", shop.id);
-    let told = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
-    let told = told["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_metadata_deleted");
-    assert_eq!(told.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [made.id]);
+    let reported = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
+    let reported =
+        reported["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_metadata_deleted");
+    assert_eq!(reported.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [made.id]);
 }
 
-fn a_payment_is_created_paid_completed_and_announced() {
+fn a_payment_is_created_paid_completed_and_notified() {
     let dev = shared();
     let receiver = Receiver::start();
 
@@ -117,7 +118,7 @@ fn a_payment_is_created_paid_completed_and_announced() {
     assert_eq!(receiver.hooks().len(), 1, "one change, one event");
 }
 
-fn both_ways_to_create_answer_in_their_own_shape() {
+fn both_creation_endpoints_have_their_own_response() {
     let shop = shared().shop();
     let base = &shop.api.base;
 
@@ -144,7 +145,7 @@ fn both_ways_to_create_answer_in_their_own_shape() {
     assert_eq!(shop.payment(id)["slug"], slug);
 }
 
-fn what_was_given_comes_back_unchanged() {
+fn fields_are_returned_unchanged() {
     let shop = shared().shop();
     let metadata = json!({
         "orderId": "é 🐝 \" \\ /", "tags": ["a", "b", ""], "empty": "", "none": [], "a.b": "c", "__proto__": "x",
@@ -173,7 +174,7 @@ fn what_was_given_comes_back_unchanged() {
     }
 }
 
-fn a_fee_is_rounded_down_and_kept() {
+fn a_fee_is_rounded_down_and_stored() {
     let shop = shared().shop();
     assert_eq!(shop.api.get("/api/public/payments/fee-rate").send().ok(200), json!({ "feePercent": 1.5 }));
     assert_eq!(shop.get("/api/public/payments/fee-rate").send().ok(200), json!({ "feePercent": 1.5 }));
@@ -187,7 +188,7 @@ fn a_fee_is_rounded_down_and_kept() {
     }
 }
 
-fn hive_is_worth_what_the_witnesses_say_and_hbd_a_dollar() {
+fn hive_is_valued_at_the_witness_price_and_hbd_at_one_dollar() {
     let shop = shared().shop();
     for (currency, amount, cents) in [("HBD", "1500", 150), ("HBD", "9", 0), ("HIVE", "100000", 2_580)] {
         let body = json!({ "amount": amount, "currency": currency, "description": "worth" });
@@ -231,7 +232,7 @@ fn a_finished_payment_cannot_be_cancelled() {
     assert_eq!(shop.payment(&payment.id), before);
 }
 
-fn a_payment_keeps_the_account_it_was_made_for() {
+fn a_payment_keeps_the_account_of_its_creation() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -247,7 +248,7 @@ fn a_payment_keeps_the_account_it_was_made_for() {
     shop.until_status(&later.id, "completed");
 }
 
-fn a_session_lives_as_long_as_asked() {
+fn a_session_has_the_requested_lifetime() {
     let shop = shared().shop();
     let seconds = |body: &serde_json::Value| {
         let at = |member: &str| engine::time::Timestamp::parse(body[member].as_str().unwrap()).unwrap();
@@ -267,7 +268,7 @@ fn a_session_lives_as_long_as_asked() {
     }
 }
 
-fn paths_with_fixed_words_are_not_ids() {
+fn fixed_paths_are_not_ids() {
     let shop = shared().shop();
     assert!(shop.get("/api/public/payments/list").send().ok(200)["data"].is_array());
     assert!(shop.get("/api/public/payments/fee-rate").send().ok(200)["feePercent"].is_number());

@@ -1,45 +1,45 @@
-//! What becomes of the transfers people really make: short, long, twice, wrong, with words around the memo.
+//! Transfers that customers send: too little, too much, twice, in the wrong currency, with text around the memo.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Dev, Receiver, Shop, shared};
 
 crate::tests!(
-    parts_add_up,
+    partial_transfers_add_up,
     two_transfers_in_one_transaction_add_up,
-    too_much_is_taken_and_said,
-    a_second_full_transfer_is_noted_and_changes_nothing,
-    a_wrong_currency_is_noted_and_never_counts,
+    an_overpayment_is_accepted_and_reported,
+    a_second_full_transfer_is_recorded_and_changes_nothing,
+    a_wrong_currency_is_recorded_and_never_counts,
     a_transfer_from_the_shop_to_itself_never_counts,
-    words_around_the_memo_do_no_harm,
-    memos_that_name_no_session_pay_none,
-    a_transfer_to_another_account_pays_nothing,
-    a_transfer_on_its_way_when_somebody_cancels_completes_the_payment,
-    a_transfer_after_the_cancel_is_noted,
-    many_payments_at_once_each_get_their_own_transfer,
+    text_around_the_memo_is_ignored,
+    memos_without_a_session_pay_none,
+    a_transfer_to_another_account_is_not_credited,
+    a_transfer_in_flight_at_a_cancellation_completes_the_payment,
+    a_transfer_after_the_cancellation_is_recorded,
+    concurrent_payments_each_get_their_own_transfer,
 );
 
 const PRICE: &str = "1.500 HBD";
 
-/// The labels of a record.
+/// Returns the exceptions of a record.
 fn labels(payment: &Value) -> Vec<&str> {
     payment["exceptions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The dispositions of a record's transfers.
+/// Returns the dispositions of a record's transfers.
 fn dispositions(payment: &Value) -> Vec<&str> {
     let transfers = payment["transfers"].as_array().into_iter().flatten();
     transfers.filter_map(|transfer| transfer["disposition"].as_str()).collect()
 }
 
-/// Pays another session of the shop after the transfers of a test: when that is completed, all of them were read.
+/// Pays another session of the shop after the transfers of a test: once it is completed, all of them have been read.
 fn until_read(shop: &Shop) {
     let (dev, mark) = (shared(), shop.open_payment());
     dev.ledger.transfer(&dev.demo_account("carol"), &shop.account.name, PRICE, &mark.memo);
     shop.until_status(&mark.id, "completed");
 }
 
-fn parts_add_up() {
+fn partial_transfers_add_up() {
     let dev = shared();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -73,7 +73,7 @@ fn two_transfers_in_one_transaction_add_up() {
     assert_eq!(places, [(&json!(tx_id), &json!(0)), (&json!(tx_id), &json!(1))]);
 }
 
-fn too_much_is_taken_and_said() {
+fn an_overpayment_is_accepted_and_reported() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -84,7 +84,7 @@ fn too_much_is_taken_and_said() {
     assert_eq!(whole["needsAttention"], true);
 }
 
-fn a_second_full_transfer_is_noted_and_changes_nothing() {
+fn a_second_full_transfer_is_recorded_and_changes_nothing() {
     let dev = shared();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -99,10 +99,10 @@ fn a_second_full_transfer_is_noted_and_changes_nothing() {
     assert_eq!(again["amountOverpaid"], "1500");
     until_read(&shop);
     let statuses: Vec<Value> = receiver.hooks().iter().map(|hook| hook.json()["data"]["id"].clone()).collect();
-    assert_eq!(statuses.iter().filter(|id| **id == payment.id.as_str()).count(), 1, "completed once, told once");
+    assert_eq!(statuses.iter().filter(|id| **id == payment.id.as_str()).count(), 1, "completed once, notified once");
 }
 
-fn a_wrong_currency_is_noted_and_never_counts() {
+fn a_wrong_currency_is_recorded_and_never_counts() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -126,7 +126,7 @@ fn a_transfer_from_the_shop_to_itself_never_counts() {
     assert_eq!(dispositions(&own), ["self"]);
 }
 
-fn words_around_the_memo_do_no_harm() {
+fn text_around_the_memo_is_ignored() {
     let dev = shared();
     let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
     let dress: [fn(&str) -> String; 7] = [
@@ -152,7 +152,7 @@ fn words_around_the_memo_do_no_harm() {
     assert_eq!(done["transfers"][0]["memoNormalized"], true);
 }
 
-fn memos_that_name_no_session_pay_none() {
+fn memos_without_a_session_pay_none() {
     let dev = shared();
     let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
     let (payment, other) = (shop.open_payment(), shop.open_payment());
@@ -179,17 +179,17 @@ fn memos_that_name_no_session_pay_none() {
     }
 }
 
-fn a_transfer_to_another_account_pays_nothing() {
+fn a_transfer_to_another_account_is_not_credited() {
     let dev = shared();
-    let (shop, stranger) = (dev.shop(), dev.shop());
+    let (shop, third_party) = (dev.shop(), dev.shop());
     let payment = shop.open_payment();
-    dev.ledger.transfer(&dev.demo_account("alice"), &stranger.account.name, PRICE, &payment.memo);
-    until_read(&stranger);
+    dev.ledger.transfer(&dev.demo_account("alice"), &third_party.account.name, PRICE, &payment.memo);
+    until_read(&third_party);
     let record = shop.payment(&payment.id);
     assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])), "{record}");
 }
 
-fn a_transfer_on_its_way_when_somebody_cancels_completes_the_payment() {
+fn a_transfer_in_flight_at_a_cancellation_completes_the_payment() {
     let dev = Dev::start();
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
@@ -202,8 +202,8 @@ fn a_transfer_on_its_way_when_somebody_cancels_completes_the_payment() {
         if by_merchant {
             shop.cancel(&payment.id).ok(200);
         } else {
-            let answer = shop.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).send().ok(200);
-            assert_eq!(answer, json!({ "id": payment.id, "status": "pending", "cancelRequested": true }));
+            let response = shop.api.request("POST", &format!("/for/{}/cancel", payment.slug)).send().ok(200);
+            assert_eq!(response, json!({ "id": payment.id, "status": "pending", "cancelRequested": true }));
         }
         dev.ledger.auto_produce(true);
         let paid = shop.until_status(&payment.id, "completed");
@@ -215,7 +215,7 @@ fn a_transfer_on_its_way_when_somebody_cancels_completes_the_payment() {
     assert_eq!(statuses, ["completed", "completed"], "one webhook each, at the decision");
 }
 
-fn a_transfer_after_the_cancel_is_noted() {
+fn a_transfer_after_the_cancellation_is_recorded() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -228,7 +228,7 @@ fn a_transfer_after_the_cancel_is_noted() {
     assert_eq!(late["needsAttention"], true);
 }
 
-fn many_payments_at_once_each_get_their_own_transfer() {
+fn concurrent_payments_each_get_their_own_transfer() {
     let dev = shared();
     let shop = dev.shop();
     let payments: Vec<_> = (0..20).map(|_| shop.open_payment()).collect();

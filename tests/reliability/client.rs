@@ -1,4 +1,4 @@
-//! A client under load: makes payments, pays, cancels, reads back, and tells the oracle whatever was acknowledged.
+//! A client under load: creates, pays, cancels and reads payments, and records what was acknowledged.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use simulations::random::Random;
 
 use super::{
-    memory::{Memory, Plan, Remembered, Shown},
-    world::{World, hbd},
+    environment::{Environment, hbd},
+    model::{Model, Plan, Remembered, Shown},
 };
 use crate::{
     harness::{Payer, Shop, Stopwatch, TIMEOUT, pause},
@@ -16,32 +16,38 @@ use crate::{
 
 pub(super) const PAYMENTS: &str = "/api/public/payments";
 
-/// One client with a shop of its own.
+/// A client with its own shop.
 pub(super) struct Client {
-    pub(super) world: Arc<World>,
-    pub(super) memory: Arc<Memory>,
+    pub(super) environment: Arc<Environment>,
+    pub(super) model: Arc<Model>,
     pub(super) random: Random,
-    /// Its shop's place among the shops.
+    /// The index of its shop.
     pub(super) shop: usize,
     pub(super) payer: Payer,
     orders: u64,
-    /// What is to be paid when it is over.
+    /// Payments to be paid after their expiry.
     overdue: VecDeque<Remembered>,
 }
 
 impl Client {
-    pub(super) fn new(world: &Arc<World>, memory: &Arc<Memory>, random: Random, shop: usize, payer: Payer) -> Self {
-        let (world, memory) = (Arc::clone(world), Arc::clone(memory));
-        Self { world, memory, random, shop, payer, orders: 0, overdue: VecDeque::new() }
+    pub(super) fn new(
+        environment: &Arc<Environment>,
+        model: &Arc<Model>,
+        random: Random,
+        shop: usize,
+        payer: Payer,
+    ) -> Self {
+        let (environment, model) = (Arc::clone(environment), Arc::clone(model));
+        Self { environment, model, random, shop, payer, orders: 0, overdue: VecDeque::new() }
     }
 
     fn shop(&self) -> &Shop {
-        &self.memory.shops[self.shop]
+        &self.model.shops[self.shop]
     }
 
-    /// Goes on until the campaign ends; returns what is still to be paid too late.
+    /// Runs until the campaign ends; returns the client with its remaining late payments.
     pub(super) fn run(mut self) -> Self {
-        while !self.world.has_ended() {
+        while !self.environment.has_ended() {
             let weights = Plan::ALL.map(|(_, weight)| weight);
             let (plan, _) = Plan::ALL[self.random.weighted(&weights)];
             self.go(plan);
@@ -49,16 +55,16 @@ impl Client {
                 self.pay_overdue();
             }
             if self.random.below(3) == 0
-                && let Some(payment) = self.memory.any(&mut self.random)
+                && let Some(payment) = self.model.any(&mut self.random)
             {
-                look(&self.world, &self.memory, &payment);
+                look(&self.environment, &self.model, &payment);
             }
             pause(Duration::from_millis(self.random.between(5, 90)));
         }
         self
     }
 
-    /// Carries one plan out.
+    /// Executes one plan.
     pub(super) fn go(&mut self, plan: Plan) {
         let units = self.random.between(1_000, 5_000);
         let Some(payment) = self.order(plan, units) else { return };
@@ -96,52 +102,54 @@ impl Client {
         });
         let shop = self.shop();
         let create = || {
-            let ask = |api: &crate::harness::Api| {
+            let request = |api: &crate::harness::Api| {
                 api.post(PAYMENTS, &body).bearer(&shop.key).header("idempotency-key", &order)
             };
-            let answer = self.world.ask(ask)?;
-            if answer.status != 201 {
-                self.world.violated(format!("{order}: {} {}", answer.status, answer.text()));
+            let response = self.environment.request(request)?;
+            if response.status != 201 {
+                self.environment.record_violation(format!("{order}: {} {}", response.status, response.text()));
                 return None;
             }
-            Some(answer.json())
+            Some(response.json())
         };
         let made = create()?;
-        let id = self.memory.remember(&self.world, self.shop, plan, &made);
-        self.world.count("payments acknowledged");
-        // A shop that does not trust its own memory.
+        let id = self.model.record(&self.environment, self.shop, plan, &made);
+        self.environment.count("payments acknowledged");
+        // The shop repeats the request.
         if self.orders.is_multiple_of(5) {
             let again = create()?;
             if again["id"] != made["id"] || again["slug"] != made["slug"] || again["createdAt"] != made["createdAt"] {
-                self.world.violated(format!("{order} made {id}, and again {}", again["id"]));
+                self.environment.record_violation(format!("{order} made {id}, and again {}", again["id"]));
             }
         }
         Some(Remembered { id, shop: self.shop, plan, made, end: None, shown: None })
     }
 
     fn transfer(&self, payment: &Remembered, units: u64) {
-        self.world.pay(&self.payer, &self.shop().account.name, units, &memo(payment));
+        self.environment.pay(&self.payer, &self.shop().account.name, units, &memo(payment));
     }
 
     fn cancel(&self, payment: &Remembered) {
         let (path, key) = (format!("{PAYMENTS}/{}/cancel", payment.id), &self.shop().key);
-        let Some(answer) = self.world.ask(|api| api.ask("POST", &path).bearer(key)) else { return };
-        match (answer.status, payment.plan) {
+        let Some(response) = self.environment.request(|api| api.request("POST", &path).bearer(key)) else { return };
+        match (response.status, payment.plan) {
             (200, _) => {
-                self.world.count("cancels acknowledged");
-                self.memory.hold(&self.world, payment, &answer.json());
+                self.environment.count("cancels acknowledged");
+                self.model.compare(&self.environment, payment, &response.json());
             }
             (409, Plan::Race) => {}
-            (status, _) => self.world.violated(format!("cancel of {}: {status} {}", payment.id, answer.text())),
+            (status, _) => {
+                self.environment.record_violation(format!("cancel of {}: {status} {}", payment.id, response.text()));
+            }
         }
     }
 
-    /// Signs a payment by HTTP 402; returns it as it is shown.
+    /// Signs a payment by HTTP 402; returns it as a header value.
     fn sign(&self, payment: &Remembered, units: u64) -> Option<Value> {
         let (memo, amount, watch) = (memo(payment), hbd(units), Stopwatch::start());
         while watch.elapsed() < TIMEOUT {
             let transfer = (self.shop().account.name.as_str(), amount.as_str(), memo.as_str());
-            if let Some(signed) = self.world.ledger().try_signed(&self.payer, &[transfer]) {
+            if let Some(signed) = self.environment.ledger().try_signed(&self.payer, &[transfer]) {
                 return Some(v1(&json_of(&signed), &nonce()));
             }
             pause(Duration::from_millis(50));
@@ -149,53 +157,61 @@ impl Client {
         None
     }
 
-    /// Shows a signed payment at the checkout address until it is taken.
+    /// Sends a signed payment to the checkout URL until it is accepted.
     fn show(&self, payment: &Remembered, units: u64) {
         let Some(shown) = self.sign(payment, units) else { return };
         let header = encode(&shown);
         let watch = Stopwatch::start();
         while watch.elapsed() < TIMEOUT {
-            let Some((status, body)) = visit(&self.world, payment, &header) else { return };
+            let Some((status, body)) = visit(&self.environment, payment, &header) else { return };
             match status {
                 200 => {
-                    self.world.count("settlements acknowledged");
-                    return self.memory.settled(&payment.id, Shown { header, receipt: body });
+                    self.environment.count("settlements acknowledged");
+                    return self.model.record_settlement(&payment.id, Shown { header, receipt: body });
                 }
                 402 if is_nobodys_fault(&body["error"]) => pause(Duration::from_millis(100)),
-                _ => return self.world.violated(format!("a good payment for {}: {status} {body}", payment.id)),
+                _ => {
+                    return self
+                        .environment
+                        .record_violation(format!("a good payment for {}: {status} {body}", payment.id));
+                }
             }
         }
-        self.world.violated(format!("{} was not settled for {TIMEOUT:?}", payment.id));
+        self.environment.record_violation(format!("{} was not settled for {TIMEOUT:?}", payment.id));
     }
 
-    /// The same through the facilitator.
+    /// Settles the payment through the facilitator.
     fn settle(&self, payment: &Remembered, units: u64) {
         let Some(shown) = self.sign(payment, units) else { return };
         let body = json!({ "paymentPayload": shown, "sessionId": payment.id });
         let watch = Stopwatch::start();
         while watch.elapsed() < TIMEOUT {
-            let Some(answer) = self.world.ask(|api| api.post("/api/public/x402/settle", &body)) else { return };
-            let told = answer.json();
-            if told["success"] == true {
-                self.world.count("settlements acknowledged");
+            let Some(response) = self.environment.request(|api| api.post("/api/public/x402/settle", &body)) else {
+                return;
+            };
+            let reported = response.json();
+            if reported["success"] == true {
+                self.environment.count("settlements acknowledged");
                 let receipt = json!({
-                    "success": true, "txId": told["transaction"], "payer": told["payer"], "sessionId": payment.id,
+                    "success": true, "txId": reported["transaction"], "payer": reported["payer"], "sessionId": payment.id,
                     "status": "completed",
                 });
-                return self.memory.settled(&payment.id, Shown { header: encode(&shown), receipt });
+                return self.model.record_settlement(&payment.id, Shown { header: encode(&shown), receipt });
             }
-            if !is_nobodys_fault(&told["errorReason"]) {
-                return self.world.violated(format!("a good settle for {}: {} {told}", payment.id, answer.status));
+            if !is_nobodys_fault(&reported["errorReason"]) {
+                return self
+                    .environment
+                    .record_violation(format!("a good settle for {}: {} {reported}", payment.id, response.status));
             }
             pause(Duration::from_millis(100));
         }
-        self.world.violated(format!("{} was not settled for {TIMEOUT:?}", payment.id));
+        self.environment.record_violation(format!("{} was not settled for {TIMEOUT:?}", payment.id));
     }
 
-    /// Pays what has expired meanwhile.
+    /// Pays expired payments.
     pub(super) fn pay_overdue(&mut self) {
         let Some(payment) = self.overdue.front().cloned() else { return };
-        let Some(record) = look(&self.world, &self.memory, &payment) else { return };
+        let Some(record) = look(&self.environment, &self.model, &payment) else { return };
         if record["status"] == "system_cancelled" {
             self.transfer(&payment, payment.made["amount"]["value"].as_str().and_then(|u| u.parse().ok()).unwrap_or(1));
             self.overdue.pop_front();
@@ -207,37 +223,43 @@ fn memo(payment: &Remembered) -> String {
     format!("pos-{}", payment.id)
 }
 
-/// Says whether a program is told to ask again, not that its payment is wrong.
+/// Returns whether a response asks the caller to retry instead of rejecting the payment.
 pub(super) fn is_nobodys_fault(word: &Value) -> bool {
     ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].iter().any(|known| word == known)
 }
 
-/// Shows a payment by HTTP 402 at its address.
-fn visit(world: &World, payment: &Remembered, header: &str) -> Option<(u16, Value)> {
+/// Sends a payment by HTTP 402 to its checkout URL.
+fn visit(environment: &Environment, payment: &Remembered, header: &str) -> Option<(u16, Value)> {
     let path = format!("/for/{}", payment.made["slug"].as_str()?);
-    let answer = world.ask(|api| api.get(&path).header("x-payment", header))?;
-    Some((answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null)))
+    let response = environment.request(|api| api.get(&path).header("x-payment", header))?;
+    Some((response.status, serde_json::from_slice(&response.body).unwrap_or(Value::Null)))
 }
 
-/// Reads a payment back and holds it against what was acknowledged; a receipt is asked for again, too.
-pub(super) fn look(world: &World, memory: &Memory, payment: &Remembered) -> Option<Value> {
-    let (path, key) = (format!("{PAYMENTS}/{}", payment.id), &memory.shops[payment.shop].key);
-    let answer = world.ask(|api| api.get(&path).bearer(key))?;
-    if answer.status != 200 {
-        world.violated(format!("{} was acknowledged and is {} {}", payment.id, answer.status, answer.text()));
+/// Reads a payment and compares it with what was acknowledged; requests its receipt again, too.
+pub(super) fn look(environment: &Environment, model: &Model, payment: &Remembered) -> Option<Value> {
+    let (path, key) = (format!("{PAYMENTS}/{}", payment.id), &model.shops[payment.shop].key);
+    let response = environment.request(|api| api.get(&path).bearer(key))?;
+    if response.status != 200 {
+        environment.record_violation(format!(
+            "{} was acknowledged and is {} {}",
+            payment.id,
+            response.status,
+            response.text()
+        ));
         return None;
     }
-    let record = answer.json();
-    memory.hold(world, payment, &record);
+    let record = response.json();
+    model.compare(environment, payment, &record);
     if let Some(shown) = &payment.shown {
-        let (status, mut body) = visit(world, payment, &shown.header)?;
-        // A repetition says that it is one.
+        let (status, mut body) = visit(environment, payment, &shown.header)?;
+        // A repeated receipt is marked as such.
         let is_marked = body.as_object_mut().and_then(|body| body.remove("replayed")) == Some(Value::Bool(true));
         let was_marked = shown.receipt.get("replayed").is_some();
         let mut receipt = shown.receipt.clone();
         receipt.as_object_mut().and_then(|receipt| receipt.remove("replayed"));
         if status != 200 || body != receipt || !(is_marked || was_marked) {
-            world.violated(format!("{}: receipt was {} and is {status} {body}", payment.id, shown.receipt));
+            environment
+                .record_violation(format!("{}: receipt was {} and is {status} {body}", payment.id, shown.receipt));
         }
     }
     Some(record)

@@ -1,4 +1,4 @@
-//! Disks that fill up and disks that fail, under load: the gateway ends and says why, and the next one has everything.
+//! Full and failing disks under load: the gateway exits with a reason, and the next one has every acknowledged write.
 
 use std::{
     fs::File,
@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
-use super::{kills::Campaign, memory::Plan, say, switch};
+use super::{kills::Campaign, model::Plan, print_progress, switch};
 use crate::harness::{Process, Stopwatch, background, folder, pause, until};
 
-/// Every test of this room; without the right to mount they count as ignored.
+/// Returns every test of this module; without permission to mount they are ignored.
 pub(super) fn all() -> Vec<libtest_mimic::Trial> {
-    let name = crate::title(module_path!(), "a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged");
+    let name = crate::title(module_path!(), "a_full_or_failing_disk_under_load_loses_no_acknowledged_write");
     let trial = libtest_mimic::Trial::test(name, || {
-        a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged();
+        a_full_or_failing_disk_under_load_loses_no_acknowledged_write();
         Ok(())
     });
     vec![match Disk::obstacle() {
@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<libtest_mimic::Trial> {
     }]
 }
 
-/// A file system of its own, in a file.
+/// A file system in a file.
 struct Disk {
     image: PathBuf,
     place: PathBuf,
@@ -39,7 +39,7 @@ fn sh(script: &str) -> bool {
 }
 
 impl Disk {
-    /// Says what this machine lacks for it.
+    /// Returns why this machine cannot mount one.
     fn obstacle() -> Option<&'static str> {
         if !sh("test $(id -u) = 0") {
             return Some("needs root, to mount a file system in a file");
@@ -52,7 +52,7 @@ impl Disk {
         (!disk.make()).then_some("needs the right to mount a file system in a file")
     }
 
-    /// Makes it and mounts it; false if that is not allowed.
+    /// Creates and mounts it; `false` if that is not permitted.
     fn make(&self) -> bool {
         let image = self.image.display();
         std::fs::create_dir(&self.place).expect("made");
@@ -63,7 +63,7 @@ impl Disk {
         sh(&format!("mount -o loop {} {}", self.image.display(), self.place.display()))
     }
 
-    /// Fills what is left of it.
+    /// Fills the remaining space.
     fn fill(&self) {
         let mut ballast = File::create(self.ballast()).expect("created");
         for size in [64 * 1024, 1024, 1] {
@@ -76,7 +76,7 @@ impl Disk {
                 }
             }
         }
-        // Room that was promised is taken.
+        // Delayed allocation takes space later.
         let _ = ballast.sync_all();
     }
 
@@ -84,16 +84,16 @@ impl Disk {
         self.place.join("ballast")
     }
 
-    /// Fails from now on, as a disk does whose controller is gone: every write and every fsync.
+    /// Makes every further write and fsync fail, as after a controller failure.
     fn fail(&self) {
         assert!(sh(&format!("mount -o remount,abort {}", self.place.display())), "the disk does not fail");
     }
 
-    /// Puts it in order again.
+    /// Repairs the file system.
     fn repair(&self) {
         let (image, place) = (self.image.display(), self.place.display());
         until("the disk to be free", || sh(&format!("umount {place}")).then_some(()));
-        // 1: it found errors and corrected them.
+        // 1: errors were found and corrected.
         assert!(sh(&format!("e2fsck -f -y {image}; test $? -le 1")), "the disk is beyond repair");
         assert!(self.mount(), "the disk is not mounted again");
     }
@@ -105,16 +105,18 @@ impl Drop for Disk {
     }
 }
 
-fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
+fn a_full_or_failing_disk_under_load_loses_no_acknowledged_write() {
     let (rounds, seed) = (switch("HIVETILL_DISK_ROUNDS", 2), switch("HIVETILL_SEED", 1));
-    say(&format!("reliability: {rounds} disks that fill or fail; HIVETILL_DISK_ROUNDS={rounds} HIVETILL_SEED={seed}"));
+    print_progress(&format!(
+        "reliability: {rounds} disks that fill or fail; HIVETILL_DISK_ROUNDS={rounds} HIVETILL_SEED={seed}"
+    ));
     let folder = folder("disk");
     let disk = Disk { image: folder.join("image"), place: folder.join("place") };
     assert!(disk.make(), "it could be mounted a moment ago");
     let watch = Stopwatch::start();
     let mut campaign = Campaign::begin(seed, disk.place.join("data"));
     let clients = campaign.clients();
-    let keeper = campaign.shopkeeper();
+    let settings_client = campaign.settings_client();
     for round in 1..=rounds {
         campaign.until_up();
         campaign.audit();
@@ -126,17 +128,20 @@ fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
             fail(&mut campaign, &disk);
         }
         campaign.start();
-        let (made, broken) = (campaign.memory.len(), campaign.world.violations().len());
+        let (made, broken) = (campaign.model.len(), campaign.environment.violations().len());
         let what = if is_full { "full" } else { "failed" };
-        say(&format!("reliability: disk {round} {what}, {made} payments, {broken} violations, {:?}", watch.elapsed()));
+        print_progress(&format!(
+            "reliability: disk {round} {what}, {made} payments, {broken} violations, {:?}",
+            watch.elapsed()
+        ));
         if broken > 0 {
             break;
         }
     }
-    campaign.finish(clients, keeper, watch);
+    campaign.finish(clients, settings_client, watch);
 }
 
-/// Fills the disk while payments are made as fast as they can be, until the gateway ends for want of room.
+/// Fills the disk while payments are created at full speed, until the gateway exits.
 fn fill(campaign: &mut Campaign, disk: &Disk) {
     let enough = Arc::new(AtomicBool::new(false));
     let hoarder = {
@@ -150,7 +155,7 @@ fn fill(campaign: &mut Campaign, disk: &Disk) {
     disk.fill();
     campaign.ended(8, "disk full");
     enough.store(true, Ordering::SeqCst);
-    // There is still no room: the next one says so, or does what needs none until it does.
+    // The disk is still full: the next gateway exits with that reason, or runs until it has to write.
     let mut blind = Process::start(&campaign.arguments());
     until("the next one to listen or to end", || {
         (blind.has_ended().is_some() || blind.log().contains("listening on ")).then_some(())
@@ -167,10 +172,10 @@ fn fill(campaign: &mut Campaign, disk: &Disk) {
     campaign.kill_gateway();
 }
 
-/// Lets the disk fail under load, until the gateway ends because of it.
+/// Makes the disk fail under load, until the gateway exits.
 fn fail(campaign: &mut Campaign, disk: &Disk) {
-    // The kernel may answer a sync that is under way just then as if it had been done: the data are not on disk, and nobody
-    // could know. Those that begin later fail.
+    // The kernel may report a sync in progress at that moment as successful although the data is not on disk, which no
+    // program can detect. Later ones fail.
     campaign.while_halted(|| disk.fail());
     campaign.ended(7, "store failed");
     disk.repair();

@@ -1,4 +1,4 @@
-//! kill -9 in a loop under load: nothing acknowledged is lost, nothing happens twice, every webhook comes.
+//! kill -9 in a loop under load: no acknowledged write is lost, nothing happens twice, and every webhook is delivered.
 
 use std::{
     collections::BTreeMap,
@@ -13,25 +13,25 @@ use simulations::random::Random;
 
 use super::{
     client::{Client, look},
-    memory::Memory,
-    say, seconds,
-    settings::Shopkeeper,
-    settled::{Chain, Moved, Sums, differs, read_chain, read_events, untold},
+    environment::Environment,
+    final_check::{Chain, Moved, Sums, differs, read_chain, read_events, untold},
+    model::Model,
+    print_progress, seconds,
+    settings::SettingsClient,
     switch,
-    world::World,
 };
 use crate::harness::{
-    Api, Ledger, LedgerHouse, Process, Proxy, Receiver, Serve, Shop, Stopwatch, TIMEOUT, background, folder, pause,
+    Api, Ledger, LedgerProcess, Process, Proxy, Receiver, Serve, Shop, Stopwatch, TIMEOUT, background, folder, pause,
     until, until_ready,
 };
 
-crate::tests!(nothing_acknowledged_is_lost_however_often_it_is_killed);
+crate::tests!(repeated_kills_lose_no_acknowledged_write);
 
-/// Clients that make payments, each with a shop of its own; the shopkeeper has one more.
+/// Clients that create payments, each with its own shop; the settings client has one more.
 const CLIENTS: usize = 4;
-/// Every so manieth event is refused once by its endpoint.
-const STUMBLE: usize = 7;
-/// Answers that a kill may follow at once.
+/// The endpoint rejects the first attempt of every n-th event.
+const FAIL_EVERY: usize = 7;
+/// Responses that a kill may follow immediately.
 const ANSWERS: [&str; 5] = [
     "payments acknowledged",
     "cancels acknowledged",
@@ -39,71 +39,73 @@ const ANSWERS: [&str; 5] = [
     "settings acknowledged",
     "keys acknowledged",
 ];
-/// How far the ledger's clock may be moved in all: what it signs must not expire too far ahead of a gateway that has
-/// just begun and has not seen the ledger's head.
+/// Maximum total shift of the ledger's clock: signed transactions must not expire too far ahead of a gateway that has
+/// just started and has not seen the ledger's head.
 const MOST_ADVANCES: u64 = 20;
 
-/// A campaign under way.
+/// A running campaign.
 pub(super) struct Campaign {
     seed: u64,
     pub(super) random: Random,
-    pub(super) world: Arc<World>,
-    pub(super) memory: Arc<Memory>,
+    pub(super) environment: Arc<Environment>,
+    pub(super) model: Arc<Model>,
     receivers: Vec<Receiver>,
     proxy: Proxy,
-    ledger: LedgerHouse,
+    ledger: LedgerProcess,
     chain: PathBuf,
     data: PathBuf,
     serve: Process,
-    /// Cursors and events of each shop, read on after each restart.
+    /// Cursors and events of each shop, which are read on after each restart.
     events: Vec<(String, Vec<Value>)>,
-    /// Webhooks of each shop whose signatures were checked.
+    /// Webhooks of each shop whose signatures were verified.
     checked: Vec<usize>,
-    /// Payments that were held against the gateway's answers once since they were made.
+    /// Payments that were compared with the gateway's records once since their creation.
     looked: usize,
-    /// When the gateway was last started, until it is ready.
+    /// The time of the gateway's last start, until it is ready.
     started: Option<Stopwatch>,
     ready_after: Vec<Duration>,
     advances: u64,
     kills: BTreeMap<&'static str, u64>,
 }
 
-fn nothing_acknowledged_is_lost_however_often_it_is_killed() {
+fn repeated_kills_lose_no_acknowledged_write() {
     let (kills, seed) = (switch("HIVETILL_KILLS", 6), switch("HIVETILL_SEED", 1));
-    say(&format!("reliability: {kills} kills; HIVETILL_KILLS={kills} HIVETILL_SEED={seed} does the same again"));
+    print_progress(&format!(
+        "reliability: {kills} kills; HIVETILL_KILLS={kills} HIVETILL_SEED={seed} does the same again"
+    ));
     let watch = Stopwatch::start();
     let mut campaign = Campaign::begin(seed, folder("reliability").join("data"));
     let clients = campaign.clients();
-    let keeper = campaign.shopkeeper();
+    let settings_client = campaign.settings_client();
     for kill in 1..=kills {
         campaign.round(kill);
         if kill.is_multiple_of(10) {
-            let violations = campaign.world.violations().len();
-            say(&format!(
+            let violations = campaign.environment.violations().len();
+            print_progress(&format!(
                 "reliability: {kill} of {kills} kills, {} payments, {violations} violations, {:?}",
-                campaign.memory.len(),
+                campaign.model.len(),
                 watch.elapsed()
             ));
         }
-        if !campaign.world.violations().is_empty() {
+        if !campaign.environment.violations().is_empty() {
             break;
         }
     }
-    campaign.finish(clients, keeper, watch);
+    campaign.finish(clients, settings_client, watch);
 }
 
-/// The gateway's command line: always the same.
+/// The gateway's command line, which never changes.
 fn arguments(data: &Path, proxy: &Proxy) -> Vec<String> {
     let more = ["--set=keys.roll=true", "--set=ledger.request_timeout_ms=2000"];
     Serve::args(data, &Ledger::new(&proxy.url(), ""), &more)
 }
 
 impl Campaign {
-    /// Begins one whose gateway keeps its data there.
+    /// Starts a campaign whose gateway keeps its data in a directory.
     pub(super) fn begin(seed: u64, data: PathBuf) -> Self {
         let chain = folder("chain").join("chain");
-        let ledger = LedgerHouse::start(&chain, "127.0.0.1:0");
-        // The gateway's node stays at one address, wherever the ledger listens after a restart.
+        let ledger = LedgerProcess::start(&chain, "127.0.0.1:0");
+        // The gateway's node keeps its address, wherever the ledger listens after a restart.
         let proxy = Proxy::before(&ledger.ledger.rpc);
         let mut serve = Process::start(&arguments(&data, &proxy));
         let api = Api::new(&format!("http://{}", serve.log_after("listening on ")));
@@ -112,17 +114,17 @@ impl Campaign {
         let receivers: Vec<Receiver> = shops.iter().map(|_| Receiver::start()).collect();
         for (shop, receiver) in shops.iter().zip(&receivers) {
             shop.set_webhook(receiver);
-            receiver.stumble(STUMBLE);
+            receiver.fail_every(FAIL_EVERY);
         }
-        let world = Arc::new(World::new(&ledger.ledger));
-        world.move_gateway(Some(&api));
+        let environment = Arc::new(Environment::new(&ledger.ledger));
+        environment.move_gateway(Some(&api));
         let events = shops.iter().map(|_| (String::new(), Vec::new())).collect();
         Self {
             seed,
             random: Random::new(seed),
-            world,
+            environment,
             checked: vec![0; shops.len()],
-            memory: Arc::new(Memory::new(shops)),
+            model: Arc::new(Model::new(shops)),
             receivers,
             proxy,
             ledger,
@@ -140,7 +142,7 @@ impl Campaign {
 
     pub(super) fn client(&self, shop: usize) -> Client {
         let random = self.random.fork(&format!("client {shop}"));
-        Client::new(&self.world, &self.memory, random, shop, self.ledger.ledger.account("payer"))
+        Client::new(&self.environment, &self.model, random, shop, self.ledger.ledger.account("payer"))
     }
 
     pub(super) fn clients(&self) -> Vec<JoinHandle<Client>> {
@@ -151,12 +153,12 @@ impl Campaign {
         (0..CLIENTS).map(start).collect()
     }
 
-    pub(super) fn shopkeeper(&self) -> JoinHandle<Shopkeeper> {
-        let keeper = Shopkeeper::new(self.client(CLIENTS), &self.receivers[CLIENTS]);
-        background(move || keeper.run())
+    pub(super) fn settings_client(&self) -> JoinHandle<SettingsClient> {
+        let settings_client = SettingsClient::new(self.client(CLIENTS), &self.receivers[CLIENTS]);
+        background(move || settings_client.run())
     }
 
-    /// One kill: of the gateway, of its ledger, or of both, at a moment that is drawn.
+    /// One kill: of the gateway, of its ledger, or of both, at a drawn moment.
     fn round(&mut self, kill: u64) {
         let is_early = kill % 3 == 2;
         let what = match (kill % 7, self.random.below(20)) {
@@ -165,7 +167,7 @@ impl Campaign {
             _ => "the gateway",
         };
         if is_early {
-            // While it starts: before the store is open, before it listens, before it has seen the ledger.
+            // During the start: before the store is open, before it listens, before it has seen the ledger.
             pause(Duration::from_millis(self.random.below(150)));
         } else {
             self.until_up();
@@ -175,9 +177,9 @@ impl Campaign {
                 self.ledger.ledger.advance(61);
             }
             if self.random.below(2) == 0 {
-                // Right after an answer: what was told too early is not on disk yet.
-                let answer = ANSWERS[self.random.index(ANSWERS.len())];
-                self.world.until_next(answer);
+                // Right after a response: a write that was acknowledged too early is not on disk yet.
+                let response = ANSWERS[self.random.index(ANSWERS.len())];
+                self.environment.until_next(response);
             } else {
                 pause(Duration::from_millis(self.random.below(900)));
             }
@@ -192,9 +194,9 @@ impl Campaign {
         }
         if what != "the gateway" {
             pause(Duration::from_millis(self.random.below(400)));
-            self.ledger = LedgerHouse::start(&self.chain, "127.0.0.1:0");
-            self.world.move_ledger(&self.ledger.ledger);
-            self.proxy.lead_to(&self.ledger.ledger.rpc);
+            self.ledger = LedgerProcess::start(&self.chain, "127.0.0.1:0");
+            self.environment.move_ledger(&self.ledger.ledger);
+            self.proxy.set_upstream(&self.ledger.ledger.rpc);
         }
         if what != "the ledger" || is_early {
             self.start();
@@ -205,59 +207,60 @@ impl Campaign {
         arguments(&self.data, &self.proxy)
     }
 
-    /// Starts the gateway on what the last one left.
+    /// Starts the gateway on the data of the killed one.
     pub(super) fn start(&mut self) {
         self.serve = Process::start(&self.arguments());
         self.started = Some(Stopwatch::start());
     }
 
-    /// Waits until the gateway ends by itself, as it should.
+    /// Waits until the gateway exits by itself, as expected.
     pub(super) fn ended(&mut self, code: i32, words: &str) {
         let status = self.serve.wait();
-        self.world.move_gateway(None);
+        self.environment.move_gateway(None);
         let log = self.serve.log();
         if status.code() != Some(code) || !log.contains(words) || log.contains("panicked") {
-            self.world.violated(format!("it ended with {status}, wanted {code} and {words:?}:\n{log}"));
+            self.environment
+                .record_violation(format!("it exited with {status}, expected {code} and {words:?}:\n{log}"));
         }
     }
 
-    /// Does something while the gateway stands still.
+    /// Runs a function while the gateway is stopped.
     pub(super) fn while_halted(&self, act: impl FnOnce()) {
         self.serve.while_halted(act);
     }
 
     pub(super) fn kill_gateway(&mut self) {
         if let Some(status) = self.serve.has_ended() {
-            self.world.violated(format!("the gateway ended by itself: {status}\n{}", self.serve.log()));
+            self.environment.record_violation(format!("the gateway ended by itself: {status}\n{}", self.serve.log()));
         }
         self.serve.kill();
-        self.world.move_gateway(None);
+        self.environment.move_gateway(None);
         self.read_log();
     }
 
     fn read_log(&self) {
         for line in self.serve.log().lines().filter(|line| line.contains("panicked") || line.contains("ERROR")) {
-            self.world.violated(format!("the gateway's log says: {line}"));
+            self.environment.record_violation(format!("the gateway's log contains: {line}"));
         }
     }
 
-    /// Waits until the gateway follows the ledger, and notes how long that took since its start.
+    /// Waits until the gateway follows the ledger, and records the time since its start.
     pub(super) fn until_up(&mut self) {
         let api = Api::new(&format!("http://{}", self.serve.log_after("listening on ")));
-        self.world.move_gateway(Some(&api));
+        self.environment.move_gateway(Some(&api));
         until_ready(&api);
         self.ready_after.extend(self.started.take().map(Stopwatch::elapsed));
     }
 
-    /// Holds the gateway to what is new since the last time, and to some of what is old.
+    /// Compares the gateway's records with what is new since the last time, and with a sample of what is old.
     pub(super) fn audit(&mut self) {
-        let new = self.memory.since(self.looked);
+        let new = self.model.since(self.looked);
         self.looked += new.len().saturating_sub(20);
-        let old: Vec<_> = (0..15).filter_map(|_| self.memory.any(&mut self.random)).collect();
+        let old: Vec<_> = (0..15).filter_map(|_| self.model.any(&mut self.random)).collect();
         for payment in new.iter().chain(&old) {
-            look(&self.world, &self.memory, payment);
+            look(&self.environment, &self.model, payment);
         }
-        for shop in 0..self.memory.shops.len() {
+        for shop in 0..self.model.shops.len() {
             self.read_events(shop);
             self.check_signatures(shop, None);
         }
@@ -265,43 +268,50 @@ impl Campaign {
 
     fn read_events(&mut self, shop: usize) {
         let (cursor, events) = &mut self.events[shop];
-        events.extend(read_events(&self.world, &self.memory.shops[shop], cursor));
+        events.extend(read_events(&self.environment, &self.model.shops[shop], cursor));
     }
 
-    /// Checks while they are fresh: a receiver refuses signatures of long ago.
-    fn check_signatures(&mut self, shop: usize, keeper: Option<&Shopkeeper>) {
-        if shop == CLIENTS && keeper.is_none() {
+    /// Verifies signatures while they are fresh: a receiver rejects old ones.
+    fn check_signatures(&mut self, shop: usize, settings_client: Option<&SettingsClient>) {
+        if shop == CLIENTS && settings_client.is_none() {
             return;
         }
-        let hooks = self.receivers[shop].hooks_after_the_first(self.checked[shop]);
+        let hooks = self.receivers[shop].hooks_since(self.checked[shop]);
         self.checked[shop] += hooks.len();
-        let secret = &self.memory.shops[shop].secret;
+        let secret = &self.model.shops[shop].secret;
         for hook in &hooks {
-            if !keeper.map_or_else(|| hook.is_signed_by(secret), |keeper| keeper.is_signed(hook)) {
-                self.world.violated(format!("a webhook is signed by nobody: {:?}", hook.headers));
+            if !settings_client
+                .map_or_else(|| hook.is_signed_by(secret), |settings_client| settings_client.is_signed(hook))
+            {
+                self.environment.record_violation(format!("a webhook has no valid signature: {:?}", hook.headers));
             }
         }
     }
 
-    /// Ends the load and reckons.
-    pub(super) fn finish(mut self, clients: Vec<JoinHandle<Client>>, keeper: JoinHandle<Shopkeeper>, watch: Stopwatch) {
-        if !self.world.violations().is_empty() {
-            // What follows would wait for what will not come.
-            self.world.end();
+    /// Stops the load and compares everything.
+    pub(super) fn finish(
+        mut self,
+        clients: Vec<JoinHandle<Client>>,
+        settings_client: JoinHandle<SettingsClient>,
+        watch: Stopwatch,
+    ) {
+        if !self.environment.violations().is_empty() {
+            // The following steps would wait in vain.
+            self.environment.end();
             return self.judge();
         }
         self.until_up();
-        self.world.end();
+        self.environment.end();
         let clients: Vec<Client> = clients.into_iter().map(|client| client.join().expect("no panic")).collect();
-        let keeper = keeper.join().expect("no panic");
-        keeper.check();
-        self.settle(clients, &keeper);
-        self.report(&keeper, watch);
+        let settings_client = settings_client.join().expect("no panic");
+        settings_client.check();
+        self.settle(clients, &settings_client);
+        self.report(&settings_client, watch);
     }
 
-    /// Lets everything come to its end, and holds it against the ledger's own blocks.
-    fn settle(&mut self, mut clients: Vec<Client>, keeper: &Shopkeeper) {
-        // What was sent is in a block, and the block is final.
+    /// Waits until everything is final, and compares it with the ledger's own blocks.
+    fn settle(&mut self, mut clients: Vec<Client>, settings_client: &SettingsClient) {
+        // Every broadcast transfer is in a block, and the block is irreversible.
         self.ledger.ledger.produce(10);
         self.ledger.ledger.advance(61);
         self.until_scanned();
@@ -312,16 +322,16 @@ impl Campaign {
         }
         self.ledger.ledger.produce(10);
         self.until_scanned();
-        // Nothing moves any more, and the books are compared.
+        // Nothing changes any more; the totals are compared.
         let (chain, now) = (read_chain(&self.ledger.ledger), self.chain_time());
-        let mut open = self.memory.since(0);
+        let mut open = self.model.since(0);
         let mut sums = Sums::default();
         let mut late = Vec::new();
         let watch = Stopwatch::start();
         while !open.is_empty() && watch.elapsed() < TIMEOUT * 3 {
             late.clear();
             open.retain(|payment| {
-                let differs = differs(&self.world, &self.memory, &chain, &now, payment, &mut sums);
+                let differs = differs(&self.environment, &self.model, &chain, &now, payment, &mut sums);
                 late.extend(differs.clone());
                 differs.is_some()
             });
@@ -329,26 +339,30 @@ impl Campaign {
                 pause(Duration::from_millis(200));
             }
         }
-        late.iter().for_each(|late| self.world.violated(late));
+        late.iter().for_each(|late| self.environment.record_violation(late));
         let on_ledger: u64 = self.on_ledger(&chain);
         if late.is_empty() && sums.units != on_ledger {
-            self.world.violated(format!("records hold {} units, the ledger moved {on_ledger}", sums.units));
+            self.environment
+                .record_violation(format!("records hold {} units, the ledger moved {on_ledger}", sums.units));
         }
-        say(&format!("reliability: {:?}; {} units in records and on the ledger", sums.by_status, sums.units));
-        for shop in 0..self.memory.shops.len() {
+        print_progress(&format!(
+            "reliability: {:?}; {} units in records and on the ledger",
+            sums.by_status, sums.units
+        ));
+        for shop in 0..self.model.shops.len() {
             self.until_told(shop);
-            self.check_signatures(shop, (shop == CLIENTS).then_some(keeper));
+            self.check_signatures(shop, (shop == CLIENTS).then_some(settings_client));
             self.count_payments(shop);
         }
     }
 
-    /// Sums what reached the shops.
+    /// Sums the webhooks of the shops.
     fn on_ledger(&self, chain: &Chain) -> u64 {
-        let ids = self.memory.since(0).into_iter().map(|payment| format!("pos-{}", payment.id));
+        let ids = self.model.since(0).into_iter().map(|payment| format!("pos-{}", payment.id));
         let known = ids.filter(|memo| chain.contains_key(memo)).count();
         let named = chain.keys().filter(|memo| memo.starts_with("pos-")).count();
         if known != named {
-            self.world.violated(format!("{named} payments were paid, {known} of them acknowledged"));
+            self.environment.record_violation(format!("{named} payments were paid, {known} of them acknowledged"));
         }
         let ours = chain.iter().filter(|(memo, _)| memo.starts_with("pos-"));
         ours.flat_map(|(_, moved)| moved).map(Moved::units).sum()
@@ -368,10 +382,10 @@ impl Campaign {
         });
     }
 
-    /// Waits until every event was told, and the other way round.
+    /// Waits until every event was delivered, and every delivery has its event.
     fn until_told(&mut self, shop: usize) {
         let ends: BTreeMap<String, String> = self
-            .memory
+            .model
             .since(0)
             .into_iter()
             .filter(|payment| payment.shop == shop)
@@ -381,57 +395,59 @@ impl Campaign {
         loop {
             self.read_events(shop);
             let (events, hooks) = (&self.events[shop].1, self.receivers[shop].hooks());
-            let missing = untold(&self.memory.shops[shop], &ends, events, &hooks);
+            let missing = untold(&self.model.shops[shop], &ends, events, &hooks);
             if missing.is_empty() {
                 break;
             }
             if watch.elapsed() > TIMEOUT {
-                missing.iter().take(10).for_each(|missing| self.world.violated(missing));
+                missing.iter().take(10).for_each(|missing| self.environment.record_violation(missing));
                 break;
             }
             pause(Duration::from_millis(200));
         }
-        // Read on over many lives, and read at once: the same list.
-        let whole = read_events(&self.world, &self.memory.shops[shop], &mut String::new());
+        // Read in parts across restarts, and read at once: the same list.
+        let whole = read_events(&self.environment, &self.model.shops[shop], &mut String::new());
         if whole != self.events[shop].1 {
             let read = self.events[shop].1.len();
-            self.world.violated(format!("{} events at once and {read} one after the other", whole.len()));
+            self.environment.record_violation(format!("{} events at once and {read} one after the other", whole.len()));
         }
     }
 
-    /// Counts: a payment that nobody was told of would be one that a key made twice.
+    /// Counts payments: one that no client knows was created twice by one key.
     fn count_payments(&self, shop: usize) {
-        let key = &self.memory.shops[shop].key;
-        let Some(answer) = self.world.ask(|api| api.get("/api/public/payments?limit=1").bearer(key)) else { return };
-        let (there, known) = (answer.json()["pagination"]["total"].clone(), self.memory.since(0));
+        let key = &self.model.shops[shop].key;
+        let Some(response) = self.environment.request(|api| api.get("/api/public/payments?limit=1").bearer(key)) else {
+            return;
+        };
+        let (there, known) = (response.json()["pagination"]["total"].clone(), self.model.since(0));
         let known = known.iter().filter(|payment| payment.shop == shop).count();
         if there != known {
-            self.world.violated(format!("{known} payments were acknowledged and {there} are there"));
+            self.environment.record_violation(format!("{known} payments were acknowledged and {there} are there"));
         }
     }
 
-    fn report(&mut self, keeper: &Shopkeeper, watch: Stopwatch) {
-        keeper.check();
+    fn report(&mut self, settings_client: &SettingsClient, watch: Stopwatch) {
+        settings_client.check();
         let status = self.serve.stop();
         if !status.success() {
-            self.world.violated(format!("told to stop, it ended with {status}"));
+            self.environment.record_violation(format!("after SIGTERM it exited with {status}"));
         }
         self.read_log();
         let verified = Process::start(&["verify", "--data", self.data.to_str().expect("a path")]).finish();
         if !verified.success {
-            self.world.violated(format!("verify: {verified:?}"));
+            self.environment.record_violation(format!("verify: {verified:?}"));
         }
         let hooks: usize = self.receivers.iter().map(|receiver| receiver.hooks().len()).sum();
         let events: usize = self.events.iter().map(|(_, events)| events.len()).sum();
         let mut ready: Vec<Duration> = self.ready_after.iter().copied().filter(|took| *took != Duration::MAX).collect();
         ready.sort();
         let at = |place: usize| ready.get(place).copied().unwrap_or_default();
-        let violations = self.world.violations();
-        say(&format!(
+        let violations = self.environment.violations();
+        print_progress(&format!(
             "reliability: kills {:?}; {:?}; events {events}, webhooks {hooks} ({} more than events); restart to ready \
              p50 {:?}, max {:?} of {}; violations {}; {:?}; seed {}",
             self.kills,
-            self.world.counts(),
+            self.environment.counts(),
             hooks - events.min(hooks),
             at(ready.len() / 2),
             at(ready.len().saturating_sub(1)),
@@ -443,9 +459,9 @@ impl Campaign {
         self.judge();
     }
 
-    /// Fails where a promise was broken.
+    /// Fails if there was a violation.
     fn judge(&self) {
-        let violations = self.world.violations();
+        let violations = self.environment.violations();
         if let Some(first) = violations.first() {
             let seed = self.seed;
             panic!("{} violations; HIVETILL_SEED={seed} draws the same again; the first: {first}", violations.len());

@@ -1,23 +1,24 @@
-//! Hours of bad luck in seconds: kills under load, nodes that fail, disks that fill, and an oracle that remembers.
+//! Reliability campaigns: kills under load, failing nodes, failing disks, and a record of acknowledged writes.
 //!
-//! `HIVETILL_KILLS=200 cargo test --workspace --test tests -- reliability` is the campaign; docs/explanation/reliability.md tells the rest.
+//! `HIVETILL_KILLS=200 cargo test --workspace --test tests -- reliability` runs the full campaign; see
+//! docs/explanation/reliability.md.
 
 mod client;
 mod disk;
+mod environment;
+mod final_check;
 mod kills;
 mod majority;
-mod memory;
+mod model;
 mod nodes;
 mod settings;
-mod settled;
-mod world;
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [kills::tests(), nodes::tests(), majority::tests(), disk::all()].into_iter().flatten().collect()
 }
 
-/// Reads a number from a variable: the arguments belong to the test runner.
+/// Returns a number from an environment variable: arguments belong to the test runner.
 #[expect(clippy::disallowed_methods, reason = "the switches of the campaigns")]
 fn switch(name: &str, usual: u64) -> u64 {
     match std::env::var(name) {
@@ -26,13 +27,13 @@ fn switch(name: &str, usual: u64) -> u64 {
     }
 }
 
-/// Tells whoever watches how it goes.
-#[expect(clippy::print_stdout, reason = "a campaign of many minutes says where it is, and what it found")]
-fn say(line: &str) {
+/// Prints progress.
+#[expect(clippy::print_stdout, reason = "a campaign of many minutes prints its progress and its results")]
+fn print_progress(line: &str) {
     println!("{line}");
 }
 
-/// Returns the part of a time that the ledger's blocks have too: whole seconds, which sort as text.
+/// Returns a time truncated to whole seconds, the resolution of block times. The text sorts by time.
 fn seconds(time: &serde_json::Value) -> &str {
     time.as_str().and_then(|time| time.get(..19)).unwrap_or_default()
 }

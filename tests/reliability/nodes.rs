@@ -1,4 +1,4 @@
-//! Ledger nodes that fail in every way strangers' nodes do: no payer is blamed, nothing is lost, no restart is needed.
+//! Ledger nodes with every fault of public nodes: no payer is blamed, no payment is lost, no restart is needed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,36 +8,35 @@ use simulations::random::Random;
 
 use super::{
     client::{PAYMENTS, is_nobodys_fault},
-    say,
-    settled::read_chain,
-    switch,
+    final_check::read_chain,
+    print_progress, switch,
 };
 use crate::{
     harness::{
-        Api, Fault, Ledger, LedgerHouse, Opened, Payer, Process, Proxy, Receiver, Serve, Shop, Stopwatch, background,
+        Api, Fault, Ledger, LedgerProcess, Opened, Payer, Process, Proxy, Receiver, Serve, Shop, Stopwatch, background,
         folder, order, pause, until, until_ready,
     },
     x402::{encode, json_of, nonce, v1},
 };
 
-crate::tests!(no_fault_of_a_node_is_a_payers_fault_or_a_loss);
+crate::tests!(node_faults_never_blame_the_payer_or_lose_a_payment);
 
 const PRICE: &str = "1.500 HBD";
 
-/// A gateway of three nodes, each behind a proxy of its own; two of them must agree.
+/// A gateway of three nodes, each behind its own proxy; two of them must agree.
 struct Net {
     random: Random,
-    ledger: LedgerHouse,
+    ledger: LedgerProcess,
     proxies: Vec<Proxy>,
     serve: Process,
     shop: Shop,
     payer: Payer,
     receiver: Receiver,
-    /// What was paid, and must complete.
+    /// Paid payments, which must complete.
     paid: Vec<Opened>,
-    /// Payments by HTTP 402 under way: the header, the transaction, and whether the receipt was told.
+    /// Open payments by HTTP 402: the header, the transaction, and whether the receipt was sent.
     shown: Vec<Shown>,
-    /// What was answered to them, by word.
+    /// The number of responses by reason.
     words: BTreeMap<String, u64>,
 }
 
@@ -48,11 +47,11 @@ struct Shown {
     is_settled: bool,
 }
 
-fn no_fault_of_a_node_is_a_payers_fault_or_a_loss() {
+fn node_faults_never_blame_the_payer_or_lose_a_payment() {
     let (seeds, first) = (switch("HIVETILL_NODE_SEEDS", 1), switch("HIVETILL_SEED", 1));
     for seed in first..first + seeds {
         let watch = Stopwatch::start();
-        say(&format!("reliability: faults of nodes, HIVETILL_SEED={seed}"));
+        print_progress(&format!("reliability: faults of nodes, HIVETILL_SEED={seed}"));
         let mut net = Net::start(seed);
         for _ in 0..switch("HIVETILL_NODE_ROUNDS", 3) {
             net.round();
@@ -64,7 +63,7 @@ fn no_fault_of_a_node_is_a_payers_fault_or_a_loss() {
                 *sum.entry(fault).or_default() += count;
                 sum
             });
-        say(&format!(
+        print_progress(&format!(
             "reliability: seed {seed}: {} payments completed, {} of them by HTTP 402 ({:?}); faults {committed:?}; {:?}",
             net.paid.len() + net.shown.len(),
             net.shown.len(),
@@ -77,7 +76,7 @@ fn no_fault_of_a_node_is_a_payers_fault_or_a_loss() {
 impl Net {
     fn start(seed: u64) -> Self {
         let folder = folder("nodes");
-        let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+        let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
         let proxies: Vec<Proxy> = (0..3).map(|_| Proxy::before(&ledger.ledger.rpc)).collect();
         let mut args = Serve::args(&folder.join("data"), &Ledger::new(&proxies[0].url(), ""), &[]);
         args.extend(proxies[1..].iter().map(|proxy| format!("--node={}", proxy.url())));
@@ -101,7 +100,7 @@ impl Net {
         }
     }
 
-    /// A time of trouble with one or two nodes, while payments are made and paid.
+    /// A period of faults of one or two nodes, during which payments are created and paid.
     fn round(&mut self) {
         let ill = self.random.index(3);
         let also = self.random.below(2) == 0;
@@ -109,16 +108,16 @@ impl Net {
             let is_ill = at == ill || (also && at == (ill + 1) % 3);
             if is_ill {
                 let faults: Vec<Fault> = (0..3).map(|_| *self.random.pick(&Fault::ALL)).collect();
-                // Where two of three are ill, they must answer now and then.
+                // If two of three are faulty, they must respond now and then.
                 let percent = if also { 50 } else { self.random.between(40, 100) };
-                proxy.trouble(self.random.draw(), percent, &faults);
+                proxy.inject_faults(self.random.draw(), percent, &faults);
             } else {
-                proxy.heal();
+                proxy.clear_faults();
             }
         }
         let is_away = self.random.below(4) == 0;
         if is_away {
-            self.proxies[ill].leave();
+            self.proxies[ill].stop_listening();
         }
         for _ in 0..3 {
             self.pay();
@@ -127,18 +126,18 @@ impl Net {
             pause(Duration::from_millis(self.random.below(300)));
         }
         if is_away {
-            self.proxies[ill].come_back();
+            self.proxies[ill].listen_again();
         }
     }
 
-    /// Makes a payment and pays it by a transfer; the payer's own node is well.
+    /// Creates a payment and pays it with a transfer; the payer's own node is healthy.
     fn pay(&mut self) {
         let payment = self.shop.open_payment();
         self.ledger.ledger.transfer(&self.payer, &self.shop.account.name, PRICE, &payment.memo);
         self.paid.push(payment);
     }
 
-    /// Makes a payment, and signs what pays it by HTTP 402.
+    /// Creates a payment, and signs its payment by HTTP 402.
     fn begin_x402(&mut self) {
         let payment = self.shop.open_payment();
         let transfer = (self.shop.account.name.as_str(), PRICE, payment.memo.as_str());
@@ -147,13 +146,13 @@ impl Net {
         self.shown.push(Shown { payment, header: encode(&v1(&json_of(&signed), &nonce())), tx_id, is_settled: false });
     }
 
-    /// Shows every payment by HTTP 402 that is not settled, once. No answer may blame the payer.
+    /// Submits every unsettled payment by HTTP 402 once. No response may blame the payer.
     fn ask_x402(&mut self) {
         for shown in self.shown.iter_mut().filter(|shown| !shown.is_settled) {
             let path = format!("/for/{}", shown.payment.slug);
-            let answer = self.shop.api.get(&path).header("x-payment", &shown.header).send();
-            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            let word = match answer.status {
+            let response = self.shop.api.get(&path).header("x-payment", &shown.header).send();
+            let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+            let word = match response.status {
                 200 => {
                     assert_eq!(body["txId"], shown.tx_id.as_str(), "{body}");
                     shown.is_settled = true;
@@ -161,22 +160,22 @@ impl Net {
                 }
                 402 if is_nobodys_fault(&body["error"]) => body["error"].as_str().unwrap_or_default(),
                 503 => body["reason"].as_str().unwrap_or_default(),
-                status => panic!("a good payment is answered {status} {body}"),
+                status => panic!("a valid payment gets {status} {body}"),
             };
             *self.words.entry(word.to_owned()).or_default() += 1;
         }
     }
 
-    /// No node answers: what needs none goes on, and it is said.
+    /// No node responds: requests that need none succeed, and the state is reported.
     fn without_any_node(&mut self) {
         for proxy in &self.proxies {
-            proxy.heal();
+            proxy.clear_faults();
         }
         for (at, proxy) in self.proxies.iter().enumerate() {
             match at {
-                0 => proxy.leave(),
-                1 => proxy.trouble(1, 100, &[Fault::Hang]),
-                _ => proxy.trouble(1, 100, &[Fault::Status(502), Fault::HalfOfIt, Fault::WrongId]),
+                0 => proxy.stop_listening(),
+                1 => proxy.inject_faults(1, 100, &[Fault::Hang]),
+                _ => proxy.inject_faults(1, 100, &[Fault::Status(502), Fault::TruncateJson, Fault::WrongId]),
             }
         }
         let api = self.shop.api.clone();
@@ -193,20 +192,20 @@ impl Net {
         let (path, header) = (format!("/for/{}", last.payment.slug), last.header.clone());
         let asked = {
             let api = api.clone();
-            // It is held for a while in case a node comes back.
+            // The transaction is kept for a while in case a node comes back.
             background(move || api.get(&path).header("x-payment", &header).send())
         };
         assert_eq!(self.shop.post(PAYMENTS, &order()).send().status, 201);
-        self.proxies[0].come_back();
+        self.proxies[0].listen_again();
         for proxy in &self.proxies {
-            proxy.heal();
+            proxy.clear_faults();
         }
-        let answer = asked.join().expect("no panic");
-        let is_fair = answer.status == 200 || is_nobodys_fault(&answer.json()["error"]);
-        assert!(is_fair, "{} {}", answer.status, answer.text());
+        let response = asked.join().expect("no panic");
+        let is_fair = response.status == 200 || is_nobodys_fault(&response.json()["error"]);
+        assert!(is_fair, "{} {}", response.status, response.text());
     }
 
-    /// All are well again: everything that was paid completes, once, and is told once.
+    /// All nodes are healthy again: every paid payment completes once, and is reported once.
     fn everything_completes(&mut self) {
         until("every settlement", || {
             self.ask_x402();
@@ -224,23 +223,23 @@ impl Net {
         for (id, memo) in &ids {
             assert_eq!(chain.get(memo).map(Vec::len), Some(1), "{id} on the ledger");
         }
-        let told = || {
-            let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let reported = || {
+            let mut reported: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for hook in self.receiver.hooks() {
                 hook.verify(&self.shop.secret);
                 let data = hook.json()["data"].clone();
                 let event = hook.header("webhook-id").to_owned();
-                let events = told.entry(data["id"].as_str().unwrap_or_default().to_owned()).or_default();
+                let events = reported.entry(data["id"].as_str().unwrap_or_default().to_owned()).or_default();
                 if data["status"] == "completed" && !events.contains(&event) {
                     events.push(event);
                 }
             }
-            told
+            reported
         };
-        until("every webhook", || ids.iter().all(|(id, _)| told().contains_key(id)).then_some(()));
-        let told = told();
+        until("every webhook", || ids.iter().all(|(id, _)| reported().contains_key(id)).then_some(()));
+        let reported = reported();
         for (id, _) in &ids {
-            assert_eq!(told[id].len(), 1, "{id} was told as {:?}", told[id]);
+            assert_eq!(reported[id].len(), 1, "{id} was notified as {:?}", reported[id]);
         }
         until_ready(&self.shop.api);
         assert!(self.serve.has_ended().is_none() && !self.serve.log().contains("panicked"), "{}", self.serve.log());

@@ -1,49 +1,50 @@
-//! A shopkeeper under load: makes, rolls and revokes keys, renames, moves the endpoint, changes the webhook secret.
+//! A merchant that changes its settings under load: creates, rolls and revokes keys, changes its name, its endpoint and
+//! its webhook secret.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{client::Client, memory::Plan};
+use super::{client::Client, model::Plan};
 use crate::harness::{Hook, Receiver, pause};
 
-/// Keys a merchant may have are few; beyond so many some go.
+/// The number of keys of a merchant is limited; above this number some are revoked.
 const MANY_KEYS: usize = 6;
 
-/// What was acknowledged of a merchant's settings.
-pub(super) struct Shopkeeper {
+/// The acknowledged settings of a merchant.
+pub(super) struct SettingsClient {
     client: Client,
     url: String,
     changes: u64,
-    /// Keys that must work, by their ids.
+    /// Valid keys by their ids.
     live: BTreeMap<String, String>,
-    /// Keys that must not.
+    /// Revoked keys.
     dead: Vec<String>,
-    /// Members of the record and their values.
-    said: BTreeMap<&'static str, Value>,
+    /// Fields of the record and their values.
+    report: BTreeMap<&'static str, Value>,
     secrets: Vec<String>,
-    /// Secrets whose answer was lost: what they sign, nobody can check.
+    /// Secrets whose response was lost: signatures made with them cannot be verified.
     lost_secrets: u64,
 }
 
-impl Shopkeeper {
+impl SettingsClient {
     pub(super) fn new(client: Client, receiver: &Receiver) -> Self {
-        let secrets = vec![client.memory.shops[client.shop].secret.clone()];
+        let secrets = vec![client.model.shops[client.shop].secret.clone()];
         Self {
             client,
             url: receiver.url(),
             changes: 0,
             live: BTreeMap::new(),
             dead: Vec::new(),
-            said: BTreeMap::new(),
+            report: BTreeMap::new(),
             secrets,
             lost_secrets: 0,
         }
     }
 
-    /// Goes on until the campaign ends.
+    /// Runs until the campaign ends.
     pub(super) fn run(mut self) -> Self {
-        while !self.client.world.has_ended() {
+        while !self.client.environment.has_ended() {
             self.changes += 1;
             match self.client.random.below(8) {
                 0 => self.make_key(),
@@ -51,11 +52,11 @@ impl Shopkeeper {
                 2 => self.revoke_key(),
                 3 => {
                     let name = json!(format!("Shop number {}", self.changes));
-                    self.say("name", name);
+                    self.print_progress("name", name);
                 }
                 4 => {
                     let url = json!(format!("{}&change={}", self.url, self.changes));
-                    self.say("webhookUrl", url);
+                    self.print_progress("webhookUrl", url);
                 }
                 5 => self.change_secret(),
                 _ => self.client.go(Plan::Cancel),
@@ -67,45 +68,49 @@ impl Shopkeeper {
     }
 
     fn key(&self) -> String {
-        self.client.memory.shops[self.client.shop].key.clone()
+        self.client.model.shops[self.client.shop].key.clone()
     }
 
     fn place(&self, rest: &str) -> String {
-        format!("/api/public/merchants/{}{rest}", self.client.memory.shops[self.client.shop].id)
+        format!("/api/public/merchants/{}{rest}", self.client.model.shops[self.client.shop].id)
     }
 
     fn make_key(&mut self) {
         let (path, key) = (self.place("/api-keys"), self.key());
         let body = json!({ "name": "a till", "scopes": ["payments:read", "merchant:write"] });
-        let Some(answer) = self.client.world.ask_once(|api| api.post(&path, &body).bearer(&key)) else { return };
-        match answer.status {
-            201 => self.learn(&answer.json()),
-            // Keys whose answers were lost.
+        let Some(response) = self.client.environment.ask_once(|api| api.post(&path, &body).bearer(&key)) else {
+            return;
+        };
+        match response.status {
+            201 => self.learn(&response.json()),
+            // Keys whose response was lost.
             409 => self.tidy_keys(),
             503 => {}
-            status => self.client.world.violated(format!("a key: {status} {}", answer.text())),
+            status => self.client.environment.record_violation(format!("a key: {status} {}", response.text())),
         }
     }
 
     fn learn(&mut self, made: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.client.world.count("keys acknowledged");
+        self.client.environment.count("keys acknowledged");
         self.live.insert(text(&made["key"]["id"]), text(&made["apiKey"]));
     }
 
     fn roll_key(&mut self) {
         let Some(id) = self.live.keys().next().cloned() else { return };
         let (path, key) = (self.place(&format!("/api-keys/{id}/roll")), self.key());
-        // From here on nobody knows which of the two works, until it is acknowledged.
+        // From here on either one may be valid, until the change is acknowledged.
         let Some(old) = self.live.remove(&id) else { return };
-        let Some(answer) = self.client.world.ask_once(|api| api.post(&path, &json!({})).bearer(&key)) else { return };
-        match answer.status {
+        let Some(response) = self.client.environment.ask_once(|api| api.post(&path, &json!({})).bearer(&key)) else {
+            return;
+        };
+        match response.status {
             200 => {
                 self.dead.push(old);
-                self.learn(&answer.json());
+                self.learn(&response.json());
             }
             503 => {}
-            status => self.client.world.violated(format!("rolling a key: {status} {}", answer.text())),
+            status => self.client.environment.record_violation(format!("rolling a key: {status} {}", response.text())),
         }
     }
 
@@ -121,18 +126,24 @@ impl Shopkeeper {
 
     fn revoke(&self, id: &str) {
         let (path, key) = (self.place(&format!("/api-keys/{id}")), self.key());
-        let Some(answer) = self.client.world.ask(|api| api.ask("DELETE", &path).bearer(&key)) else { return };
-        // The second time it is gone already.
-        if !matches!(answer.status, 200 | 404) {
-            self.client.world.violated(format!("revoking a key: {} {}", answer.status, answer.text()));
+        let Some(response) = self.client.environment.request(|api| api.request("DELETE", &path).bearer(&key)) else {
+            return;
+        };
+        // The second time it is already deleted.
+        if !matches!(response.status, 200 | 404) {
+            self.client.environment.record_violation(format!(
+                "revoking a key: {} {}",
+                response.status,
+                response.text()
+            ));
         }
     }
 
     fn tidy_keys(&self) {
         let (path, key) = (self.place("/api-keys"), self.key());
-        let Some(answer) = self.client.world.ask(|api| api.get(&path).bearer(&key)) else { return };
-        let keys = answer.json();
-        // The first is the one that we use.
+        let Some(response) = self.client.environment.request(|api| api.get(&path).bearer(&key)) else { return };
+        let keys = response.json();
+        // The first one is in use.
         for id in keys["data"].as_array().into_iter().flatten().skip(1).filter_map(|key| key["id"].as_str()) {
             if !self.live.contains_key(id) {
                 self.revoke(id);
@@ -140,55 +151,70 @@ impl Shopkeeper {
         }
     }
 
-    fn say(&mut self, member: &'static str, value: Value) {
+    fn print_progress(&mut self, member: &'static str, value: Value) {
         let (path, key, body) = (self.place(""), self.key(), json!({ member: value }));
-        let Some(answer) = self.client.world.ask(|api| api.post(&path, &body).bearer(&key)) else { return };
-        if answer.status != 200 {
-            return self.client.world.violated(format!("{member}: {} {}", answer.status, answer.text()));
+        let Some(response) = self.client.environment.request(|api| api.post(&path, &body).bearer(&key)) else { return };
+        if response.status != 200 {
+            return self.client.environment.record_violation(format!(
+                "{member}: {} {}",
+                response.status,
+                response.text()
+            ));
         }
-        self.client.world.count("settings acknowledged");
-        self.said.insert(member, value);
+        self.client.environment.count("settings acknowledged");
+        self.report.insert(member, value);
     }
 
     fn change_secret(&mut self) {
         // At most three replaced secrets are valid at once; a rotation without a grace adds none.
         let grace_hours = if self.secrets.len() as u64 + self.lost_secrets > 3 { 0 } else { 24 };
         let (path, key, body) = (self.place("/webhook-secret"), self.key(), json!({ "graceHours": grace_hours }));
-        let answer = self.client.world.ask_once(|api| api.post(&path, &body).bearer(&key));
-        match answer.filter(|answer| answer.status != 503) {
+        let response = self.client.environment.ask_once(|api| api.post(&path, &body).bearer(&key));
+        match response.filter(|response| response.status != 503) {
             None => self.lost_secrets += 1,
-            Some(answer) if answer.status == 200 => {
-                self.client.world.count("settings acknowledged");
-                self.secrets.push(answer.json()["webhookSecret"].as_str().unwrap_or_default().to_owned());
+            Some(response) if response.status == 200 => {
+                self.client.environment.count("settings acknowledged");
+                self.secrets.push(response.json()["webhookSecret"].as_str().unwrap_or_default().to_owned());
             }
-            Some(answer) => self.client.world.violated(format!("a secret: {} {}", answer.status, answer.text())),
+            Some(response) => {
+                self.client.environment.record_violation(format!("a secret: {} {}", response.status, response.text()));
+            }
         }
     }
 
-    /// Holds the gateway to what it acknowledged.
+    /// Compares the gateway's records with what was acknowledged.
     pub(super) fn check(&self) {
-        let me = |key: &str| self.client.world.ask(|api| api.get("/api/public/merchants/me").bearer(key));
-        let Some(answer) = me(&self.key()) else { return };
-        let record = answer.json();
-        for (member, value) in &self.said {
+        let me = |key: &str| self.client.environment.request(|api| api.get("/api/public/merchants/me").bearer(key));
+        let Some(response) = me(&self.key()) else { return };
+        let record = response.json();
+        for (member, value) in &self.report {
             if record[*member] != *value {
                 let is = &record[*member];
-                self.client.world.violated(format!("{member} was acknowledged as {value} and is {is}"));
+                self.client.environment.record_violation(format!("{member} was acknowledged as {value} and is {is}"));
             }
         }
-        if let Some(answer) = self.live.values().next_back().and_then(|key| me(key))
-            && answer.status != 200
+        if let Some(response) = self.live.values().next_back().and_then(|key| me(key))
+            && response.status != 200
         {
-            self.client.world.violated(format!("an acknowledged key: {} {}", answer.status, answer.text()));
+            self.client.environment.record_violation(format!(
+                "an acknowledged key: {} {}",
+                response.status,
+                response.text()
+            ));
         }
-        if let Some(answer) = self.dead.last().and_then(|key| me(key))
-            && answer.status != 401
+        if let Some(response) = self.dead.last().and_then(|key| me(key))
+            && response.status != 401
         {
-            self.client.world.violated(format!("an ended key opens: {} {}", answer.status, answer.text()));
+            self.client.environment.record_violation(format!(
+                "an ended key opens: {} {}",
+                response.status,
+                response.text()
+            ));
         }
     }
 
-    /// Says whether a webhook is signed under a secret that was acknowledged, or may be under one that was lost.
+    /// Returns whether a webhook is signed with an acknowledged secret, or may be signed with one whose response was
+    /// lost.
     pub(super) fn is_signed(&self, hook: &Hook) -> bool {
         let is_under = |secret: &String| {
             hook.is_signed_by_legacy_rule("x-hivetill-signature", secret)

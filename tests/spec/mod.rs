@@ -1,4 +1,4 @@
-//! The interface's own tables: every address, every status, every rule for a field, one test a table.
+//! The tables of the interface: every path, every status and every validation rule, one test for each table.
 
 mod strict;
 mod wire;
@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 use crate::harness::{Api, Opened, Process, Shop, order, shared};
 
 crate::tests!(
-    every_address_is_there,
-    an_address_takes_its_own_methods_only,
-    what_is_no_address_is_not_found,
-    both_headers_carry_a_key,
-    a_wrong_key_gets_one_and_the_same_answer,
+    every_endpoint_exists,
+    an_endpoint_accepts_its_own_methods_only,
+    unknown_paths_are_not_found,
+    a_key_is_accepted_in_both_headers,
+    all_wrong_keys_get_the_same_response,
     an_amount_is_a_string_of_digits,
-    every_field_of_a_creation_is_checked_and_named,
-    both_ways_to_create_refuse_the_same,
-    a_body_must_be_an_object_of_json,
-    an_answer_names_its_request,
+    every_field_of_a_creation_is_validated_by_name,
+    both_creation_endpoints_reject_the_same,
+    a_body_must_be_a_json_object,
+    a_response_has_its_request_id,
     unknown_ids_are_not_found,
-    health_is_told,
+    health_endpoints_report_the_state,
 );
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [tests(), strict::tests(), wire::tests()].into_iter().flatten().collect()
 }
 
-/// The operations that the interface's specification fixes. Whatever else there is may change.
+/// The operations that the interface's specification fixes. Others may change.
 const FIXED: &[(&str, &[&str])] = &[
     ("/api/public/payments", &["GET", "POST"]),
     ("/api/public/payments/create", &["POST"]),
@@ -62,7 +62,7 @@ const FIXED: &[(&str, &[&str])] = &[
     ("/api/health", &["GET"]),
 ];
 
-/// Returns every path that the service describes, with the methods that it takes.
+/// Returns every path of the description with its methods.
 fn described(shop: &Shop) -> Vec<(String, Vec<String>)> {
     let document = shop.api.get("/openapi.json").send().ok(200);
     let paths = document["paths"].as_object().expect("paths");
@@ -70,7 +70,7 @@ fn described(shop: &Shop) -> Vec<(String, Vec<String>)> {
     paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect()
 }
 
-/// Fills the placeholders of a path with what exists, or could.
+/// Fills the placeholders of a path with ids that exist or could exist.
 fn filled(path: &str, payment: &Opened, merchant: &str) -> String {
     let id = match path {
         path if path.contains("/merchants/") || path.contains("/merchant/") => merchant,
@@ -84,7 +84,7 @@ fn filled(path: &str, payment: &Opened, merchant: &str) -> String {
         .replace("{key}", "key_00000000000000000000000000")
 }
 
-fn every_address_is_there() {
+fn every_endpoint_exists() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let described = described(&shop);
@@ -98,36 +98,36 @@ fn every_address_is_there() {
         // A stream has no end.
         let is_stream = path.ends_with("/stream") || (path.ends_with("/events") && !path.starts_with("/api/"));
         for method in methods.iter().filter(|_| !is_stream) {
-            let answer = shop.api.ask(method, &path).send();
-            let is_unknown = answer.status == 404 && answer.json()["reason"] == "unknown_route";
-            assert!(!is_unknown && answer.status != 405, "{method} {path}: {}", answer.status);
-            assert!(answer.status < 500 || answer.status == 501, "{method} {path}: {}", answer.text());
+            let response = shop.api.request(method, &path).send();
+            let is_unknown = response.status == 404 && response.json()["reason"] == "unknown_route";
+            assert!(!is_unknown && response.status != 405, "{method} {path}: {}", response.status);
+            assert!(response.status < 500 || response.status == 501, "{method} {path}: {}", response.text());
         }
     }
 }
 
-fn an_address_takes_its_own_methods_only() {
+fn an_endpoint_accepts_its_own_methods_only() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     for (path, methods) in described(&shop) {
         let path = filled(&path, &payment, &shop.id);
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
             if !methods.iter().any(|taken| taken == method) {
-                let answer = shop.api.ask(method, &path).bearer(&shop.key).send();
-                answer.refused(405, "method_not_allowed");
-                let allow = answer.header("allow").unwrap_or_default().to_owned();
+                let response = shop.api.request(method, &path).bearer(&shop.key).send();
+                response.refused(405, "method_not_allowed");
+                let allow = response.header("allow").unwrap_or_default().to_owned();
                 assert!(methods.iter().all(|method| allow.contains(&**method)), "{path}: {allow}");
             }
         }
-        let options = shop.api.ask("OPTIONS", &path).send();
+        let options = shop.api.request("OPTIONS", &path).send();
         assert_eq!(options.status, 204, "{path}");
     }
-    let head = shop.api.ask("HEAD", "/api/health").send();
+    let head = shop.api.request("HEAD", "/api/health").send();
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }
 
-fn what_is_no_address_is_not_found() {
+fn unknown_paths_are_not_found() {
     let shop = shared().shop();
     for path in [
         "/",
@@ -151,18 +151,18 @@ fn what_is_no_address_is_not_found() {
         "/%00",
         "/%ff%fe",
     ] {
-        for ask in [shop.api.get(path), shop.get(path), shop.post(path, &json!({}))] {
-            let answer = ask.send();
-            assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-            let reason = answer.json()["reason"].as_str().unwrap_or_default().to_owned();
-            answer.refused(404, &reason);
+        for request in [shop.api.get(path), shop.get(path), shop.post(path, &json!({}))] {
+            let response = request.send();
+            assert_eq!(response.status, 404, "{path}: {}", response.text());
+            let reason = response.json()["reason"].as_str().unwrap_or_default().to_owned();
+            response.refused(404, &reason);
         }
     }
 }
 
-fn both_headers_carry_a_key() {
+fn a_key_is_accepted_in_both_headers() {
     let (shop, other) = (shared().shop(), shared().shop());
-    let me = |ask: crate::harness::Answer| ask.ok(200)["id"].clone();
+    let me = |request: crate::harness::Response| request.ok(200)["id"].clone();
     let get = || shop.api.get("/api/public/merchants/me");
     assert_eq!(me(get().bearer(&shop.key).send()), shop.id.as_str());
     assert_eq!(me(get().x_api_key(&shop.key).send()), shop.id.as_str());
@@ -174,14 +174,15 @@ fn both_headers_carry_a_key() {
         get().x_api_key(&shop.key).x_api_key(different).send().refused(401, "conflicting_credentials");
     }
     for path in ["/api/public/payments", "/api/public/payments/create"] {
-        for ask in [shop.api.post(path, &order()).bearer(&shop.key), shop.api.post(path, &order()).x_api_key(&shop.key)]
+        for request in
+            [shop.api.post(path, &order()).bearer(&shop.key), shop.api.post(path, &order()).x_api_key(&shop.key)]
         {
-            ask.send().ok(201);
+            request.send().ok(201);
         }
     }
 }
 
-fn a_wrong_key_gets_one_and_the_same_answer() {
+fn all_wrong_keys_get_the_same_response() {
     let shop = shared().shop();
     let flipped = {
         let mut key = shop.key.clone();
@@ -199,36 +200,37 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
     let zeros = format!("sk_live_{}", "0".repeat(48));
     let mut bodies: Vec<Value> = Vec::new();
     for key in ["sk_live_", &flipped, half, &twice, &zeros, &revoked] {
-        for ask in
+        for request in
             [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
         {
-            let answer = ask.send();
-            let mut body = answer.refused(401, "invalid_api_key");
-            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            let response = request.send();
+            let mut body = response.refused(401, "invalid_api_key");
+            assert_eq!(response.header("www-authenticate"), Some("Bearer"));
             body["requestId"] = Value::Null;
             bodies.push(body);
         }
     }
     assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]), "{bodies:#?}");
     let bare = || shop.api.get("/api/public/payments");
-    for (ask, told) in [
+    for (request, reported) in [
         (bare(), "no API key was sent"),
-        (bare().header("authorization", &shop.key), "lacks the word `Bearer`"),
-        (bare().header("authorization", "Basic eDp5"), "other schemes are not taken"),
+        (bare().header("authorization", &shop.key), "needs `Bearer` and a space"),
+        (bare().header("authorization", "Basic eDp5"), "other schemes are not supported"),
         (bare().bearer(&shop.secret), "webhook secret"),
         (bare().x_api_key(&shop.id), "API keys start with `sk_live_`"),
         (bare().bearer(&shop.key.to_uppercase()), "API keys start with `sk_live_`"),
     ] {
-        let body = ask.send().refused(401, "invalid_api_key");
-        assert!(body["statusMessage"].as_str().is_some_and(|text| text.contains(told)), "{told}: {body}");
+        let body = request.send().refused(401, "invalid_api_key");
+        assert!(body["statusMessage"].as_str().is_some_and(|text| text.contains(reported)), "{reported}: {body}");
     }
     let bytes = b"GET /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: \xff\xe9\r\nconnection: close\r\n\r\n";
-    crate::harness::raw(&shop.api, bytes).expect("an answer").refused(401, "invalid_api_key");
+    crate::harness::raw(&shop.api, bytes).expect("a response").refused(401, "invalid_api_key");
     for bad in ["{", "[]", r#"{"amount":1,"unknown":2}"#] {
-        let ask = || shop.api.ask("POST", "/api/public/payments").header("content-type", "application/json").body(bad);
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer(&flipped).send().refused(401, "invalid_api_key");
-        ask().bearer(&revoked).send().refused(401, "invalid_api_key");
+        let request =
+            || shop.api.request("POST", "/api/public/payments").header("content-type", "application/json").body(bad);
+        request().send().refused(401, "invalid_api_key");
+        request().bearer(&flipped).send().refused(401, "invalid_api_key");
+        request().bearer(&revoked).send().refused(401, "invalid_api_key");
     }
     for (method, path) in [
         ("POST", "/api/public/payments"),
@@ -241,13 +243,13 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
         ("PUT", "/api/public/merchants/x"),
         ("POST", "/api/public/merchants/x/webhook-secret"),
     ] {
-        let ask = || shop.api.ask(method, path).json(&order());
-        ask().send().refused(401, "invalid_api_key");
-        ask().bearer(&flipped).send().refused(401, "invalid_api_key");
+        let request = || shop.api.request(method, path).json(&order());
+        request().send().refused(401, "invalid_api_key");
+        request().bearer(&flipped).send().refused(401, "invalid_api_key");
     }
 }
 
-/// Values of `amount` that are none, as JSON.
+/// Invalid values of `amount`, as JSON.
 const NO_AMOUNTS: [&str; 29] = [
     "\"\"",
     "\"0\"",
@@ -285,8 +287,8 @@ fn an_amount_is_a_string_of_digits() {
     for path in ["/api/public/payments", "/api/public/payments/create"] {
         for amount in NO_AMOUNTS {
             let body = format!(r#"{{"amount":{amount},"currency":"HBD","description":"x"}}"#);
-            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
-            ask.body(body).send().wrong(&["amount"]);
+            let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", "application/json");
+            request.body(body).send().wrong(&["amount"]);
         }
         for amount in ["1", "999", "1000000000"] {
             let mut body = order();
@@ -297,7 +299,7 @@ fn an_amount_is_a_string_of_digits() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 6);
 }
 
-/// Bodies that are wrong in the fields named beside them.
+/// Bodies with the fields that are invalid in them.
 fn wrong_orders() -> Vec<(Value, Vec<&'static str>)> {
     let with = |changes: Value| {
         let mut body = order();
@@ -344,12 +346,12 @@ fn wrong_orders() -> Vec<(Value, Vec<&'static str>)> {
     ]
 }
 
-fn every_field_of_a_creation_is_checked_and_named() {
+fn every_field_of_a_creation_is_validated_by_name() {
     let shop = shared().shop();
     for (body, fields) in wrong_orders() {
-        let answer = shop.post("/api/public/payments", &body).send();
-        assert_eq!(answer.status, 400, "{body}: {}", answer.text());
-        answer.wrong(&fields);
+        let response = shop.post("/api/public/payments", &body).send();
+        assert_eq!(response.status, 400, "{body}: {}", response.text());
+        response.wrong(&fields);
     }
     let largest = json!({
         "amount": "1000000000", "currency": "HIVE", "description": "é".repeat(255),
@@ -359,7 +361,7 @@ fn every_field_of_a_creation_is_checked_and_named() {
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 1);
 }
 
-fn both_ways_to_create_refuse_the_same() {
+fn both_creation_endpoints_reject_the_same() {
     let shop = shared().shop();
     for (body, _) in wrong_orders() {
         let [mut first, mut second] = ["/api/public/payments", "/api/public/payments/create"]
@@ -370,11 +372,11 @@ fn both_ways_to_create_refuse_the_same() {
     }
 }
 
-fn a_body_must_be_an_object_of_json() {
+fn a_body_must_be_a_json_object() {
     let shop = shared().shop();
     let send = |path: &str, body: &[u8]| {
-        let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
-        ask.body(body).send()
+        let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", "application/json");
+        request.body(body).send()
     };
     let deep = "[".repeat(30_000);
     let deep_object = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
@@ -406,24 +408,25 @@ fn a_body_must_be_an_object_of_json() {
             send(path, bytes).refused(400, "malformed_json");
         }
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
-            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", content_type);
-            ask.body(order().to_string()).send().refused(415, "unsupported_media_type");
+            let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", content_type);
+            request.body(order().to_string()).send().refused(415, "unsupported_media_type");
         }
         for coding in ["gzip", "br", "identity, gzip"] {
-            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
-            ask.header("content-encoding", coding)
+            let request = shop.api.request("POST", path).bearer(&shop.key).header("content-type", "application/json");
+            request
+                .header("content-encoding", coding)
                 .body(order().to_string())
                 .send()
                 .refused(415, "unsupported_media_type");
         }
     }
-    let utf8 = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
+    let utf8 = shop.api.request("POST", "/api/public/payments").bearer(&shop.key);
     utf8.header("content-type", "application/json; charset=utf-8").body(order().to_string()).send().ok(201);
-    let none = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
+    let none = shop.api.request("POST", "/api/public/payments").bearer(&shop.key);
     none.body(order().to_string()).send().ok(201);
 }
 
-fn an_answer_names_its_request() {
+fn a_response_has_its_request_id() {
     let api: &Api = &shared().api;
     let named = api.get("/api/health").header("x-request-id", "order-4711.a:b_c").send();
     assert_eq!(named.header("x-request-id"), Some("order-4711.a:b_c"));
@@ -431,8 +434,8 @@ fn an_answer_names_its_request() {
     assert_eq!(refused.refused(404, "unknown_route")["requestId"], "mine");
     let long = "x".repeat(65);
     for unfit in ["", "a b", "<script>", &long] {
-        let answer = api.get("/api/health").header("x-request-id", unfit).send();
-        assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{unfit}");
+        let response = api.get("/api/health").header("x-request-id", unfit).send();
+        assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{unfit}");
     }
     let first = api.get("/api/health").send();
     assert_ne!(first.header("x-request-id"), api.get("/api/health").send().header("x-request-id"));
@@ -452,11 +455,11 @@ fn unknown_ids_are_not_found() {
             shop.api.get(&path).send().refused(404, "not_found");
             shop.api.get(&format!("{path}/status")).send().refused(404, "not_found");
         }
-        shop.api.ask("POST", &format!("/for/{id}/cancel")).send().refused(404, "not_found");
+        shop.api.request("POST", &format!("/for/{id}/cancel")).send().refused(404, "not_found");
     }
 }
 
-fn health_is_told() {
+fn health_endpoints_report_the_state() {
     let api = &shared().api;
     let health = api.get("/api/health").send().ok(200);
     let commit = health["commit"].as_str().expect("a commit");

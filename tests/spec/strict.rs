@@ -1,31 +1,31 @@
-//! What a request does not have: unknown members, unknown parameters, members that are given twice.
+//! Strict requests: unknown fields, unknown parameters and repeated fields are rejected.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Shop, order, shared};
 
 crate::tests!(
-    an_unknown_member_is_refused_and_creates_nothing,
-    a_member_that_is_given_twice_is_refused,
-    an_unknown_parameter_of_a_list_is_refused,
-    a_list_without_parameters_refuses_every_one,
-    a_body_where_none_is_taken_is_refused_and_changes_nothing,
+    an_unknown_field_is_rejected_and_creates_nothing,
+    a_repeated_field_is_rejected,
+    an_unknown_parameter_of_a_list_is_rejected,
+    a_list_without_parameters_rejects_every_parameter,
+    an_unexpected_body_is_rejected_and_changes_nothing,
     pages_and_single_records_ignore_unknown_parameters,
-    payments_by_programs_may_have_more_members,
+    x402_bodies_may_have_unknown_fields,
 );
 
-fn send(shop: &Shop, path: &str, body: &str) -> crate::harness::Answer {
-    let ask = shop.api.ask("POST", path).bearer(&shop.key);
-    ask.header("content-type", "application/json").body(body).send()
+fn send(shop: &Shop, path: &str, body: &str) -> crate::harness::Response {
+    let request = shop.api.request("POST", path).bearer(&shop.key);
+    request.header("content-type", "application/json").body(body).send()
 }
 
-fn told(body: &Value, field: &str) -> String {
+fn reported(body: &Value, field: &str) -> String {
     let details = body["details"].as_array().expect("details");
     let found = details.iter().find(|detail| detail["field"] == field);
     found.unwrap_or_else(|| panic!("{field} is not named: {body}"))["message"].as_str().expect("text").to_owned()
 }
 
-fn an_unknown_member_is_refused_and_creates_nothing() {
+fn an_unknown_field_is_rejected_and_creates_nothing() {
     let shop = shared().shop();
     let own = format!("/api/public/merchants/{}", shop.id);
     for path in ["/api/public/payments", "/api/public/payments/create"] {
@@ -33,8 +33,8 @@ fn an_unknown_member_is_refused_and_creates_nothing() {
         body["redirect_url"] = json!("https://shop.example/ok");
         body["orderId"] = json!("7");
         let refused = shop.post(path, &body).send().refused(400, "unknown_field");
-        assert!(told(&refused, "redirect_url").contains("did you mean redirectUrl?"), "{refused}");
-        assert_eq!(told(&refused, "orderId"), "is not a field of this request");
+        assert!(reported(&refused, "redirect_url").contains("did you mean redirectUrl?"), "{refused}");
+        assert_eq!(reported(&refused, "orderId"), "is not a field of this request");
     }
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 0);
     let account = &shop.account.name;
@@ -53,11 +53,11 @@ fn an_unknown_member_is_refused_and_creates_nothing() {
         ("/api/public/unmatched/1-0-0/ignore".to_owned(), json!({ "notes": "x" }), "notes"),
         ("/api/public/payments/x/resolve".to_owned(), json!({ "kind": "ignored", "tx": "" }), "tx"),
     ] {
-        told(&shop.post(&path, &body).send().refused(400, "unknown_field"), field);
+        reported(&shop.post(&path, &body).send().refused(400, "unknown_field"), field);
     }
     let admin = |method: &str, path: &str, body: &Value, field: &str| {
-        let ask = shop.api.ask(method, path).bearer(shared().admin_key()).json(body);
-        told(&ask.send().refused(400, "unknown_field"), field);
+        let builder = shop.api.request(method, path).bearer(shared().admin_key()).json(body);
+        reported(&builder.send().refused(400, "unknown_field"), field);
     };
     let of = format!("/api/admin/merchants/{}", shop.id);
     admin("POST", &format!("{of}/active"), &json!({ "isActive": true, "active": true }), "active");
@@ -71,19 +71,19 @@ fn an_unknown_member_is_refused_and_creates_nothing() {
     admin("PUT", "/api/admin/billing/tiers", &json!({ "tiers": [tier] }), "tiers[0].percent");
 }
 
-fn a_member_that_is_given_twice_is_refused() {
+fn a_repeated_field_is_rejected() {
     let shop = shared().shop();
     for (body, field) in [
         (r#"{"amount":"1","amount":"1500","currency":"HBD","description":"x"}"#, "amount"),
         (r#"{"amount":"1","currency":"HBD","description":"x","metadata":{"a":"1","a":"2"}}"#, "metadata.a"),
     ] {
         let refused = send(&shop, "/api/public/payments", body).refused(400, "validation_failed");
-        assert_eq!(told(&refused, field), "is given more than once");
+        assert_eq!(reported(&refused, field), "is set more than once");
     }
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 0);
 }
 
-fn an_unknown_parameter_of_a_list_is_refused() {
+fn an_unknown_parameter_of_a_list_is_rejected() {
     let shop = shared().shop();
     let own = format!("/api/public/merchants/{}", shop.id);
     for (path, name) in [
@@ -97,18 +97,18 @@ fn an_unknown_parameter_of_a_list_is_refused() {
         (format!("{own}/webhook-deliveries?eventid=x"), "eventid"),
         (format!("{own}/webhook-deliveries/export?limit=1"), "limit"),
     ] {
-        told(&shop.get(&path).send().refused(400, "unknown_field"), name);
+        reported(&shop.get(&path).send().refused(400, "unknown_field"), name);
     }
     let refused = shop.get("/api/public/payments?unusal=true").send().refused(400, "unknown_field");
-    assert!(told(&refused, "unusal").contains("did you mean unusual?"), "{refused}");
+    assert!(reported(&refused, "unusal").contains("did you mean unusual?"), "{refused}");
     for path in ["/api/admin/merchants?activ=true", "/api/admin/merchants/export?page=1", "/api/admin/audit?page=1"] {
-        let ask = shop.api.get(path).bearer(shared().admin_key());
-        ask.send().refused(400, "unknown_field");
+        let request = shop.api.get(path).bearer(shared().admin_key());
+        request.send().refused(400, "unknown_field");
     }
     shop.api.get("/api/public/payments?unusal=true").send().refused(401, "invalid_api_key");
 }
 
-fn a_list_without_parameters_refuses_every_one() {
+fn a_list_without_parameters_rejects_every_parameter() {
     let dev = shared();
     let shop = dev.shop().prove();
     let admin = dev.admin_key();
@@ -124,7 +124,7 @@ fn a_list_without_parameters_refuses_every_one() {
     }
 }
 
-fn a_body_where_none_is_taken_is_refused_and_changes_nothing() {
+fn an_unexpected_body_is_rejected_and_changes_nothing() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -146,7 +146,7 @@ fn pages_and_single_records_ignore_unknown_parameters() {
     for (path, status) in [
         (format!("/for/{}?utm_source=mail", payment.slug), 200),
         (format!("/for/{}/status?utm_source=mail", payment.slug), 200),
-        // While nothing was seen, the page moves a browser to the address with the slug.
+        // Before any transfer is seen, the page redirects a browser to the URL with the slug.
         (format!("/checkout/{}?fbclid=x", payment.id), 303),
     ] {
         let page = shop.api.get(&path).header("accept", "text/html").send();
@@ -158,7 +158,7 @@ fn pages_and_single_records_ignore_unknown_parameters() {
     }
 }
 
-fn payments_by_programs_may_have_more_members() {
+fn x402_bodies_may_have_unknown_fields() {
     let shop = shared().shop();
     let payment = shop.open_payment();
     let body = json!({

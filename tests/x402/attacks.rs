@@ -1,4 +1,4 @@
-//! Attacks on payments that the wire has a part in. Their numbers are those of the contract's list.
+//! Attacks on payments over HTTP, numbered as in the specification.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::{PRICE, block_of, encode, json_of, nonce, session, settle, sign, tran
 use crate::harness::{Dev, Payer, Shop, raw, shared};
 
 crate::tests!(
-    every_check_has_its_word,
-    attack_07_another_signature_of_the_same_transaction_is_the_same_payment,
-    attack_13_a_payer_whom_the_chain_refuses_may_pay_again,
-    attack_17_an_authority_is_computed_with_its_weights_and_delegates,
+    every_check_has_its_reason,
+    attack_07_another_signature_of_a_transaction_is_the_same_payment,
+    attack_13_a_payer_rejected_by_the_chain_can_pay_again,
+    attack_17_an_authority_includes_weights_and_delegates,
     attack_18_only_the_active_authority_pays,
-    attack_19_nothing_but_transfers_is_signed_for,
-    attack_21_amounts_are_read_in_one_way_only,
-    attack_25_nothing_of_a_payment_is_logged,
+    attack_19_only_transfers_are_accepted,
+    attack_21_amounts_have_only_one_form,
+    attack_25_payment_payloads_are_not_logged,
     attack_26_a_payment_for_another_chain_pays_nothing,
-    attack_27_headers_that_play_games_are_refused,
-    attack_28_only_a_get_that_somebody_meant_pays,
-    attack_33_answers_tell_nothing_of_others,
-    attack_34_an_address_cannot_be_guessed,
-    attack_36_the_payer_is_who_signed,
+    attack_27_malicious_headers_are_rejected,
+    attack_28_prefetches_and_other_methods_do_not_pay,
+    attack_33_responses_reveal_nothing_about_others,
+    attack_34_a_slug_cannot_be_guessed,
+    attack_36_the_payer_is_the_signer,
 );
 
 /// A shop, an agent and an open session.
@@ -46,12 +46,12 @@ impl Scene {
         Self { dev, shop, agent, id: payment.id, path: format!("/for/{}", payment.slug), memo: payment.memo }
     }
 
-    /// The transfer that would do, signed by its payer.
+    /// The valid transfer, signed by its payer.
     fn signed(&self) -> Transaction {
         self.dev.ledger.signed(&self.agent, &[(&self.shop.account.name, PRICE, &self.memo)])
     }
 
-    /// The same with something else in it, signed by the payer again.
+    /// The same transaction with another operation, signed by the payer.
     fn changed(&self, change: impl FnOnce(&mut Transaction)) -> Transaction {
         let mut transaction = self.signed();
         change(&mut transaction);
@@ -71,17 +71,17 @@ impl Scene {
 
     #[track_caller]
     fn pays(&self, transaction: &Transaction) {
-        let answer = visit(&self.shop.api, &self.path, Some(&v1(&json_of(transaction), &nonce())));
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = visit(&self.shop.api, &self.path, Some(&v1(&json_of(transaction), &nonce())));
+        assert_eq!(response.status, 200, "{}", response.text());
     }
 }
 
-fn every_check_has_its_word() {
+fn every_check_has_its_reason() {
     let scene = Scene::new();
     let to = scene.shop.account.name.as_str();
     let (agent, shop) = (&scene.agent, &scene.shop);
     let expires = |seconds: u64| scene.changed(|tx| tx.expiration = tx.expiration + Duration::from_secs(seconds));
-    let stranger = scene.dev.ledger.account("agent");
+    let third_party = scene.dev.ledger.account("agent");
     let nobody = Payer { name: "nobody.there".to_owned(), key: agent.key.clone() };
     let foreign = shop.open_payment();
     let rich = "1000001.000 HBD";
@@ -105,7 +105,7 @@ fn every_check_has_its_word() {
         (scene.changed(|tx| tx.expiration = Timestamp::from_seconds(1_700_000_000)), "payment_expired".to_owned()),
         (twice, format!("{payload}_signature")),
         (
-            scene.transfer(&Payer { name: agent.name.clone(), ..stranger }, to, PRICE, &scene.memo),
+            scene.transfer(&Payer { name: agent.name.clone(), ..third_party }, to, PRICE, &scene.memo),
             format!("{payload}_authority"),
         ),
         (scene.transfer(&nobody, to, PRICE, &scene.memo), format!("{payload}_account_not_found")),
@@ -134,7 +134,7 @@ fn every_check_has_its_word() {
     ] {
         assert_eq!(with(pointer, value.clone()), word, "{pointer} {value}");
     }
-    // The main chain's CAIP-2 name is taken; it is never written.
+    // The CAIP-2 name of the main chain is accepted as input and never returned.
     assert_eq!(with("/network", json!("hive:beeab0de000000000000000000000000")), Value::Null);
     let unknown = session("pay_00000000000000000000000000");
     assert_eq!(verify(&shop.api, &unknown, &v1(&good, &nonce()))["invalidReason"], "session_not_found");
@@ -146,7 +146,7 @@ fn every_check_has_its_word() {
     scene.pays(&scene.signed());
 }
 
-/// The other signature that holds for the same key and digest: `s` and the curve's order less `s` are as good.
+/// The other valid signature for the same key and digest: `s` and the curve's order less `s` are equivalent.
 fn other_signature(signature: &Signature) -> Signature {
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xba, 0xae,
@@ -163,25 +163,26 @@ fn other_signature(signature: &Signature) -> Signature {
     Signature(bytes)
 }
 
-fn attack_07_another_signature_of_the_same_transaction_is_the_same_payment() {
+fn attack_07_another_signature_of_a_transaction_is_the_same_payment() {
     let scene = Scene::new();
     let signed = scene.signed();
     let mut other = signed.clone();
     other.signatures[0] = other_signature(&signed.signatures[0]);
     assert_ne!(other.signatures, signed.signatures);
     let nonce = nonce();
-    let ask = |transaction: &Transaction| visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(transaction), &nonce)));
-    // The twin with the high half of the curve is none that a wallet makes; it is refused before anything is claimed.
-    ask(&other).denied("invalid_exact_hive_payload_signature");
-    let first = ask(&signed).ok(200);
-    ask(&other).closed(409, "session_completed");
-    let mut again = ask(&signed).ok(200);
+    let request =
+        |transaction: &Transaction| visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(transaction), &nonce)));
+    // No wallet makes the signature with the high half of the curve; it is rejected before anything is claimed.
+    request(&other).denied("invalid_exact_hive_payload_signature");
+    let first = request(&signed).ok(200);
+    request(&other).closed(409, "session_completed");
+    let mut again = request(&signed).ok(200);
     assert_eq!(again["replayed"].take(), true);
     assert_eq!((&again["txId"], &again["payer"]), (&first["txId"], &first["payer"]), "one transaction, one receipt");
     assert_eq!(transfers_with_memo(&scene.dev.ledger, &scene.memo), 1);
 }
 
-fn attack_13_a_payer_whom_the_chain_refuses_may_pay_again() {
+fn attack_13_a_payer_rejected_by_the_chain_can_pay_again() {
     let scene = Scene::new();
     let set_rc = |has: bool| scene.dev.ledger.order("set_rc", &json!({ "name": scene.agent.name, "hasRc": has }));
     set_rc(false);
@@ -190,13 +191,13 @@ fn attack_13_a_payer_whom_the_chain_refuses_may_pay_again() {
     let body = visit(&scene.shop.api, &scene.path, Some(&shown)).denied("invalid_transaction_state");
     assert_eq!(body["payer"], scene.agent.name);
     set_rc(true);
-    // What was refused for good stays refused; what is signed anew is not.
+    // A permanently rejected payment stays rejected; a newly signed one is accepted.
     visit(&scene.shop.api, &scene.path, Some(&shown)).denied("invalid_transaction_state");
     scene.pays(&scene.signed());
     assert_eq!(block_of(&scene.dev.ledger, &signed.id(Pack::Legacy).to_string()), None);
 }
 
-fn attack_17_an_authority_is_computed_with_its_weights_and_delegates() {
+fn attack_17_an_authority_includes_weights_and_delegates() {
     let scene = Scene::new();
     let ledger = &scene.dev.ledger;
     let (second, delegate) = (ledger.account("agent"), ledger.account("agent"));
@@ -240,7 +241,7 @@ fn attack_18_only_the_active_authority_pays() {
     }
 }
 
-fn attack_19_nothing_but_transfers_is_signed_for() {
+fn attack_19_only_transfers_are_accepted() {
     let scene = Scene::new();
     let (from, to) = (scene.agent.name.as_str(), scene.shop.account.name.as_str());
     let good = json_of(&scene.signed());
@@ -273,7 +274,7 @@ fn attack_19_nothing_but_transfers_is_signed_for() {
     assert_eq!(verdict["invalidReason"], "invalid_payload");
 }
 
-fn attack_21_amounts_are_read_in_one_way_only() {
+fn attack_21_amounts_have_only_one_form() {
     let scene = Scene::new();
     let target = session(&scene.id);
     let good = json_of(&scene.signed());
@@ -316,14 +317,14 @@ fn attack_21_amounts_are_read_in_one_way_only() {
         let verdict = verify(&scene.shop.api, &target, &v1(&transaction, &nonce()));
         assert_eq!(verdict["invalidReason"], "invalid_payload", "{member} {value}");
     }
-    // What is verified is what was read and written again: members beside it change nothing.
+    // The parsed and serialized transaction is verified: additional fields change nothing.
     let mut more = good;
     more["operations"][0][1]["amount_"] = json!("9.000 HBD");
     more["transaction_id"] = json!("00");
     assert_eq!(verify(&scene.shop.api, &target, &v1(&more, &nonce()))["isValid"], true);
 }
 
-fn attack_25_nothing_of_a_payment_is_logged() {
+fn attack_25_payment_payloads_are_not_logged() {
     let dev = Dev::with(&["--set=log.level=trace"]);
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -342,7 +343,7 @@ fn attack_25_nothing_of_a_payment_is_logged() {
     }
     shop.until_status(&payment.id, "completed");
     let log = dev.process.log();
-    assert!(log.contains(&payment.id), "the session's life is told");
+    assert!(log.contains(&payment.id), "the session's life cycle is logged");
     for secret in secrets {
         assert!(!log.contains(&secret), "{secret} is in the log");
     }
@@ -358,15 +359,15 @@ fn attack_26_a_payment_for_another_chain_pays_nothing() {
     }
 }
 
-fn attack_27_headers_that_play_games_are_refused() {
+fn attack_27_malicious_headers_are_rejected() {
     let scene = Scene::new();
     let good = encode(&v1(&json_of(&scene.signed()), &nonce()));
     let twice =
         v1(&json_of(&scene.signed()), &nonce()).to_string().replacen("\"scheme\"", "\"scheme\":\"upto\",\"scheme\"", 1);
     let twice = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, twice);
-    let ask = |headers: &str| {
+    let builder = |headers: &str| {
         let request = format!("GET {} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n", scene.path);
-        raw(&scene.shop.api, request.as_bytes()).expect("an answer")
+        raw(&scene.shop.api, request.as_bytes()).expect("a response")
     };
     for headers in [
         format!("x-payment: {good}\r\nX-Payment: {good}\r\n"),
@@ -378,52 +379,52 @@ fn attack_27_headers_that_play_games_are_refused() {
         "x-payment: \u{e9}\r\n".to_owned(),
         "accept: text/html\r\nx-payment: bm90IGpzb24=\r\n".to_owned(),
     ] {
-        let answer = ask(&headers);
-        let body = answer.closed(400, "invalid_payload");
+        let response = builder(&headers);
+        let body = response.closed(400, "invalid_payload");
         assert!(body["error"].is_string() && body["success"] == false, "{body}");
     }
-    // Folded lines and NUL are no HTTP.
+    // Folded lines and NUL are invalid in HTTP.
     for headers in [format!("x-payment: {}\r\n {}\r\n", &good[..40], &good[40..]), "x-payment: a\0b\r\n".to_owned()] {
-        assert_eq!(ask(&headers).status, 400);
+        assert_eq!(builder(&headers).status, 400);
     }
     for (bytes, status) in [(16 * 1024 + 1, 431), (33 * 1024, 431), (200 * 1024, 431)] {
-        assert_eq!(ask(&format!("x-payment: {}\r\n", "A".repeat(bytes))).status, status, "{bytes}");
+        assert_eq!(builder(&format!("x-payment: {}\r\n", "A".repeat(bytes))).status, status, "{bytes}");
     }
     assert_eq!(scene.shop.payment(&scene.id)["status"], "pending");
-    assert_eq!(ask(&format!("X-PAYMENT: {good}\r\n")).status, 200);
+    assert_eq!(builder(&format!("X-PAYMENT: {good}\r\n")).status, 200);
 }
 
-fn attack_28_only_a_get_that_somebody_meant_pays() {
+fn attack_28_prefetches_and_other_methods_do_not_pay() {
     let scene = Scene::new();
     let shown = encode(&v1(&json_of(&scene.signed()), &nonce()));
-    let ask = |method: &str| scene.shop.api.ask(method, &scene.path).header("x-payment", &shown);
-    assert_eq!(ask("HEAD").send().status, 402);
+    let request = |method: &str| scene.shop.api.request(method, &scene.path).header("x-payment", &shown);
+    assert_eq!(request("HEAD").send().status, 402);
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
-        ask(method).send().refused(405, "method_not_allowed");
+        request(method).send().refused(405, "method_not_allowed");
     }
-    assert_eq!(ask("OPTIONS").send().status, 204);
+    assert_eq!(request("OPTIONS").send().status, 204);
     for ahead in ["prefetch", "prefetch;prerender"] {
-        assert_eq!(ask("GET").header("Sec-Purpose", ahead).send().status, 402, "{ahead}");
+        assert_eq!(request("GET").header("Sec-Purpose", ahead).send().status, 402, "{ahead}");
     }
     let record = scene.shop.payment(&scene.id);
     assert_eq!((&record["status"], &record["internalId"]), (&json!("pending"), &Value::Null));
-    let paid = ask("GET").header("accept", "text/html").send();
+    let paid = request("GET").header("accept", "text/html").send();
     assert_eq!((paid.status, paid.header("location")), (200, None));
-    let answer = visit(&scene.shop.api, &scene.path, None);
-    assert!(answer.header("etag").is_none() && answer.header("cache-control") == Some("no-store"));
+    let response = visit(&scene.shop.api, &scene.path, None);
+    assert!(response.header("etag").is_none() && response.header("cache-control") == Some("no-store"));
 }
 
-fn attack_33_answers_tell_nothing_of_others() {
+fn attack_33_responses_reveal_nothing_about_others() {
     let (scene, other) = (Scene::new(), Scene::new());
     let signed = scene.transfer(&scene.agent, &scene.shop.account.name, PRICE, &other.memo);
-    let answer = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&signed), &nonce())));
-    answer.denied("invalid_exact_hive_payload_memo_mismatch");
-    assert!(!answer.text().contains(&other.id));
+    let response = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&signed), &nonce())));
+    response.denied("invalid_exact_hive_payload_memo_mismatch");
+    assert!(!response.text().contains(&other.id));
     let paid = other.signed();
     other.pays(&paid);
-    let answer = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&paid), &nonce())));
-    answer.closed(409, "duplicate_settlement");
-    assert!(!answer.text().contains(&other.id) && answer.receipt()["transaction"] == "");
+    let response = visit(&scene.shop.api, &scene.path, Some(&v1(&json_of(&paid), &nonce())));
+    response.closed(409, "duplicate_settlement");
+    assert!(!response.text().contains(&other.id) && response.receipt()["transaction"] == "");
 
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
@@ -432,18 +433,18 @@ fn attack_33_answers_tell_nothing_of_others() {
     dev.ledger.disconnect(true);
     let node = dev.ledger.rpc.base.strip_prefix("http://").expect("plain http").to_owned();
     let shown = v1(&json_of(&signed), &nonce());
-    let answer = visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown));
-    assert_eq!(answer.status, 503);
-    assert!(!answer.text().contains(&node) && !answer.receipt().to_string().contains(&node), "{}", answer.text());
+    let response = visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown));
+    assert_eq!(response.status, 503);
+    assert!(!response.text().contains(&node) && !response.receipt().to_string().contains(&node), "{}", response.text());
 }
 
-fn attack_34_an_address_cannot_be_guessed() {
+fn attack_34_a_slug_cannot_be_guessed() {
     let shop = shared().shop();
     let (one, other) = (shop.open_payment().slug, shop.open_payment().slug);
     let (name, secret) = one.rsplit_once('-').expect("words and a secret");
     let (other_name, other_secret) = other.rsplit_once('-').expect("words and a secret");
     assert_eq!((name, secret.len(), other_secret.len()), (other_name, 26, 26), "26 characters of 5 bits");
-    // Nothing of the one tells the other: of 26 random characters one in 32 is the same by chance.
+    // Neither value can be derived from the other: of 26 random characters one in 32 is equal by chance.
     let same = secret.bytes().zip(other_secret.bytes()).filter(|(a, b)| a == b).count();
     assert!(same < 13, "{secret} {other_secret}");
     for at in [0, 13, 25] {
@@ -454,7 +455,7 @@ fn attack_34_an_address_cannot_be_guessed() {
     }
 }
 
-fn attack_36_the_payer_is_who_signed() {
+fn attack_36_the_payer_is_the_signer() {
     let scene = Scene::new();
     let mut shown = v1(&json_of(&scene.signed()), &nonce());
     for holder in ["", "/payload", "/payload/signedTransaction"] {

@@ -1,4 +1,4 @@
-//! Attack 31: the gateway dies between claim, broadcast, record and webhook, and what was begun is ended once.
+//! Attack 31: the gateway is killed between claim, broadcast, record and webhook, and each settlement completes once.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,28 +6,28 @@ use engine::hive::{Pack, Transaction};
 use serde_json::{Value, json};
 
 use super::{PRICE, json_of, nonce, paid_for_good, session, settle, transfers_with_memo, v1, verify, visit};
-use crate::harness::{LedgerHouse, Opened, Payer, Receiver, Reply, Serve, Shop, background, folder, pause, until};
+use crate::harness::{LedgerProcess, Opened, Payer, Receiver, Reply, Serve, Shop, background, folder, pause, until};
 
 crate::tests!(
     attack_31_killed_between_claim_and_broadcast,
     attack_31_killed_between_broadcast_and_record,
-    attack_31_killed_when_the_reply_was_lost,
+    attack_31_killed_after_a_lost_response,
     attack_31_killed_between_record_and_webhook,
-    attack_31_killed_while_it_facilitates_for_others,
+    attack_31_killed_while_settling_for_another_server,
     attack_31_killed_at_any_moment,
 );
 
-/// A ledger, the data of a gateway over it, and a receiver that outlives both.
-struct House {
-    ledger: LedgerHouse,
+/// A ledger, the data of a gateway, and a receiver that outlives both.
+struct Setup {
+    ledger: LedgerProcess,
     data: PathBuf,
     receiver: Receiver,
 }
 
-impl House {
+impl Setup {
     fn new() -> Self {
         let folder = folder("x402-crashes");
-        let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+        let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
         Self { ledger, data: folder.join("data"), receiver: Receiver::start() }
     }
 
@@ -47,43 +47,44 @@ impl House {
         self.ledger.ledger.signed(agent, &[(&shop.account.name, PRICE, &payment.memo)])
     }
 
-    /// Says whether a transaction waits to come into a block.
+    /// Returns whether a transaction is pending.
     fn is_waiting(&self, tx_id: &str) -> bool {
         let waiting = self.ledger.ledger.order("status", &json!({}))["mempool"].clone();
         waiting.as_array().is_some_and(|ids| ids.iter().any(|id| id == tx_id))
     }
 
-    /// Checks that the payment happened once, was told once, and that its payer gets the receipt.
+    /// Asserts that the payment happened once, was notified once, and that its payer gets the receipt.
     #[track_caller]
     fn is_paid_once(&self, serve: &Serve, shop: &Shop, payment: &Opened, shown: &Value, hooks: usize) {
         let shop = back(shop, serve);
         let path = format!("/for/{}", payment.slug);
         let body = until("the receipt", || {
-            let answer = visit(&shop.api, &path, Some(shown));
-            assert!(answer.status == 200 || answer.json()["error"] == "settlement_pending", "{}", answer.text());
-            (answer.status == 200).then(|| answer.json())
+            let response = visit(&shop.api, &path, Some(shown));
+            assert!(response.status == 200 || response.json()["error"] == "settlement_pending", "{}", response.text());
+            (response.status == 200).then(|| response.json())
         });
         let record = paid_for_good(&shop, &payment.id);
         assert_eq!((&record["internalId"], &record["transfers"][0]["route"]), (&body["txId"], &json!("x402")));
         assert_eq!(transfers_with_memo(&self.ledger.ledger, &payment.memo), 1);
         until("the webhook", || (self.receiver.hooks().len() >= hooks).then_some(()));
-        let told = self.receiver.hooks_after(Duration::from_millis(300));
+        let reported = self.receiver.hooks_after(Duration::from_millis(300));
         let completed = |hook: &&crate::harness::Hook| {
             let data = &hook.json()["data"];
             data["id"] == payment.id && data["status"] == "completed"
         };
-        let mut ids: Vec<_> = told.iter().filter(completed).map(|hook| hook.header("webhook-id").to_owned()).collect();
+        let mut ids: Vec<_> =
+            reported.iter().filter(completed).map(|hook| hook.header("webhook-id").to_owned()).collect();
         ids.dedup();
         assert_eq!(ids.len(), 1, "one event, however often it was sent");
     }
 }
 
-/// Returns the shop as the gateway that came back knows it.
+/// Returns the shop with the restarted gateway.
 fn back(shop: &Shop, serve: &Serve) -> Shop {
     Shop { api: serve.api.clone(), ..shop.clone() }
 }
 
-/// Shows a payment beside the test; the gateway may die before it answers.
+/// Submits a payment in the background; the gateway may be killed before it responds.
 fn show(shop: &Shop, payment: &Opened, shown: &Value) {
     let (api, path, shown) = (shop.api.clone(), format!("/for/{}", payment.slug), shown.clone());
     background(move || {
@@ -97,82 +98,82 @@ fn until_claimed(shop: &Shop, payment: &Opened, tx_id: &str) {
 }
 
 fn attack_31_killed_between_claim_and_broadcast() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, agent) = (house.shop(&serve), house.ledger.ledger.account("agent"));
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, agent) = (setup.shop(&serve), setup.ledger.ledger.account("agent"));
     let payment = shop.open_payment();
-    let signed = house.signed(&agent, &shop, &payment);
+    let signed = setup.signed(&agent, &shop, &payment);
     let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
-    // The node answers, and no broadcast reaches the chain.
+    // The node responds, and no broadcast reaches the chain.
     assert_eq!(verify(&shop.api, &session(&payment.id), &shown)["isValid"], true);
-    house.ledger.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
+    setup.ledger.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
     show(&shop, &payment, &shown);
     until_claimed(&shop, &payment, &tx_id);
     serve.process.kill();
-    house.ledger.ledger.order("node", &json!({ "lie": null }));
-    assert!(!house.is_waiting(&tx_id), "nothing was broadcast");
-    let serve = house.serve();
-    house.is_paid_once(&serve, &shop, &payment, &shown, 1);
+    setup.ledger.ledger.order("node", &json!({ "lie": null }));
+    assert!(!setup.is_waiting(&tx_id), "nothing was broadcast");
+    let serve = setup.serve();
+    setup.is_paid_once(&serve, &shop, &payment, &shown, 1);
 }
 
 fn attack_31_killed_between_broadcast_and_record() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, agent) = (house.shop(&serve), house.ledger.ledger.account("agent"));
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, agent) = (setup.shop(&serve), setup.ledger.ledger.account("agent"));
     let payment = shop.open_payment();
-    let signed = house.signed(&agent, &shop, &payment);
+    let signed = setup.signed(&agent, &shop, &payment);
     let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
-    house.ledger.ledger.order("hold_transactions", &json!({ "held": true }));
+    setup.ledger.ledger.order("hold_transactions", &json!({ "held": true }));
     show(&shop, &payment, &shown);
-    until("the broadcast", || house.is_waiting(&tx_id).then_some(()));
+    until("the broadcast", || setup.is_waiting(&tx_id).then_some(()));
     serve.process.kill();
-    house.ledger.ledger.order("hold_transactions", &json!({ "held": false }));
-    house.ledger.ledger.produce(8);
-    let serve = house.serve();
-    house.is_paid_once(&serve, &shop, &payment, &shown, 1);
+    setup.ledger.ledger.order("hold_transactions", &json!({ "held": false }));
+    setup.ledger.ledger.produce(8);
+    let serve = setup.serve();
+    setup.is_paid_once(&serve, &shop, &payment, &shown, 1);
 }
 
-fn attack_31_killed_when_the_reply_was_lost() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, agent) = (house.shop(&serve), house.ledger.ledger.account("agent"));
+fn attack_31_killed_after_a_lost_response() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, agent) = (setup.shop(&serve), setup.ledger.ledger.account("agent"));
     let payment = shop.open_payment();
-    let signed = house.signed(&agent, &shop, &payment);
+    let signed = setup.signed(&agent, &shop, &payment);
     let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
-    house.ledger.ledger.order("hold_transactions", &json!({ "held": true }));
-    house.ledger.ledger.order("node", &json!({ "dropBroadcastReplies": 50 }));
+    setup.ledger.ledger.order("hold_transactions", &json!({ "held": true }));
+    setup.ledger.ledger.order("node", &json!({ "dropBroadcastReplies": 50 }));
     show(&shop, &payment, &shown);
-    until("the broadcast", || house.is_waiting(&tx_id).then_some(()));
+    until("the broadcast", || setup.is_waiting(&tx_id).then_some(()));
     serve.process.kill();
-    house.ledger.ledger.order("heal", &json!({}));
-    // The gateway comes back before the chain has taken it: it hands it in again, and it is still one transaction.
-    let serve = house.serve();
+    setup.ledger.ledger.order("heal", &json!({}));
+    // The gateway restarts before the chain includes it and broadcasts it again: it is still one transaction.
+    let serve = setup.serve();
     let record = back(&shop, &serve).payment(&payment.id);
     assert_eq!((&record["txId"], &record["completedAt"]), (&json!(tx_id), &Value::Null));
-    house.ledger.ledger.order("hold_transactions", &json!({ "held": false }));
-    house.is_paid_once(&serve, &shop, &payment, &shown, 1);
+    setup.ledger.ledger.order("hold_transactions", &json!({ "held": false }));
+    setup.is_paid_once(&serve, &shop, &payment, &shown, 1);
 }
 
 fn attack_31_killed_between_record_and_webhook() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, agent) = (house.shop(&serve), house.ledger.ledger.account("agent"));
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, agent) = (setup.shop(&serve), setup.ledger.ledger.account("agent"));
     let payment = shop.open_payment();
-    let signed = house.signed(&agent, &shop, &payment);
+    let signed = setup.signed(&agent, &shop, &payment);
     let shown = v1(&json_of(&signed), &nonce());
-    // The endpoint takes the webhook and says nothing: the gateway cannot know that it was told.
-    house.receiver.reply(&[Reply::HangUp]);
+    // The endpoint gets the webhook and does not respond: the gateway cannot know that it was delivered.
+    setup.receiver.reply(&[Reply::CloseConnection]);
     visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown)).ok(200);
-    house.receiver.hook(0);
+    setup.receiver.hook(0);
     serve.process.kill();
-    let serve = house.serve();
-    house.is_paid_once(&serve, &shop, &payment, &shown, 2);
+    let serve = setup.serve();
+    setup.is_paid_once(&serve, &shop, &payment, &shown, 2);
 }
 
-fn attack_31_killed_while_it_facilitates_for_others() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let ledger = &house.ledger.ledger;
+fn attack_31_killed_while_settling_for_another_server() {
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let ledger = &setup.ledger.ledger;
     let (agent, server) = (ledger.account("agent"), ledger.account("server"));
     let nonce = nonce();
     let memo = format!("x402:{nonce}");
@@ -186,37 +187,37 @@ fn attack_31_killed_while_it_facilitates_for_others() {
     background(move || {
         let _ = api.post(super::SETTLE, &body).try_send();
     });
-    until("the broadcast", || house.is_waiting(&tx_id).then_some(()));
+    until("the broadcast", || setup.is_waiting(&tx_id).then_some(()));
     serve.process.kill();
     ledger.order("hold_transactions", &json!({ "held": false }));
-    let serve = house.serve();
-    let told = until("the outcome", || {
+    let serve = setup.serve();
+    let reported = until("the outcome", || {
         let outcome = settle(&serve.api, &target, &shown);
         (outcome["errorReason"] != "settlement_pending").then_some(outcome)
     });
-    assert_eq!((&told["success"], &told["transaction"]), (&json!(true), &json!(tx_id)));
+    assert_eq!((&reported["success"], &reported["transaction"]), (&json!(true), &json!(tx_id)));
     assert_eq!(settle(&serve.api, &target, &shown)["errorReason"], "duplicate_settlement");
     assert_eq!(transfers_with_memo(ledger, &memo), 1);
 }
 
 fn attack_31_killed_at_any_moment() {
-    let house = House::new();
-    let mut serve = house.serve();
-    let (shop, agent) = (house.shop(&serve), house.ledger.ledger.account("agent"));
+    let setup = Setup::new();
+    let mut serve = setup.serve();
+    let (shop, agent) = (setup.shop(&serve), setup.ledger.ledger.account("agent"));
     let mut begun = Vec::new();
     for round in 0..8_u64 {
         let shop = back(&shop, &serve);
         let payment = shop.open_payment();
-        let signed = house.signed(&agent, &shop, &payment);
+        let signed = setup.signed(&agent, &shop, &payment);
         let shown = v1(&json_of(&signed), &nonce());
         show(&shop, &payment, &shown);
         // From before the request is read until after its block.
         pause(Duration::from_millis(round * 45));
         serve.process.kill();
-        serve = house.serve();
+        serve = setup.serve();
         begun.push((payment, shown));
     }
     for (number, (payment, shown)) in begun.iter().enumerate() {
-        house.is_paid_once(&serve, &shop, payment, shown, number + 1);
+        setup.is_paid_once(&serve, &shop, payment, shown, number + 1);
     }
 }

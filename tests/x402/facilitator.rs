@@ -1,4 +1,4 @@
-//! Other people's servers, and sessions of ours by the facilitator's addresses.
+//! The facilitator's endpoints: other servers, and sessions of this gateway.
 
 use engine::hive::Pack;
 use serde_json::{Value, json};
@@ -10,20 +10,20 @@ use super::{
 use crate::harness::{Dev, shared, until};
 
 crate::tests!(
-    what_is_supported_is_said,
+    supported_kinds_are_listed,
     a_session_is_verified_and_settled,
-    requirements_of_version_1_are_settled_and_told_once,
-    requirements_of_version_2_are_settled_and_told_once,
-    a_known_caller_is_told_again_under_its_key,
-    a_settlement_beyond_its_merchants_keys_claims_nothing,
+    requirements_of_version_1_succeed_once,
+    requirements_of_version_2_succeed_once,
+    a_seller_repeats_a_settlement_with_its_idempotency_key,
+    a_settlement_above_the_key_limit_claims_nothing,
     a_sale_is_listed_with_its_resource_and_pays_no_session,
-    only_registered_accounts_are_paid_where_a_setting_says_so,
-    bodies_that_ask_for_nothing_are_refused_and_say_no,
-    a_resource_is_short_and_hides_nothing,
-    an_idempotency_key_without_a_seller_or_for_a_session_is_refused,
+    settlements_can_be_restricted_to_registered_accounts,
+    invalid_bodies_are_rejected_with_a_negative_verdict,
+    a_resource_is_limited_and_has_no_invisible_characters,
+    an_idempotency_key_without_a_seller_or_for_a_session_is_rejected,
 );
 
-/// Requirements of a server that is no merchant here.
+/// Requirements of a server without a merchant here.
 fn v1_requirements(to: &str, resource: &str) -> Value {
     json!({ "paymentRequirements": {
         "scheme": "exact", "network": "hive:mainnet", "maxAmountRequired": PRICE, "resource": resource, "payTo": to,
@@ -36,7 +36,7 @@ fn accepted(to: &str) -> Value {
         "maxTimeoutSeconds": 60, "extra": {} })
 }
 
-fn what_is_supported_is_said() {
+fn supported_kinds_are_listed() {
     let api = &shared().api;
     let health = api.get("/api/public/x402/health").send().ok(200);
     assert_eq!(health["status"], "ok");
@@ -73,7 +73,7 @@ fn a_session_is_verified_and_settled() {
     assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
 }
 
-fn requirements_of_version_1_are_settled_and_told_once() {
+fn requirements_of_version_1_succeed_once() {
     let dev = shared();
     let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
     let nonce = nonce();
@@ -85,16 +85,16 @@ fn requirements_of_version_1_are_settled_and_told_once() {
     let settled = settle(&dev.api, &target, &shown);
     assert_eq!((&settled["success"], &settled["txId"]), (&json!(true), &json!(tx_id)));
     assert_eq!((&settled["payer"], &settled["amount"]), (&json!(agent.name), &json!("1500")));
-    // A success is told once: who asks again learns of it, who asks for something else does not.
-    for (target, told) in [(&target, tx_id.as_str()), (&v1_requirements(&server.name, "https://x.example/b"), "")] {
+    // A success is reported once: a repeated request learns of it, a request for something else does not.
+    for (target, reported) in [(&target, tx_id.as_str()), (&v1_requirements(&server.name, "https://x.example/b"), "")] {
         let again = settle(&dev.api, target, &shown);
-        assert_eq!((&again["errorReason"], &again["transaction"]), (&json!("duplicate_settlement"), &json!(told)));
+        assert_eq!((&again["errorReason"], &again["transaction"]), (&json!("duplicate_settlement"), &json!(reported)));
         assert_eq!(verify(&dev.api, target, &shown)["invalidReason"], "duplicate_settlement");
     }
     assert_eq!(transfers_with_memo(&dev.ledger, &memo), 1);
 }
 
-fn requirements_of_version_2_are_settled_and_told_once() {
+fn requirements_of_version_2_succeed_once() {
     let dev = shared();
     let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
     let accepted = accepted(&server.name);
@@ -115,7 +115,7 @@ fn requirements_of_version_2_are_settled_and_told_once() {
     assert_eq!(settle(&dev.api, &target, &shown)["errorReason"], "duplicate_settlement");
 }
 
-fn a_known_caller_is_told_again_under_its_key() {
+fn a_seller_repeats_a_settlement_with_its_idempotency_key() {
     let dev = shared();
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     let accepted = accepted(&server.name);
@@ -127,46 +127,46 @@ fn a_known_caller_is_told_again_under_its_key() {
         json!({ "x402Version": 2, "paymentRequirements": requirements,
             "paymentPayload": v2(&json_of(&signed), &nonce, &accepted) })
     };
-    let ask = |body: &Value, key: Option<&str>, name: Option<&str>| {
-        let mut ask = dev.api.post(SETTLE, body);
+    let request = |body: &Value, key: Option<&str>, name: Option<&str>| {
+        let mut request = dev.api.post(SETTLE, body);
         if let Some(key) = key {
-            ask = ask.x_api_key(key);
+            request = request.x_api_key(key);
         }
         if let Some(name) = name {
-            ask = ask.header("idempotency-key", name);
+            request = request.header("idempotency-key", name);
         }
-        ask.send()
+        request.send()
     };
     let key = Some(shop.key.as_str());
     let name = Some("order-7");
     let first = payment("/a");
-    let told = ask(&first, key, name);
-    assert_eq!(told.header("idempotent-replayed"), None);
-    let mut told = told.ok(200);
-    assert_eq!(told["success"], true, "{told}");
-    let again = ask(&first, key, name);
+    let reported = request(&first, key, name);
+    assert_eq!(reported.header("idempotent-replayed"), None);
+    let mut reported = reported.ok(200);
+    assert_eq!(reported["success"], true, "{reported}");
+    let again = request(&first, key, name);
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
-    told["replayed"] = json!(true);
-    assert_eq!(again.ok(200), told);
+    reported["replayed"] = json!(true);
+    assert_eq!(again.ok(200), reported);
     for other in [payment("/a"), payment("/b")] {
-        let refused = ask(&other, key, name).ok(422);
+        let refused = request(&other, key, name).ok(422);
         assert_eq!((&refused["reason"], &refused["success"]), (&json!("idempotency_key_reused"), &json!(false)));
         assert_eq!(refused["transaction"], "");
     }
-    // Who is not known is not told, whatever key it brings along.
-    let refused = ask(&first, None, name).ok(400);
+    // An unknown caller gets no result, whatever key it sends.
+    let refused = request(&first, None, name).ok(400);
     assert_eq!((&refused["details"][0]["field"], &refused["success"]), (&json!("Idempotency-Key"), &json!(false)));
     for (key, name) in [(None, None), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
-        let refused = ask(&first, key, name).ok(200);
+        let refused = request(&first, key, name).ok(200);
         assert_eq!(refused["errorReason"], "duplicate_settlement", "{refused}");
     }
-    let wrong = ask(&payment("/a"), Some("sk_live_nobody"), Some("order-9")).ok(401);
+    let wrong = request(&payment("/a"), Some("sk_live_nobody"), Some("order-9")).ok(401);
     assert_eq!((&wrong["reason"], &wrong["success"]), (&json!("invalid_api_key"), &json!(false)));
-    let wrong = ask(&payment("/a"), key, Some("")).ok(400);
+    let wrong = request(&payment("/a"), key, Some("")).ok(400);
     assert_eq!((&wrong["details"][0]["field"], &wrong["success"]), (&json!("Idempotency-Key"), &json!(false)));
 }
 
-fn a_settlement_beyond_its_merchants_keys_claims_nothing() {
+fn a_settlement_above_the_key_limit_claims_nothing() {
     let dev = Dev::with(&["--set=limits.idempotency_keys=1"]);
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = || {
@@ -222,16 +222,20 @@ fn a_sale_is_listed_with_its_resource_and_pays_no_session() {
     assert!(lines[1].contains(",x402,") && lines[1].contains("\"https://shop.example/reports/7,=1\""), "{csv}");
     assert_eq!(shop.get("/api/public/x402/sales/export?format=json").send().ok(200), json!([sale]));
     let events = shop.get("/api/public/events").send().ok(200);
-    let told = &events["events"][0];
-    assert_eq!((&told["type"], &told["data"]["resource"]), (&json!("x402.settled"), &json!(resource)), "{events}");
-    assert_eq!((&told["data"]["txId"], &told["data"]["value"]), (&json!(tx_id), &json!("1500")));
+    let reported = &events["events"][0];
+    assert_eq!(
+        (&reported["type"], &reported["data"]["resource"]),
+        (&json!("x402.settled"), &json!(resource)),
+        "{events}"
+    );
+    assert_eq!((&reported["data"]["txId"], &reported["data"]["value"]), (&json!(tx_id), &json!("1500")));
     assert_eq!(events["events"].as_array().map(Vec::len), Some(1));
-    // Nobody else sees it, and unknown parameters are refused.
+    // Nobody else can read it, and unknown parameters are rejected.
     assert_eq!(dev.shop().get("/api/public/x402/sales").send().ok(200)["data"], json!([]));
     shop.get("/api/public/x402/sales?page=2").send().refused(400, "unknown_field");
 }
 
-fn only_registered_accounts_are_paid_where_a_setting_says_so() {
+fn settlements_can_be_restricted_to_registered_accounts() {
     let dev = Dev::with(&["--set=x402.only_registered=true"]);
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     for (to, reason) in [(&server.name, Some("invalid_payment_requirements")), (&shop.account.name, None)] {
@@ -242,7 +246,7 @@ fn only_registered_accounts_are_paid_where_a_setting_says_so() {
     }
 }
 
-fn bodies_that_ask_for_nothing_are_refused_and_say_no() {
+fn invalid_bodies_are_rejected_with_a_negative_verdict() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -262,18 +266,22 @@ fn bodies_that_ask_for_nothing_are_refused_and_say_no() {
             (both.to_string(), 400),
             (large.to_string(), 413),
         ] {
-            let answer = shop.api.ask("POST", path).header("content-type", "application/json").body(body).send();
-            let said = answer.ok(status);
-            assert_eq!((&said[no], &said["statusCode"]), (&json!(false), &json!(status)), "{said}");
-            assert_eq!(answer.header("x-request-id"), said["requestId"].as_str());
+            let response = shop.api.request("POST", path).header("content-type", "application/json").body(body).send();
+            let report = response.ok(status);
+            assert_eq!((&report[no], &report["statusCode"]), (&json!(false), &json!(status)), "{report}");
+            assert_eq!(response.header("x-request-id"), report["requestId"].as_str());
             if path == SETTLE {
-                assert_eq!((&said["transaction"], &said["network"]), (&json!(""), &json!("hive:mainnet")), "{said}");
+                assert_eq!(
+                    (&report["transaction"], &report["network"]),
+                    (&json!(""), &json!("hive:mainnet")),
+                    "{report}"
+                );
             }
         }
     }
 }
 
-fn a_resource_is_short_and_hides_nothing() {
+fn a_resource_is_limited_and_has_no_invisible_characters() {
     let dev = shared();
     let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
     let nonce = nonce();
@@ -289,7 +297,10 @@ fn a_resource_is_short_and_hides_nothing() {
         ] {
             let verdict = verify(&dev.api, &target, &shown);
             assert_eq!(verdict["invalidReason"], "invalid_payment_requirements", "{resource:?}");
-            assert!(verdict["invalidMessage"].as_str().is_some_and(|said| said.starts_with("resource ")), "{verdict}");
+            assert!(
+                verdict["invalidMessage"].as_str().is_some_and(|report| report.starts_with("resource ")),
+                "{verdict}"
+            );
             let refused = settle(&dev.api, &target, &shown);
             assert_eq!(refused["errorReason"], "invalid_payment_requirements", "{resource:?}");
         }
@@ -300,7 +311,7 @@ fn a_resource_is_short_and_hides_nothing() {
     }
 }
 
-fn an_idempotency_key_without_a_seller_or_for_a_session_is_refused() {
+fn an_idempotency_key_without_a_seller_or_for_a_session_is_rejected() {
     let dev = shared();
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     let payment = shop.open_payment();
@@ -314,14 +325,14 @@ fn an_idempotency_key_without_a_seller_or_for_a_session_is_refused() {
     for (path, body, key) in
         [(SETTLE, &of_session, Some(&shop.key)), (SETTLE, &of_session, None), (SETTLE, &of_server, None)]
     {
-        let ask = dev.api.post(path, body).header("idempotency-key", "order-1");
-        let refused = key.into_iter().fold(ask, |ask, key| ask.x_api_key(key)).send().ok(400);
+        let request = dev.api.post(path, body).header("idempotency-key", "order-1");
+        let refused = key.into_iter().fold(request, |request, key| request.x_api_key(key)).send().ok(400);
         assert_eq!(refused["details"][0]["field"], "Idempotency-Key", "{refused}");
         assert_eq!((&refused["success"], &refused["transaction"]), (&json!(false), &json!("")));
     }
     assert_eq!(transfers_with_memo(&dev.ledger, &memo), 0);
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
-    // Verifying changes nothing: a key means nothing there.
+    // Verification changes nothing: an idempotency key has no meaning there.
     let verdict = dev.api.post(VERIFY, &of_session).header("idempotency-key", "order-1").send().ok(200);
     assert_eq!(verdict["isValid"], true, "{verdict}");
     assert_eq!(dev.api.post(SETTLE, &of_session).send().ok(200)["success"], true);

@@ -1,7 +1,7 @@
-//! Payment by HTTP 402 from outside: agents at a checkout address, other people's servers at the facilitator.
+//! Payment by HTTP 402 from outside: agents at a checkout URL, other servers at the facilitator.
 
-mod address;
 mod attacks;
+mod checkout;
 mod crashes;
 mod facilitator;
 mod races;
@@ -14,11 +14,11 @@ use engine::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Ledger, Payer, Shop};
+use crate::harness::{Api, Ledger, Payer, Response, Shop};
 
-/// Every test of this room.
+/// Returns every test of this module.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [address::tests(), facilitator::tests(), attacks::tests(), races::tests(), crashes::tests(), replays::tests()]
+    [checkout::tests(), facilitator::tests(), attacks::tests(), races::tests(), crashes::tests(), replays::tests()]
         .into_iter()
         .flatten()
         .collect()
@@ -39,7 +39,7 @@ fn decode(value: &str) -> Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-/// Returns a nonce that nobody has used.
+/// Returns an unused nonce.
 pub(crate) fn nonce() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -56,13 +56,13 @@ pub(crate) fn v1(transaction: &Value, nonce: &str) -> Value {
     json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": payload })
 }
 
-/// A payment of version 2 for what was accepted.
+/// A payment of version 2 for accepted requirements.
 fn v2(transaction: &Value, nonce: &str, accepted: &Value) -> Value {
     let payload = json!({ "signedTransaction": transaction, "nonce": nonce });
     json!({ "x402Version": 2, "accepted": accepted, "payload": payload })
 }
 
-/// Signs again, with these keys over this packing of this chain.
+/// Signs again with these keys over this packing and chain.
 fn sign(transaction: &mut Transaction, chain: ChainId, pack: Pack, keys: &[&str]) {
     transaction.signatures.clear();
     for key in keys {
@@ -70,8 +70,7 @@ fn sign(transaction: &mut Transaction, chain: ChainId, pack: Pack, keys: &[&str]
     }
 }
 
-/// Pays a new session of the shop as an agent does: verified, settled, and refused a second time. Returns what was
-/// shown.
+/// Pays a new session of the shop as an agent does: verified, settled, and rejected a second time. Returns the payment.
 #[track_caller]
 pub(crate) fn pay_once(shop: &Shop, ledger: &Ledger, agent: &Payer) -> Value {
     let payment = shop.open_payment();
@@ -83,38 +82,38 @@ pub(crate) fn pay_once(shop: &Shop, ledger: &Ledger, agent: &Payer) -> Value {
     shown
 }
 
-/// Pays a new session at its checkout address. Returns the header that was shown.
+/// Pays a new session at its checkout URL. Returns the payment header.
 #[track_caller]
 pub(crate) fn show_at_address(shop: &Shop, ledger: &Ledger, agent: &Payer) -> String {
     let payment = shop.open_payment();
     let signed = ledger.signed(agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let header = encode(&v1(&json_of(&signed), &nonce()));
-    let answer = shop.api.get(&format!("/for/{}", payment.slug)).header("x-payment", &header).send();
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = shop.api.get(&format!("/for/{}", payment.slug)).header("x-payment", &header).send();
+    assert_eq!(response.status, 200, "{}", response.text());
     header
 }
 
-/// Asks an address as a program does, showing a payment or nothing.
-fn visit(api: &Api, path: &str, payment: Option<&Value>) -> Answer {
-    let ask = api.get(path);
+/// Requests a checkout URL as a program does, with or without a payment.
+fn visit(api: &Api, path: &str, payment: Option<&Value>) -> Response {
+    let request = api.get(path);
     match payment {
-        Some(payment) if payment["x402Version"] == 2 => ask.header("PAYMENT-SIGNATURE", &encode(payment)).send(),
-        Some(payment) => ask.header("x-payment", &encode(payment)).send(),
-        None => ask.send(),
+        Some(payment) if payment["x402Version"] == 2 => request.header("PAYMENT-SIGNATURE", &encode(payment)).send(),
+        Some(payment) => request.header("x-payment", &encode(payment)).send(),
+        None => request.send(),
     }
 }
 
-/// Returns the first way to pay that an address offers, in either version.
+/// Returns the first payment option that a checkout URL offers, in either version.
 #[track_caller]
 fn offer(api: &Api, path: &str, version: u8) -> Value {
-    let answer = visit(api, path, None);
-    assert_eq!(answer.status, 402, "{}", answer.text());
-    let header = answer.header(if version == 1 { "x-payment" } else { "payment-required" });
+    let response = visit(api, path, None);
+    assert_eq!(response.status, 402, "{}", response.text());
+    let header = response.header(if version == 1 { "x-payment" } else { "payment-required" });
     decode(header.expect("requirements"))["accepts"][0].clone()
 }
 
-impl Answer {
-    /// Returns what both response headers say, which is the same.
+impl Response {
+    /// Returns the value of both response headers, which is the same.
     #[track_caller]
     fn receipt(&self) -> Value {
         let one =
@@ -123,7 +122,7 @@ impl Answer {
         decode(one)
     }
 
-    /// Expects an answer that asks for no payment, with this status and word.
+    /// Expects a response without a payment request, with this status and reason.
     #[track_caller]
     fn closed(&self, status: u16, word: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
@@ -135,7 +134,7 @@ impl Answer {
         body
     }
 
-    /// Expects a refused payment: why, and what would do.
+    /// Expects a rejected payment: the reason, and the payment options.
     #[track_caller]
     fn denied(&self, word: &str) -> Value {
         assert_eq!(self.status, 402, "{}", self.text());
@@ -150,7 +149,7 @@ impl Answer {
     }
 }
 
-/// Asks for a verdict, and checks that it is one of the interface.
+/// Requests a verdict, and checks that its shape is valid.
 #[track_caller]
 fn verify(api: &Api, target: &Value, payment: &Value) -> Value {
     let verdict = judge(api, VERIFY, target, payment);
@@ -160,7 +159,7 @@ fn verify(api: &Api, target: &Value, payment: &Value) -> Value {
     verdict
 }
 
-/// Settles, and checks that the answer is one of the interface.
+/// Settles, and checks that the shape of the response is valid.
 #[track_caller]
 fn settle(api: &Api, target: &Value, payment: &Value) -> Value {
     let outcome = judge(api, SETTLE, target, payment);
@@ -185,18 +184,18 @@ fn is_of_the_list(reason: Option<&Value>) {
     }
 }
 
-/// Names a session.
+/// Identifies a session.
 fn session(id: &str) -> Value {
     json!({ "sessionId": id })
 }
 
-/// Looks a transaction up on the chain; says in which block it is.
+/// Returns the block of a transaction on the chain.
 fn block_of(ledger: &Ledger, tx_id: &str) -> Option<u64> {
     let found = ledger.call("transaction_status_api.find_transaction", &json!({ "transaction_id": tx_id })).ok()?;
     found["block_num"].as_u64()
 }
 
-/// Counts the transfers on the chain that say this.
+/// Counts the transfers on the chain with this memo.
 fn transfers_with_memo(ledger: &Ledger, memo: &str) -> usize {
     let head = ledger.order("status", &json!({}))["head"]["number"].as_u64().expect("a number");
     let mut count = 0;
@@ -210,7 +209,7 @@ fn transfers_with_memo(ledger: &Ledger, memo: &str) -> usize {
     count
 }
 
-/// Waits until a session has its money for good, once and exactly.
+/// Waits until a session is paid irreversibly, exactly once.
 #[track_caller]
 fn paid_for_good(shop: &Shop, id: &str) -> Value {
     let record = shop.until(id, "paid for good", |p| p["status"] == "completed" && p["amountPaid"] == "1500");

@@ -1,4 +1,4 @@
-//! Many at once, and a ledger that is slow, silent or away: one payment, one transfer, one webhook.
+//! Concurrent payments, and a ledger that is slow, silent or unreachable: one payment, one transfer, one webhook.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use crate::harness::{
 };
 
 crate::tests!(
-    attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer,
-    attack_03_of_many_payers_of_one_session_one_pays,
-    attack_04_a_payer_who_also_sends_it_itself_pays_once,
-    attack_08_an_open_outcome_is_told_again_until_it_is_known,
-    attack_14_a_lost_reply_ends_in_one_transfer,
-    attack_30_without_a_node_nobody_is_blamed,
+    attack_02_a_hundred_settlements_over_lagging_nodes_are_one_transfer,
+    attack_03_one_of_many_payers_of_a_session_pays,
+    attack_04_a_payer_who_also_broadcasts_pays_once,
+    attack_08_a_pending_outcome_is_reported_until_it_is_known,
+    attack_14_a_lost_response_results_in_one_transfer,
+    attack_30_without_a_node_the_payer_is_not_blamed,
 );
 
-/// Three nodes of one chain that show it at different heights.
+/// Three nodes of one chain at different heights.
 struct LaggingHouse {
     ledger: Ledger,
     serve: Serve,
@@ -37,9 +37,9 @@ impl LaggingHouse {
         args.extend(["--listen", "127.0.0.1:0"].repeat(3));
         args.extend(["--state", chain.to_str().expect("a path")]);
         let mut process = Process::start(&args);
-        let said = process.ready();
-        let nodes: Vec<&str> = said["nodes"].as_array().expect("nodes").iter().filter_map(Value::as_str).collect();
-        let ledger = Ledger::new(nodes[0], said["control"].as_str().expect("an address"));
+        let report = process.ready();
+        let nodes: Vec<&str> = report["nodes"].as_array().expect("nodes").iter().filter_map(Value::as_str).collect();
+        let ledger = Ledger::new(nodes[0], report["control"].as_str().expect("an address"));
         let mut args = Serve::args(&folder.join("data"), &ledger, &[]);
         args.extend(nodes[1..].iter().map(|node| format!("--node={node}")));
         let mut gateway = Process::start(&args);
@@ -49,16 +49,16 @@ impl LaggingHouse {
     }
 }
 
-fn attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer() {
-    let house = LaggingHouse::new();
+fn attack_02_a_hundred_settlements_over_lagging_nodes_are_one_transfer() {
+    let setup = LaggingHouse::new();
     for (node, blocks) in [(0, 0), (1, 2), (2, 5)] {
-        house.ledger.order("node", &json!({ "node": node, "lagBlocks": blocks, "delayMs": node * 15 }));
+        setup.ledger.order("node", &json!({ "node": node, "lagBlocks": blocks, "delayMs": node * 15 }));
     }
-    let (shop, receiver) = (Shop::open(&house.serve.api, &house.ledger), Receiver::start());
+    let (shop, receiver) = (Shop::open(&setup.serve.api, &setup.ledger), Receiver::start());
     shop.set_webhook(&receiver);
-    let agent = house.ledger.account("agent");
+    let agent = setup.ledger.account("agent");
     let payment = shop.open_payment();
-    let signed = house.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let signed = setup.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
     let tx_id = signed.id(Pack::Legacy).to_string();
     let shown = Arc::new(v1(&json_of(&signed), &nonce()));
     let path = Arc::new(format!("/for/{}", payment.slug));
@@ -76,20 +76,20 @@ fn attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer() {
         })
         .collect();
     for caller in callers {
-        let outcome = caller.join().expect("an answer");
+        let outcome = caller.join().expect("a response");
         assert_eq!((&outcome["success"], &outcome["txId"]), (&json!(true), &json!(tx_id)), "{outcome}");
         assert_eq!(outcome["payer"], agent.name);
     }
-    house.ledger.order("heal", &json!({}));
+    setup.ledger.order("heal", &json!({}));
     paid_for_good(&shop, &payment.id);
     receiver.hook(0).verify(&shop.secret);
     assert_eq!(receiver.hooks_after(Duration::from_millis(500)).len(), 1);
-    assert_eq!(transfers_with_memo(&house.ledger, &payment.memo), 1);
-    // For other people's servers: a hundred ask, one is told.
-    let server = house.ledger.account("server");
+    assert_eq!(transfers_with_memo(&setup.ledger, &payment.memo), 1);
+    // For other servers: of a hundred callers one gets the success.
+    let server = setup.ledger.account("server");
     let nonce = nonce();
     let memo = format!("x402:{nonce}");
-    let signed = house.ledger.signed(&agent, &[(&server.name, PRICE, &memo)]);
+    let signed = setup.ledger.signed(&agent, &[(&server.name, PRICE, &memo)]);
     let body = Arc::new(json!({
         "paymentRequirements": { "scheme": "exact", "network": "hive:mainnet", "maxAmountRequired": PRICE,
             "resource": "/a", "payTo": server.name },
@@ -101,16 +101,16 @@ fn attack_02_a_hundred_settles_over_lagging_nodes_are_one_transfer() {
             background(move || api.post(SETTLE, &body).send().ok(200))
         })
         .collect();
-    let outcomes: Vec<_> = callers.into_iter().map(|caller| caller.join().expect("an answer")).collect();
+    let outcomes: Vec<_> = callers.into_iter().map(|caller| caller.join().expect("a response")).collect();
     assert_eq!(outcomes.iter().filter(|outcome| outcome["success"] == true).count(), 1, "{outcomes:?}");
     for outcome in outcomes.iter().filter(|outcome| outcome["success"] == false) {
         assert_eq!(outcome["errorReason"], "duplicate_settlement", "{outcome}");
         assert_eq!(outcome["transaction"], signed.id(Pack::Legacy).to_string());
     }
-    assert_eq!(transfers_with_memo(&house.ledger, &memo), 1);
+    assert_eq!(transfers_with_memo(&setup.ledger, &memo), 1);
 }
 
-fn attack_03_of_many_payers_of_one_session_one_pays() {
+fn attack_03_one_of_many_payers_of_a_session_pays() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
@@ -120,23 +120,23 @@ fn attack_03_of_many_payers_of_one_session_one_pays() {
             let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
             let (api, path) = (shop.api.clone(), format!("/for/{}", payment.slug));
             background(move || {
-                let answer = visit(&api, &path, Some(&v1(&json_of(&signed), &nonce())));
-                (signed.id(Pack::Legacy).to_string(), answer)
+                let response = visit(&api, &path, Some(&v1(&json_of(&signed), &nonce())));
+                (signed.id(Pack::Legacy).to_string(), response)
             })
         })
         .collect();
     let mut winners = Vec::new();
     for payer in payers {
-        let (tx_id, answer) = payer.join().expect("an answer");
-        if answer.status == 200 {
-            assert_eq!(answer.json()["txId"], tx_id);
+        let (tx_id, response) = payer.join().expect("a response");
+        if response.status == 200 {
+            assert_eq!(response.json()["txId"], tx_id);
             winners.push(tx_id);
         } else {
-            let body = answer.json();
-            assert_eq!(answer.status, 409, "{body}");
+            let body = response.json();
+            assert_eq!(response.status, 409, "{body}");
             assert!(body.get("txId").is_none_or(|named| *named == tx_id), "{body}");
             assert!(["duplicate_settlement", "session_completed"].contains(&body["error"].as_str().expect("a word")));
-            assert!(answer.header("x-payment").is_none() && answer.header("payment-required").is_none());
+            assert!(response.header("x-payment").is_none() && response.header("payment-required").is_none());
             assert_eq!(block_of(&dev.ledger, &tx_id), None, "the loser keeps its money");
         }
     }
@@ -145,7 +145,7 @@ fn attack_03_of_many_payers_of_one_session_one_pays() {
     assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
 }
 
-fn attack_04_a_payer_who_also_sends_it_itself_pays_once() {
+fn attack_04_a_payer_who_also_broadcasts_pays_once() {
     let dev = shared();
     let (shop, receiver, agent) = (dev.shop(), Receiver::start(), dev.ledger.account("agent"));
     shop.set_webhook(&receiver);
@@ -160,14 +160,14 @@ fn attack_04_a_payer_who_also_sends_it_itself_pays_once() {
         }
         let settling = background(move || visit(&api, &path, Some(&shown)));
         if first == "both" {
-            // Whichever comes second is a duplicate to the node, and no failure to anybody.
+            // The second one is a duplicate to the node and no failure to the caller.
             let _ = dev.ledger.broadcast(&signed);
         }
-        let answer = settling.join().expect("an answer");
-        // What its payer sent before it was shown is a wallet's: it pays, and has no receipt.
-        let body = match (first, answer.status) {
-            ("payer", _) | ("both", 409) => answer.closed(409, "duplicate_settlement"),
-            _ => answer.ok(200),
+        let response = settling.join().expect("a response");
+        // A transaction that its payer broadcast before submitting it is a wallet payment: it pays, and has no receipt.
+        let body = match (first, response.status) {
+            ("payer", _) | ("both", 409) => response.closed(409, "duplicate_settlement"),
+            _ => response.ok(200),
         };
         assert_eq!(body["txId"], signed.id(Pack::Legacy).to_string(), "{first}");
         paid_for_good(&shop, &payment.id);
@@ -177,7 +177,7 @@ fn attack_04_a_payer_who_also_sends_it_itself_pays_once() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 3, "one webhook each");
 }
 
-fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
+fn attack_08_a_pending_outcome_is_reported_until_it_is_known() {
     let dev = Dev::start();
     let (shop, receiver, agent) = (dev.shop(), Receiver::start(), dev.ledger.account("agent"));
     shop.set_webhook(&receiver);
@@ -190,9 +190,9 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
     let (api, at, first) = (shop.api.clone(), path.clone(), shown.clone());
     let waiting = background(move || visit(&api, &at, Some(&first)));
     until("the claim to be in flight", || (shop.payment(&payment.id)["txId"] == tx_id).then_some(()));
-    // Meanwhile nobody is asked for money, and nobody cancels.
+    // Meanwhile no payment is requested, and no cancellation is accepted.
     let busy = visit(&shop.api, &path, None).closed(409, "payment_in_flight");
-    assert_eq!((busy.get("txId"), &busy["sessionId"]), (None, &json!(payment.id)), "nobody learns who pays");
+    assert_eq!((busy.get("txId"), &busy["sessionId"]), (None, &json!(payment.id)), "the payer is not disclosed");
     assert_eq!(busy["status"], "pending", "until the time to wait is over");
     shop.cancel(&payment.id).refused(409, "payment_in_flight");
     let other = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
@@ -201,8 +201,8 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
     assert!(body.get("txId").is_none() && !refused.text().contains(&tx_id), "{body}");
     assert_eq!(refused.receipt()["transaction"], "");
 
-    let is_pending = |answer: &crate::harness::Answer| {
-        let body = answer.closed(402, "settlement_pending");
+    let is_pending = |response: &crate::harness::Response| {
+        let body = response.closed(402, "settlement_pending");
         for (member, value) in [
             ("success", json!(false)),
             ("error", json!("settlement_pending")),
@@ -212,12 +212,12 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
         ] {
             assert_eq!(body[member], value, "{member}");
         }
-        assert_eq!(answer.header("retry-after"), Some("3"));
-        let receipt = answer.receipt();
+        assert_eq!(response.header("retry-after"), Some("3"));
+        let receipt = response.receipt();
         assert_eq!((&receipt["errorReason"], &receipt["transaction"]), (&json!("settlement_pending"), &json!(tx_id)));
         assert_eq!(receipt["payer"], agent.name);
     };
-    is_pending(&waiting.join().expect("an answer"));
+    is_pending(&waiting.join().expect("a response"));
     shop.until_status(&payment.id, "processing");
     assert_eq!(visit(&shop.api, &path, None).closed(409, "payment_in_flight")["status"], "processing");
     let again = settle(&shop.api, &session(&payment.id), &shown);
@@ -226,8 +226,8 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
 
     dev.ledger.order("hold_transactions", &json!({ "held": false }));
     let paid = until("the outcome to be known", || {
-        let answer = visit(&shop.api, &path, Some(&shown));
-        (answer.status == 200).then_some(answer)
+        let response = visit(&shop.api, &path, Some(&shown));
+        (response.status == 200).then_some(response)
     });
     assert_eq!(paid.json()["txId"], tx_id);
     paid_for_good(&shop, &payment.id);
@@ -237,7 +237,7 @@ fn attack_08_an_open_outcome_is_told_again_until_it_is_known() {
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 2);
 }
 
-fn attack_14_a_lost_reply_ends_in_one_transfer() {
+fn attack_14_a_lost_response_results_in_one_transfer() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     for lost in [1, 3] {
@@ -255,7 +255,7 @@ fn attack_14_a_lost_reply_ends_in_one_transfer() {
     }
 }
 
-fn attack_30_without_a_node_nobody_is_blamed() {
+fn attack_30_without_a_node_the_payer_is_not_blamed() {
     let dev = Dev::start();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -264,7 +264,7 @@ fn attack_30_without_a_node_nobody_is_blamed() {
     let shown = v1(&json_of(&signed), &nonce());
     for fault in [json!({ "disconnected": true }), json!({ "disconnected": false, "garbage": true })] {
         dev.ledger.order("node", &fault);
-        // What is wrong with the payment itself needs no node to be seen.
+        // An invalid payment is detected without a node.
         let cheap = dev.ledger.order("status", &json!({}))["head"]["time"].is_string();
         assert!(cheap);
         let answer = visit(&shop.api, &path, Some(&shown));
@@ -280,11 +280,11 @@ fn attack_30_without_a_node_nobody_is_blamed() {
         ] {
             let body = json!({ "sessionId": payment.id, "paymentPayload": shown });
             let answer = shop.api.post(&format!("/api/public/x402/{route}"), &body).send();
-            let said = answer.ok(503);
-            assert_eq!((&said[no], &said[name]), (&json!(false), &json!(word)), "{said}");
+            let report = answer.ok(503);
+            assert_eq!((&report[no], &report[name]), (&json!(false), &json!(word)), "{report}");
             assert!(answer.header("retry-after").is_some());
         }
-        // An unpaid agent is still told what to pay.
+        // An unpaid agent still gets the payment options.
         assert_eq!(visit(&shop.api, &path, None).status, 402);
         until("the gateway to notice", || {
             let answer = shop.api.get("/api/public/x402/health").send();

@@ -1,4 +1,4 @@
-//! One payment shown again: at other routes, to other servers, by strangers who read it off the chain.
+//! Replays of one payment: for other routes, to other servers, and by third parties who read it from the chain.
 
 use engine::hive::Pack;
 use serde_json::{Value, json};
@@ -9,19 +9,19 @@ use super::{
 use crate::harness::{Dev, shared};
 
 crate::tests!(
-    a_payment_that_its_payer_names_opens_one_route_once,
-    a_name_of_the_payer_only_refuses,
-    a_nonce_belongs_to_one_payee,
-    one_payment_is_one_success_however_its_requirements_are_written,
-    a_stranger_gets_no_receipt_for_what_is_public,
-    a_payment_of_a_wallet_has_no_receipt,
+    a_payment_with_an_identifier_succeeds_once_for_one_resource,
+    a_payment_identifier_only_rejects,
+    a_nonce_is_unique_per_payee,
+    equivalent_requirements_share_one_success,
+    public_data_does_not_get_a_receipt,
+    a_wallet_payment_has_no_receipt,
 );
 
 fn accepted(to: &str) -> Value {
     json!({ "scheme": "exact", "network": "hive:mainnet", "amount": "0.050 HBD", "asset": "HBD", "payTo": to })
 }
 
-/// A payment of version 2, with an identifier and a resource that its payer chose.
+/// A payment of version 2, with an identifier and a resource chosen by its payer.
 fn named(dev: &Dev, agent: &crate::harness::Payer, to: &str, id: &str, resource: &str) -> Value {
     let nonce = nonce();
     let signed = dev.ledger.signed(agent, &[(to, "0.050 HBD", &format!("x402:{nonce}"))]);
@@ -31,7 +31,7 @@ fn named(dev: &Dev, agent: &crate::harness::Payer, to: &str, id: &str, resource:
     shown
 }
 
-fn a_payment_that_its_payer_names_opens_one_route_once() {
+fn a_payment_with_an_identifier_succeeds_once_for_one_resource() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let mut shown = named(dev, &agent, &shop.account.name, "chosen-by-the-payer", "/a");
@@ -42,12 +42,12 @@ fn a_payment_that_its_payer_names_opens_one_route_once() {
         requirements["resource"] = resource.clone();
         let body = json!({ "x402Version": 2, "paymentRequirements": requirements, "paymentPayload": shown });
         let key = format!("{}-inbound-{inbound}", shop.id);
-        let ask = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
-        let first = ask.send().ok(200);
+        let request = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
+        let first = request.send().ok(200);
         if first["success"] == true {
-            // The seller lost the answer and asks again for the same inbound request.
-            let ask = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
-            let again = ask.send();
+            // The seller lost the response and repeats the request for the same inbound request.
+            let request = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
+            let again = request.send();
             assert_eq!(again.header("idempotent-replayed"), Some("true"));
             let again = again.ok(200);
             assert_eq!((&again["success"], &again["replayed"]), (&json!(true), &json!(true)));
@@ -64,7 +64,7 @@ fn a_payment_that_its_payer_names_opens_one_route_once() {
     }
 }
 
-fn a_name_of_the_payer_only_refuses() {
+fn a_payment_identifier_only_rejects() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let to = shop.account.name.as_str();
@@ -76,21 +76,21 @@ fn a_name_of_the_payer_only_refuses() {
     let body = json!({ "paymentRequirements": accepted(to), "paymentPayload": other });
     let refused = dev.api.post(SETTLE, &body).send().ok(409);
     assert_eq!((&refused["reason"], &refused["transaction"]), (&json!("payment_identifier_reused"), &json!("")));
-    // At a checkout address, too.
+    // At a checkout URL, too.
     let payment = shop.open_payment();
     let signed = dev.ledger.signed(&agent, &[(to, PRICE, &payment.memo)]);
     let mut shown = v2(&json_of(&signed), &nonce(), &super::offer(&shop.api, &format!("/for/{}", payment.slug), 2));
     shown["extensions"] = first["extensions"].clone();
     let path = format!("/for/{}", payment.slug);
     visit(&shop.api, &path, Some(&shown)).closed(409, "payment_identifier_reused");
-    // To another payee the same name is another payment's.
+    // For another payee the same identifier belongs to another payment.
     let server = dev.ledger.account("server");
     let elsewhere = named(dev, &agent, &server.name, "one-of-the-payers", "/a");
     let target = json!({ "paymentRequirements": accepted(&server.name) });
     assert_eq!(settle(&dev.api, &target, &elsewhere)["success"], true);
 }
 
-fn a_nonce_belongs_to_one_payee() {
+fn a_nonce_is_unique_per_payee() {
     let dev = shared();
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     let same = nonce();
@@ -102,7 +102,7 @@ fn a_nonce_belongs_to_one_payee() {
 }
 
 /// Both names of the network, both forms of the amount, and both versions.
-fn one_payment_is_one_success_however_its_requirements_are_written() {
+fn equivalent_requirements_share_one_success() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let nonce = nonce();
@@ -131,7 +131,7 @@ fn one_payment_is_one_success_however_its_requirements_are_written() {
     assert_eq!(transfers_with_memo(&dev.ledger, &format!("x402:{nonce}")), 1);
 }
 
-fn a_stranger_gets_no_receipt_for_what_is_public() {
+fn public_data_does_not_get_a_receipt() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -151,23 +151,23 @@ fn a_stranger_gets_no_receipt_for_what_is_public() {
         let verdict = verify(&shop.api, &session(&payment.id), &stolen);
         assert_eq!((verdict.get("payer"), verdict.get("transaction")), (None, None), "{verdict}");
         for path in [&path, &format!("/checkout/{}", payment.id)] {
-            let answer = visit(&shop.api, path, Some(&stolen));
-            let body = answer.closed(409, "session_completed");
-            assert!(body.get("txId").is_none() && answer.receipt()["transaction"] == "", "{body}");
+            let response = visit(&shop.api, path, Some(&stolen));
+            let body = response.closed(409, "session_completed");
+            assert!(body.get("txId").is_none() && response.receipt()["transaction"] == "", "{body}");
         }
     }
-    // Its payer has it for ever, in whatever letters it is written.
+    // Its payer can always get it, in any letter case.
     for path in [&path, &format!("/checkout/{}", payment.id)] {
-        let answer = shop.api.get(path).header("PAYMENT-SIGNATURE", &encode(&shown)).send();
-        let receipt = answer.receipt();
-        let body = answer.ok(200);
+        let response = shop.api.get(path).header("PAYMENT-SIGNATURE", &encode(&shown)).send();
+        let receipt = response.receipt();
+        let body = response.ok(200);
         assert_eq!((&body["txId"], &body["replayed"]), (&json!(tx_id), &json!(true)));
         assert_eq!(receipt["replayed"], true);
     }
     assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
 }
 
-fn a_payment_of_a_wallet_has_no_receipt() {
+fn a_wallet_payment_has_no_receipt() {
     let dev = shared();
     let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
@@ -183,7 +183,7 @@ fn a_payment_of_a_wallet_has_no_receipt() {
     assert_eq!((&refused["errorReason"], &refused["transaction"]), (&json!("duplicate_settlement"), &json!("")));
     let body = visit(&shop.api, &path, Some(&v1(&stripped, &nonce()))).closed(409, "session_completed");
     assert!(body.get("txId").is_none(), "{body}");
-    // Whose transaction it is learns that it was credited.
+    // The owner of the transaction learns that it was credited.
     let refused = settle(&shop.api, &session(&payment.id), &v1(&whole, &nonce()));
     assert_eq!((&refused["errorReason"], &refused["transaction"]), (&json!("duplicate_settlement"), &json!(tx_id)));
     let body = visit(&shop.api, &path, Some(&v1(&whole, &nonce()))).closed(409, "session_completed");

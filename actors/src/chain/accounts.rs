@@ -1,4 +1,4 @@
-//! Accounts as nodes last described them: good enough to check a signature, never to complete a payment.
+//! A cache of accounts as nodes last described them: sufficient to check a signature, not to complete a payment.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,15 +14,15 @@ use crate::{
     environment::Account,
 };
 
-/// How long a description is used, and how long the word that an account does not exist.
+/// How long a description, or the absence of an account, is cached.
 const FRESH: Duration = Duration::from_secs(30);
 const FRESH_ABSENCE: Duration = Duration::from_secs(3);
-/// Accounts kept; the oldest go first.
+/// Maximum number of cached accounts; the oldest are evicted first.
 const CAPACITY: usize = 20_000;
-/// Questions to nodes at once.
+/// Concurrent requests to nodes.
 const MAX_ASKING: usize = 64;
 
-/// The accounts that were asked for lately.
+/// The recently requested accounts.
 pub(crate) struct Accounts {
     known: Mutex<BTreeMap<AccountName, Known>>,
     asking: Semaphore,
@@ -41,7 +41,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// Returns those of the accounts that exist, asking a node for what is not known freshly.
+    /// Returns those of the accounts that exist; requests the accounts that are not cached from a node.
     pub(crate) async fn get(
         &self,
         names: &BTreeSet<AccountName>,

@@ -23,13 +23,13 @@ use serde_json::{json, value::RawValue};
 
 use crate::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
 
-/// Answers larger than this are not read: a hundred full blocks stay well below.
+/// Maximum size of a response: a hundred full blocks are far below.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// Entries of an account's history asked for at once; hived gives no more.
+/// Entries of an account's history per request; hived returns no more.
 const HISTORY_PAGE: u64 = 1_000;
-/// Pages of it that are read at most.
+/// Maximum number of pages of a history.
 const MAX_HISTORY_PAGES: u32 = 500;
-/// What a development ledger of ours calls itself.
+/// The version string of Hivetill's development ledger.
 const DEVELOPMENT_VERSION: &str = "hivetill-dev";
 
 /// A node behind a URL.
@@ -37,7 +37,7 @@ pub struct HiveRpc {
     client: Client,
     url: Url,
     name: String,
-    /// How many questions were asked; the number of each is its id.
+    /// The number of requests so far, which is the id of the next one.
     asked: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ impl HiveRpc {
     pub fn new(url: &str, timeout: Duration) -> Result<Self, reqwest::Error> {
         let client = Client::builder().redirect(Policy::none()).timeout(timeout).connect_timeout(timeout).build()?;
         let url = client.post(url).build()?.url().clone();
-        // A URL may carry a key in its path or query; logs get the host alone.
+        // A URL may contain a key in its path or query; only its host is logged.
         let name = url.host_str().map_or_else(
             || "node".to_owned(),
             |host| {
@@ -91,9 +91,9 @@ impl HiveRpc {
             }
         }
         let Envelope { id: answered, result, error } = read(&body)?;
-        // Before many nodes stands a cache. What it mixes up would be a broadcast that was taken by nobody.
+        // Public nodes are behind a cache. A response to another request would be taken for an accepted broadcast.
         if answered != Some(id) && (answered.is_some() || error.is_none()) {
-            return Err(NodeError::Unreadable(format!("the answer to question {answered:?}, asked was {id}")));
+            return Err(NodeError::Unreadable(format!("the response to request {answered:?} instead of {id}")));
         }
         match (result, error) {
             (_, Some(error)) => Err(NodeError::Rpc {
@@ -107,8 +107,8 @@ impl HiveRpc {
         }
     }
 
-    /// Reads an account's history backwards, page by page, until it is older than the span. Unfiltered: a node that
-    /// filters gives up after a while without a hit.
+    /// Reads an account's history backwards, page by page, until it is older than the span. Unfiltered: a node with a
+    /// filter gives up after a while without a match.
     async fn read_history(
         &self,
         account: AccountName,
@@ -117,7 +117,7 @@ impl HiveRpc {
         let mut transfers = Vec::new();
         let mut newest: Option<u64> = None;
         for _ in 0..MAX_HISTORY_PAGES {
-            // hived refuses a page that would begin before the first entry.
+            // hived rejects a page that would begin before the first entry.
             let limit = newest.map_or(HISTORY_PAGE, |newest| HISTORY_PAGE.min(newest + 1));
             let start = newest.map_or_else(|| json!(-1), |newest| json!(newest));
             let params = json!({ "account": account.as_str(), "start": start, "limit": limit });
@@ -156,7 +156,7 @@ impl Node for HiveRpc {
             let result = self.call("database_api.get_version", json!({})).await?;
             let version: Version = read(result.get().as_bytes())?;
             let chain_id = ChainId::parse(&version.chain_id)
-                .ok_or_else(|| NodeError::Unreadable("`chain_id` is no chain id".to_owned()))?;
+                .ok_or_else(|| NodeError::Unreadable("`chain_id` is not a chain id".to_owned()))?;
             let says_development = |text: &str| text.contains(DEVELOPMENT_VERSION);
             let is_development = [&version.blockchain_version, &version.hive_revision, &version.node_type]
                 .into_iter()
@@ -228,7 +228,7 @@ impl Node for HiveRpc {
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
         Box::pin(async {
-            // The market's median: the other one is raised by the chain when there is too much HBD.
+            // The market median: the chain raises the other one if there is too much HBD.
             let result = self.call("condenser_api.get_feed_history", json!([])).await?;
             let feed: Feed = read(result.get().as_bytes())?;
             feed.market_median_history.read()
@@ -244,8 +244,8 @@ impl Node for HiveRpc {
     }
 }
 
-/// Reads the price of HBD off the witnesses' feed and the order book. The feed's last entry is the median of the last hour:
-/// the median of all its entries follows the price of HIVE days later.
+/// Reads the price of HBD from the witnesses' feed and the order book. The last entry of the feed is the median of the
+/// last hour: the median of all entries follows the price of HIVE days later.
 fn read_hbd_price(feed: &str, book: &str) -> Result<Option<HbdPrice>, NodeError> {
     let feed: Feed = read(feed.as_bytes())?;
     let book: OrderBook = read(book.as_bytes())?;
@@ -257,7 +257,7 @@ fn read_hbd_price(feed: &str, book: &str) -> Result<Option<HbdPrice>, NodeError>
     })
 }
 
-/// Returns why an HTTP response is no answer, if it is none.
+/// Returns why an HTTP response is not a JSON-RPC response, if it is not.
 fn refused_by(status: StatusCode, headers: &HeaderMap) -> Option<NodeError> {
     let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| {
         let seconds = text.trim().parse().ok().map(Duration::from_secs);
@@ -272,7 +272,7 @@ fn refused_by(status: StatusCode, headers: &HeaderMap) -> Option<NodeError> {
     }
 }
 
-/// Reads a date as HTTP headers write it, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
+/// Parses a date of HTTP headers, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
 #[must_use]
 pub fn http_date(text: &str) -> Option<Timestamp> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -307,7 +307,7 @@ struct Broadcast {
 
 #[derive(Deserialize)]
 struct Envelope {
-    /// None where a node could not read the question.
+    /// `None` if a node could not read the request.
     id: Option<u64>,
     result: Option<Box<RawValue>>,
     error: Option<RpcError>,
@@ -388,7 +388,7 @@ struct Price {
 }
 
 impl Price {
-    /// Returns HBD for HIVE, whichever side is which: the base of an ask is HIVE. None if a side is 0.
+    /// Returns the price in HBD per HIVE, in either direction: the base of an ask is HIVE. `None` if a side is 0.
     fn read(&self) -> Result<Option<HivePrice>, NodeError> {
         let money = |text: &str| Money::parse_ledger(text).ok();
         match (money(&self.base), money(&self.quote)) {
@@ -411,9 +411,9 @@ mod tests {
 
     use super::*;
 
-    /// Answers one question with these bytes; returns what the caller makes of it when it hands in a transaction.
+    /// Responds to one request with these bytes; returns what a broadcast returns to its caller.
     async fn broadcast_to(answer: &'static str) -> Result<(), NodeError> {
-        // The binary does the same at its start; another test may have been first.
+        // The binary does the same at its start; another test may have done it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

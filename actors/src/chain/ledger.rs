@@ -1,11 +1,22 @@
-//! The ledger as the other domains see it: its nodes, accounts and prices, how far it was read, and what is watched.
+//! The ledger as the other domains see it: nodes, accounts, prices, scan progress, watched accounts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use engine::{account::AccountName, hive::Authority, ledger::Head, money::HbdPrice, mutant, payment::Rate};
+use engine::{
+    account::AccountName,
+    hive::Authority,
+    ledger::Head,
+    money::HbdPrice,
+    mutant,
+    payment::{FeeMode, Rate},
+};
+use storage::ReadError;
 
 use crate::{
     chain::{
@@ -25,7 +36,12 @@ pub(crate) struct Ledger {
     pub(crate) view: LedgerView,
     pub(crate) watched: Watched,
     rate: Mutex<Option<Rate>>,
+    /// The last watched account, in the order in which accounts were added to the store.
+    added: AtomicU64,
 }
+
+/// Accounts read at once.
+const WATCHED_PAGE: usize = 10_000;
 
 impl Ledger {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
@@ -37,6 +53,7 @@ impl Ledger {
             view: LedgerView::default(),
             watched: Watched::default(),
             rate: Mutex::new(None),
+            added: AtomicU64::new(0),
         })
     }
 
@@ -46,12 +63,12 @@ impl Ledger {
         self.context.clock.record_head(head.time);
     }
 
-    /// Returns the last prices that were read.
+    /// Returns the latest prices.
     pub(crate) fn rate(&self) -> Option<Rate> {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what new payments are valued with. HBD counts as one dollar within the bounds of its peg: the price is left out.
+    /// Returns the rates of new payments. HBD counts as one dollar within the bounds of its peg, without a rate.
     pub(crate) fn quoting_rate(&self) -> Option<Rate> {
         let is_off = |price: &HbdPrice| !price.is_within(self.context.settings.hbd_peg.percent);
         let rate = self.rate()?;
@@ -59,10 +76,43 @@ impl Ledger {
     }
 
     pub(crate) fn set_rate(&self, rate: Rate) {
+        if mutant!("hive-price-never-renewed") && self.rate().is_some() {
+            return;
+        }
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
     }
 
-    /// Returns those of the accounts that exist, as a node described them lately.
+    /// Watches every account in the store.
+    pub(crate) async fn watch_all(&self) -> Result<(), ReadError> {
+        if let FeeMode::Split { account } = &self.context.settings.fee_mode {
+            self.watched.extend([*account]);
+        }
+        // Read before the others: accounts that are added meanwhile are added again.
+        self.watch_added().await?;
+        let mut after = None;
+        loop {
+            let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
+            after = page.last().cloned();
+            self.watched.extend(page);
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Watches the accounts that were added to the store since the last call, by this engine or another.
+    pub(crate) async fn watch_added(&self) -> Result<(), ReadError> {
+        loop {
+            let known = self.added.load(Ordering::Relaxed);
+            let added = self.context.env.store.accounts_added(known, WATCHED_PAGE).await?;
+            let Some((last, _)) = added.last() else { return Ok(()) };
+            let last = *last;
+            self.watched.extend(added.into_iter().map(|(_, account)| account));
+            self.added.fetch_max(last, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns those of the accounts that exist, as a node recently described them.
     pub(crate) async fn accounts(
         &self,
         names: &BTreeSet<AccountName>,
@@ -70,7 +120,7 @@ impl Ledger {
         self.accounts.get(names, &self.nodes, self.context.now()).await
     }
 
-    /// Returns the active authorities of those of the accounts that exist, as a majority of nodes gives them.
+    /// Returns the active authorities of those of the accounts that exist, confirmed by a majority of nodes.
     pub(crate) async fn authorities(
         &self,
         names: &BTreeSet<AccountName>,
@@ -80,7 +130,7 @@ impl Ledger {
     }
 }
 
-/// The accounts whose transfers concern us.
+/// The watched accounts.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(RwLock<BTreeSet<AccountName>>);
 

@@ -1,10 +1,10 @@
-//! Where the ledger stands and how far it was read, for everybody to look at without asking.
+//! The state of the ledger and the scan progress, readable by all actors without a message.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use engine::{ledger::Head, time::Timestamp};
 
-/// Where the ledger stands, as the scanner last saw it.
+/// The state of the ledger, as the scanner last saw it.
 #[derive(Debug, Default)]
 pub(crate) struct LedgerView {
     head_time_ms: AtomicU64,
@@ -14,6 +14,7 @@ pub(crate) struct LedgerView {
     chain_irreversible_num: AtomicU32,
     is_reachable: AtomicBool,
     has_cursor: AtomicBool,
+    is_another_chain: AtomicBool,
 }
 
 impl LedgerView {
@@ -28,11 +29,16 @@ impl LedgerView {
         self.is_reachable.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that every block up to this one has been read and its credits are durable.
+    /// Records that every block up to this one is scanned and its credits are durable.
     pub(crate) fn read_up_to(&self, num: u32, time: Timestamp) {
         self.irreversible_num.fetch_max(num, Ordering::Relaxed);
         self.irreversible_time_ms.fetch_max(time.millis(), Ordering::Relaxed);
         self.has_cursor.store(true, Ordering::Release);
+    }
+
+    /// Records whether the nodes serve the chain that was scanned so far.
+    pub(crate) fn record_chain(&self, is_same: bool) {
+        self.is_another_chain.store(!is_same, Ordering::Release);
     }
 
     pub(crate) fn head_time(&self) -> Timestamp {
@@ -43,9 +49,15 @@ impl LedgerView {
         Timestamp::from_millis(self.irreversible_time_ms.load(Ordering::Relaxed))
     }
 
-    /// Says whether the chain is being read from a known block on: before that, a payment could be overlooked.
-    pub(crate) fn is_followed(&self) -> bool {
+    /// Returns whether the chain is scanned from a known block: before that, a payment could be overlooked.
+    pub(crate) fn has_cursor(&self) -> bool {
         self.has_cursor.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the chain is scanned from a known block, and can be scanned further. If the nodes serve another
+    /// chain than the one scanned so far, no payment could complete.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.has_cursor() && !self.is_another_chain.load(Ordering::Acquire)
     }
 
     pub(crate) fn status(&self) -> LedgerStatus {
@@ -59,17 +71,17 @@ impl LedgerView {
     }
 }
 
-/// Where the ledger stands and how far it was read.
+/// The state of the ledger and the scan progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerStatus {
-    /// Whether a node answered when last asked.
+    /// Whether a node responded to the last request.
     pub is_reachable: bool,
-    /// The newest block's number.
+    /// The number of the head block.
     pub head_num: u32,
-    /// The newest block's time.
+    /// The time of the head block.
     pub head_time: Timestamp,
     /// The newest irreversible block's number.
     pub irreversible_num: u32,
-    /// The newest block whose transfers are all credited.
+    /// The number of the last block whose transfers are all credited.
     pub scanned_num: u32,
 }

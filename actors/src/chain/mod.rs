@@ -1,4 +1,4 @@
-//! The ledger: its nodes, accounts and prices, and how far it was read.
+//! The ledger: nodes, accounts, prices and scan progress.
 
 pub mod hive_rpc;
 

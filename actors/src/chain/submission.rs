@@ -6,8 +6,9 @@ use engine::{
     ledger::TxId,
     mutant,
     time::Timestamp,
-    x402::{Reason, Refused},
+    x402::{ClaimOutcome, Reason, Refused},
 };
+use storage::{Batch, CommitError, Write};
 
 use crate::{
     chain::{ledger::Ledger, nodes::majority::BroadcastOutcome},
@@ -15,8 +16,37 @@ use crate::{
     environment::{NodeError, TxStatus},
 };
 
+/// Interval between attempts to share a claim while the store cannot be written.
+const SHARE_RETRY: Duration = Duration::from_secs(1);
 /// Maximum time a caller waits for the outcome; after that it receives `settlement_pending`.
 pub(crate) const MAX_WAIT_FOR_OUTCOME: Duration = Duration::from_secs(20);
+
+/// Marks a claim as shared, so that another engine may broadcast its transaction; afterwards no engine treats a refusal
+/// as final. Returns whether the claim is still open.
+pub(crate) async fn shared(context: &Context, tx_id: TxId) -> bool {
+    // An exclusive engine knows its own broadcasts.
+    if !context.env.store.is_shared() || mutant!("unshared-refusal") {
+        return true;
+    }
+    loop {
+        let share = Write::ClaimOutcome { tx_id, expected: ClaimOutcome::Open, outcome: ClaimOutcome::Shared };
+        match context.env.store.commit(Batch::of(share)).await {
+            Ok(()) => {
+                context.env.probe.reach("settlement: claim shared, not broadcast");
+                return true;
+            }
+            Err(CommitError::Conflict { .. }) => {
+                // The claim of a damaged record may be shared: its transaction is followed.
+                match context.sound(context.env.store.claim(tx_id).await) {
+                    Ok(claimed) => return claimed.is_none_or(|claimed| claimed.is_some_and(|it| it.outcome.is_open())),
+                    Err(error) => context.read_failed(&error),
+                }
+            }
+            Err(error) => context.commit_failed(&error),
+        }
+        tokio::time::sleep(SHARE_RETRY).await;
+    }
+}
 
 /// The outcome of submitting a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +59,8 @@ pub(crate) enum SubmitOutcome {
     Unknown,
 }
 
-/// Submits a transaction to every node. `possibly_sent` says whether somebody may have it already; it becomes true when a
-/// node takes it, or an answer is lost, without a majority that decides.
+/// Submits a transaction to every node. `possibly_sent` is whether a node may have it already; it becomes true when a
+/// node accepts it, or a response is lost.
 pub(crate) async fn submit(
     context: &Context,
     ledger: &Ledger,
@@ -43,7 +73,10 @@ pub(crate) async fn submit(
     let outcome = ledger.nodes.broadcast(signed_json).await;
     context.env.probe.reach("settlement: broadcast, not recorded");
     let refusal = match outcome {
-        BroadcastOutcome::Accepted => return SubmitOutcome::Accepted,
+        BroadcastOutcome::Accepted => {
+            *possibly_sent = true;
+            return SubmitOutcome::Accepted;
+        }
         BroadcastOutcome::Refused(error) => refused(&error, tx_id),
         BroadcastOutcome::PossiblySent => {
             *possibly_sent = true;
@@ -51,10 +84,10 @@ pub(crate) async fn submit(
         }
         BroadcastOutcome::NotSent => return SubmitOutcome::Unknown,
     };
-    if mutant!("lost-answer-is-refusal") || mutant!("one-refusal-is-enough") {
+    if mutant!("lost-response-is-refusal") || mutant!("one-refusal-is-enough") {
         return SubmitOutcome::Refused(refusal);
     }
-    if *possibly_sent {
+    if *possibly_sent && !mutant!("refused-though-taken") {
         return SubmitOutcome::Unknown;
     }
     // The payer or another facilitator may have broadcast it.
@@ -62,12 +95,15 @@ pub(crate) async fn submit(
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
             SubmitOutcome::Refused(refusal)
         }
-        Ok(_) => SubmitOutcome::Accepted,
+        Ok(_) => {
+            *possibly_sent = true;
+            SubmitOutcome::Accepted
+        }
         Err(_) => SubmitOutcome::Unknown,
     }
 }
 
-/// Maps a node's refusal to an x402 reason. The message contains nothing of the node's own error text.
+/// Maps a node's refusal to an x402 reason. The message does not contain the node's own error text.
 fn refused(error: &NodeError, tx_id: TxId) -> Refused {
     let NodeError::Rpc { data_code, message, .. } = error else {
         return Refused::new(Reason::UnexpectedSettleError, "no ledger node responds");

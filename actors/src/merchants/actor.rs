@@ -1,4 +1,4 @@
-//! Writes to merchants, one after the other: registration, updates, secrets, keys.
+//! Writes to merchants, one at a time: registration, updates, secrets, keys.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     webhooks::{announcements::account_event, notifier::Notifier},
 };
 
-/// How often a change is decided anew when another writer was faster.
+/// Maximum number of retries of a change after a concurrent write.
 const MAX_CONFLICTS: usize = 5;
 
 pub(crate) struct MerchantActor {
@@ -30,7 +30,7 @@ pub(crate) struct MerchantActor {
     pub(crate) notifier: Arc<Notifier>,
 }
 
-/// Makes a change that concerns the merchant's account.
+/// Applies a change that concerns the merchant's account.
 fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant, Rejection> {
     match change {
         Change::Challenge { account, cancels, authority, nonce } => {
@@ -116,6 +116,7 @@ impl MerchantActor {
                     self.context.read_failed(&error);
                     return Err(match error {
                         ReadError::Damaged { table, key, .. } => MerchantError::Damaged { table, key },
+                        ReadError::Unavailable(_) => MerchantError::Unavailable,
                         ReadError::Failed(_) => MerchantError::Unknown,
                     });
                 }
@@ -134,7 +135,7 @@ impl MerchantActor {
             let told = account_event(&self.context, &merchant, &changed, now);
             let is_told = told.is_some();
             beside.extend(told);
-            // What is known of the old address says nothing of the new one.
+            // The health of the old endpoint does not apply to the new one.
             if changed.webhook_url != merchant.webhook_url {
                 beside.push(Write::EnableEndpoint { merchant: id });
             }
@@ -170,7 +171,7 @@ impl MerchantActor {
             Change::RollKey { old, id, text, valid_until } => {
                 merchant.with_rolled_key(old, id, &text, valid_until, now)
             }
-            // Many requests may have asked for the same minute.
+            // Concurrent requests may record the same minute.
             Change::KeyUsed(key) => {
                 let is_news = merchant.keys.iter().any(|known| known.id == key && known.should_record_use(now));
                 Ok(if is_news { merchant.key_used(key, now) } else { Merchant::clone(merchant) })
@@ -186,13 +187,12 @@ impl MerchantActor {
         changed.map_err(MerchantError::Key)
     }
 
-    /// Stops watching accounts that nobody has any more. Done here, between two registrations, so that none of them
-    /// finds an account watched in memory and no longer in the store.
+    /// Stops watching accounts without a merchant. It runs here, between two registrations, so that no registration
+    /// finds an account that is watched in memory but no longer in the store.
     async fn unwatch(&self, accounts: Vec<AccountName>) {
         let store = &self.context.env.store;
-        if let Err(error) = store.commit(Batch { writes: accounts.iter().copied().map(Write::Unwatch).collect() }).await
-        {
-            return self.context.give_up_on(&error);
+        if let Err(error) = store.commit(accounts.iter().copied().map(Write::Unwatch).collect()).await {
+            return self.context.commit_failed(&error);
         }
         let watched: BTreeSet<_> = match store.watched_accounts(None, usize::MAX).await {
             Ok(watched) => watched.into_iter().collect(),
@@ -204,7 +204,7 @@ impl MerchantActor {
         }
     }
 
-    /// Watched before it is stored: a transfer in between must not be overlooked.
+    /// Watched before it is stored, so that no transfer in between is overlooked.
     fn watch(&self, account: &AccountName) {
         if !self.ledger.watched.contains(account) {
             self.ledger.watched.extend([*account]);
@@ -219,19 +219,18 @@ impl MerchantActor {
     ) -> Result<(), MerchantError> {
         let mut batch = Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected });
         batch.writes.extend(beside);
-        self.context.env.store.commit(batch).await.map_err(|error| {
-            self.context.give_up_on(&error);
-            match error {
-                CommitError::Overloaded => MerchantError::Overloaded,
-                CommitError::Conflict { .. }
-                | CommitError::Claimed(_)
-                | CommitError::Assigned(_)
-                | CommitError::Remembered(_)
-                | CommitError::OnHold(_)
-                | CommitError::QuotaReached(_)
-                | CommitError::KeysFull => MerchantError::Contended,
-                CommitError::Unknown(_) => MerchantError::Unknown,
-            }
+        self.context.env.store.commit(batch).await.map_err(|error| match error {
+            CommitError::Overloaded => MerchantError::Overloaded,
+            CommitError::Unavailable(_) => MerchantError::Unavailable,
+            CommitError::Conflict { .. }
+            | CommitError::Claimed(_)
+            | CommitError::Assigned(_)
+            | CommitError::Remembered(_)
+            | CommitError::Deposed(_)
+            | CommitError::OnHold(_)
+            | CommitError::QuotaReached(_)
+            | CommitError::KeysFull => MerchantError::Contended,
+            CommitError::Unknown(_) => MerchantError::Unknown,
         })
     }
 }

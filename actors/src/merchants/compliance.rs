@@ -1,4 +1,4 @@
-//! Compliance through the handle: who is put on hold, where a merchant stands, and how a hold ends.
+//! Compliance: holds, the status of a merchant, its limits, and the end of a hold.
 
 use engine::{
     audit,
@@ -12,24 +12,24 @@ use storage::{Batch, CommitError, Write};
 
 use crate::{error::EngineError, merchants::handle::Merchants, settings::Compliance};
 
-/// How often a change is decided anew when another writer was faster.
+/// Maximum number of retries of a change after a concurrent write.
 const MAX_CONFLICTS: usize = 5;
 
-/// Where a merchant stands, with what holds for it.
+/// The compliance status of a merchant with its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What is known of it.
+    /// The stored status.
     pub standing: ComplianceStatus,
-    /// The limits of merchants without their own; none where no limits hold.
+    /// The default limits; `None` if none are configured.
     pub defaults: Option<Limits>,
-    /// What completed within 24 hours, US cents.
+    /// The volume completed within 24 hours, US cents.
     pub daily_cents: u64,
-    /// What completed within 30 days, US cents.
+    /// The volume completed within 30 days, US cents.
     pub monthly_cents: u64,
 }
 
 impl Merchants {
-    /// Returns the writes that let a creation through only within its merchant's limits, where limits hold.
+    /// Returns the writes that permit a creation only within the limits of its merchant, if limits are configured.
     pub(crate) fn limits(&self, payment: &Payment) -> impl Iterator<Item = Write> + use<> {
         let quota = self.access.context.settings.quota;
         let (id, merchant) = (payment.id, payment.merchant);
@@ -37,7 +37,7 @@ impl Merchants {
         self.comply(payment).into_iter().chain(admit)
     }
 
-    /// What the operator is paid for its service is no volume.
+    /// Payments of invoices do not count toward the volume.
     fn comply(&self, payment: &Payment) -> Option<Write> {
         let compliance = self.access.context.settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
         Some(Write::Comply(PaymentCheck {
@@ -50,7 +50,7 @@ impl Merchants {
         }))
     }
 
-    /// Answers a creation that was refused; the first one beyond a limit puts its merchant on hold.
+    /// Handles a refused creation; the first one above a limit puts its merchant on hold.
     pub(crate) async fn refused(&self, merchant: MerchantId, refusal: Refusal) -> EngineError {
         if let Refusal::LimitExceeded(crossing) = refusal
             && let Err(error) = self.hold(merchant, crossing).await
@@ -72,13 +72,13 @@ impl Merchants {
                 tracing::warn!(merchant.id = %merchant, window, usd_cents = crossing.usd_cents, "merchant {merchant} is on hold: compliance limit exceeded");
                 Ok(())
             }
-            // Another request beyond the limit was faster.
+            // Another request above the limit was first.
             Err(CommitError::Conflict { .. }) => Ok(()),
             Err(error) => Err(self.access.commit_failed(error)),
         }
     }
 
-    /// Returns where a merchant stands.
+    /// Returns the compliance status of a merchant.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
@@ -98,11 +98,11 @@ impl Merchants {
         self.access.context.env.store.compliance_status(id).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Ends a merchant's hold: somebody looked. Counting begins anew; limits of its own come along if they are given. A
-    /// merchant that is not on hold keeps its count.
+    /// Ends a merchant's hold after a review. Counting restarts; individual limits are set if they are given. A
+    /// merchant that is not on hold keeps its counts.
     ///
     /// # Errors
-    /// [`EngineError::Contended`] while others keep changing it; as [`Merchants::compliance`].
+    /// [`EngineError::Contended`] after repeated concurrent changes; as [`Merchants::compliance`].
     pub async fn clear_compliance(
         &self,
         id: MerchantId,
@@ -132,7 +132,7 @@ impl Merchants {
         self.compliance(id).await
     }
 
-    /// Gives a merchant hard limits of its own, or takes them away.
+    /// Sets or removes a merchant's individual hard limits.
     ///
     /// # Errors
     /// As [`Merchants::clear_compliance`].
@@ -147,8 +147,8 @@ impl Merchants {
         self.compliance(id).await
     }
 
-    /// Stores what is decided from where a merchant stands together with the audit log's line of it; decides anew if it
-    /// stood elsewhere by then. Says whether anything changed.
+    /// Stores a change of the compliance status with its audit event; decides again if the status changed concurrently.
+    /// Returns whether anything changed.
     async fn decide(
         &self,
         id: MerchantId,
@@ -172,7 +172,7 @@ impl Merchants {
     }
 }
 
-/// What an admin's wish comes to.
+/// The change that an admin's request results in.
 #[derive(Default)]
 struct Decided {
     standing: Vec<ComplianceChange>,
@@ -202,7 +202,7 @@ impl Decided {
     }
 }
 
-/// Returns a crossing in a word for the audit log.
+/// Formats an exceeded limit for the audit log.
 fn told(crossing: &LimitBreach) -> String {
     format!("{}: {} of {} cents", crossing.window.as_str(), crossing.usd_cents, crossing.limit_cents)
 }

@@ -40,15 +40,15 @@ impl Merchants {
         Self { access: self.access.by(actor), ..self.clone() }
     }
 
-    /// Returns the merchant an API key speaks for, and notes the key's use.
+    /// Returns the merchant of an API key, and records the use of the key.
     ///
     /// # Errors
-    /// [`EngineError::Unauthenticated`] for unknown and malformed keys alike.
+    /// [`EngineError::Unauthenticated`] for unknown and malformed keys.
     pub async fn authenticate(&self, api_key: &str) -> Result<Arc<Merchant>, EngineError> {
         self.authenticate_key(api_key).await.map(|(merchant, _)| merchant)
     }
 
-    /// The same, with what is kept of the key.
+    /// The same, with the record of the key.
     ///
     /// # Errors
     /// As [`Merchants::authenticate`].
@@ -82,14 +82,14 @@ impl Merchants {
         self.access.context.env.store.merchants(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Changes a merchant; a new account must exist on the ledger. A proven account is exchanged later, when both accounts
-    /// have agreed.
+    /// Changes a merchant; a new account must exist on the ledger. A proven account changes later, after both accounts
+    /// have signed.
     ///
     /// # Errors
     /// As [`Merchants::register`], and [`EngineError::MerchantNotFound`].
     pub async fn update(&self, id: MerchantId, update: Update) -> Result<Merchant, EngineError> {
         if let Some(account) = &update.hive_account {
-            // Cheap, so that a merchant beyond its changes asks no node.
+            // Checked first: a merchant above its limit of changes causes no request to a node.
             let merchant = self.access.merchant(id).await?;
             merchant.with_account(*account, Duration::ZERO, self.access.now()).map_err(EngineError::Ownership)?;
             self.check_account(account).await?;
@@ -103,7 +103,7 @@ impl Merchants {
         self.change(id, Change::Update(update)).await
     }
 
-    /// Switches a merchant on or off.
+    /// Activates or deactivates a merchant.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
@@ -111,7 +111,7 @@ impl Merchants {
         self.change(id, Change::SetActive(is_active)).await
     }
 
-    /// Gives a merchant a new webhook secret. The old one stops at once, or signs beside it for `grace`.
+    /// Rotates a merchant's webhook secret. The old one is invalid at once, or also signs for `grace`.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
@@ -144,10 +144,10 @@ impl Merchants {
         answer.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
     }
 
-    /// Tells the actor of merchants something.
+    /// Sends a message to the actor of merchants.
     ///
     /// # Errors
-    /// [`EngineError::StoreFailed`] when the engine is on its way down.
+    /// [`EngineError::StoreFailed`] while the engine shuts down.
     pub(crate) fn tell(&self, message: MerchantMsg) -> Result<(), EngineError> {
         self.actor.cast(message).map_err(|_| EngineError::StoreFailed)
     }

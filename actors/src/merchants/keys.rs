@@ -1,4 +1,4 @@
-//! API keys beyond the first.
+//! API keys of merchants.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Merchants {
-    /// Gives a merchant a new API key; every other stops at once.
+    /// Replaces all API keys of a merchant by a new one.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
@@ -25,7 +25,7 @@ impl Merchants {
         Ok((merchant, text))
     }
 
-    /// Gives a merchant a further API key.
+    /// Creates an additional API key.
     ///
     /// # Errors
     /// [`EngineError::Key`]; [`EngineError::MerchantNotFound`]; store errors.
@@ -42,7 +42,7 @@ impl Merchants {
         Ok((key, text))
     }
 
-    /// Takes one of a merchant's API keys back, at once.
+    /// Revokes an API key at once.
     ///
     /// # Errors
     /// As [`Merchants::create_api_key`].
@@ -50,16 +50,16 @@ impl Merchants {
         self.change(id, Change::RevokeKey(key)).await.map(drop)
     }
 
-    /// Says whether merchants may roll their keys by themselves.
+    /// Returns whether merchants may roll their keys.
     #[must_use]
     pub fn allows_key_roll(&self) -> bool {
         self.access.context.settings.key_roll
     }
 
-    /// Gives one of a merchant's API keys a successor; the old one stops at once, or goes on for `overlap`.
+    /// Replaces an API key by a new one; the old one is revoked at once, or after `overlap`.
     ///
     /// # Errors
-    /// [`EngineError::NoKeyRoll`] where support does this; as [`Merchants::create_api_key`].
+    /// [`EngineError::NoKeyRoll`] if only the operator rolls keys; as [`Merchants::create_api_key`].
     pub async fn roll_api_key(
         &self,
         id: MerchantId,

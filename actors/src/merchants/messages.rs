@@ -1,4 +1,4 @@
-//! What the actor of merchants and its callers tell each other.
+//! The messages between the actor of merchants and its callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +8,7 @@ use engine::{
     hive::PublicKey,
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, KeyRejection, Merchant, Registration, Update},
+    mutant,
     ownership::{AuthorityDigest, Nonce, Proof, Rejection},
     time::Timestamp,
     webhook::{Secret, TooManySecrets},
@@ -19,22 +20,25 @@ use crate::error::EngineError;
 /// Why a merchant was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MerchantError {
-    /// There is no such merchant.
+    /// The merchant does not exist.
     #[error("no merchant {0}")]
     NotFound(MerchantId),
-    /// The store takes no more for the moment.
+    /// The store is overloaded.
     #[error("the store is overloaded")]
     Overloaded,
-    /// Its keys do not allow it.
+    /// The store is temporarily unreachable. Nothing was changed.
+    #[error("the store is unavailable")]
+    Unavailable,
+    /// The rules of API keys reject the change.
     #[error("{0}")]
     Key(KeyRejection),
-    /// What is known of its account refuses.
+    /// The rules of account ownership reject the change.
     #[error("{0}")]
     Ownership(Rejection),
-    /// As many webhook secrets sign as may.
+    /// The maximum number of webhook secrets is valid.
     #[error("{0}")]
     Secrets(TooManySecrets),
-    /// Other writers kept changing the merchant.
+    /// Repeated concurrent changes of the merchant.
     #[error("the merchant kept changing")]
     Contended,
     /// A stored row that is needed is damaged.
@@ -45,12 +49,12 @@ pub enum MerchantError {
         /// The row's key.
         key: String,
     },
-    /// The store failed; whether it was written only a restart can tell.
+    /// The store failed; whether the change was stored is known after a restart.
     #[error("the outcome is unknown")]
     Unknown,
 }
 
-/// A merchant just registered, with the only copies of its credentials.
+/// A newly registered merchant, with the only copies of its credentials.
 #[derive(Debug)]
 pub struct Registered {
     /// The merchant.
@@ -61,7 +65,7 @@ pub struct Registered {
     pub secret: Secret,
 }
 
-/// What changes about a merchant.
+/// A change of a merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     Update(Update),
@@ -70,7 +74,7 @@ pub(crate) enum Change {
         secret: Secret,
         previous_valid_until: Option<Timestamp>,
     },
-    /// One new key in place of all.
+    /// A new key that replaces all others.
     ReissueKey {
         id: KeyId,
         text: String,
@@ -84,32 +88,32 @@ pub(crate) enum Change {
         valid_until: Option<Timestamp>,
     },
     KeyUsed(KeyId),
-    /// A challenge to an account.
+    /// A challenge for an account.
     Challenge {
         account: AccountName,
         cancels: bool,
         authority: AuthorityDigest,
         nonce: Nonce,
     },
-    /// Keys that signed a challenge which needs more.
+    /// Keys that signed a challenge; more signatures are required.
     SignedKeys {
         nonce: Nonce,
         keys: BTreeSet<PublicKey>,
     },
-    /// A challenge was answered.
+    /// A challenge was completed.
     Proven {
         nonce: Nonce,
         proof: Proof,
     },
-    /// The operator's word.
+    /// Verification by the operator.
     Vouched {
         account: AccountName,
         proof: Proof,
     },
     CancelPending,
-    /// A pending change takes effect, or lapses, if it is time. Consent counts where the authority that gave it is active.
+    /// A pending change takes effect or lapses when due. A consent counts if the authority that gave it is active.
     Settle(BTreeMap<AccountName, AuthorityDigest>),
-    /// What an account's active authority is now.
+    /// The current active authority of an account.
     Authority {
         account: AccountName,
         digest: AuthorityDigest,
@@ -117,7 +121,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the action of its audit event, and the key it concerns; none where it has no audit event.
+    /// Returns the action of its audit event, and the key concerned; `None` without an audit event.
     pub(crate) fn told(&self) -> Option<(&'static str, Option<KeyId>)> {
         Some(match self {
             Self::Update(_) => ("merchant_updated", None),
@@ -126,6 +130,7 @@ impl Change {
             Self::Secret { .. } => ("webhook_secret_rotated", None),
             Self::ReissueKey { id, .. } => ("api_key_reissued", Some(*id)),
             Self::AddKey(key) => ("api_key_created", Some(key.id)),
+            Self::RevokeKey(_) if mutant!("revocation-not-audited") => return None,
             Self::RevokeKey(id) => ("api_key_revoked", Some(*id)),
             Self::RollKey { old, .. } => ("api_key_rolled", Some(*old)),
             Self::Proven { .. } => ("account_proven", None),
@@ -138,7 +143,7 @@ impl Change {
     }
 }
 
-/// What others tell the actor of merchants.
+/// Messages to the actor of merchants.
 pub(crate) enum MerchantMsg {
     Register {
         registration: Registration,
@@ -164,6 +169,7 @@ impl From<MerchantError> for EngineError {
             MerchantError::Ownership(rejection) => Self::Ownership(rejection),
             MerchantError::Secrets(refused) => Self::TooManySecrets { possible_at: refused.possible_at },
             MerchantError::Overloaded => Self::Overloaded,
+            MerchantError::Unavailable => Self::Unavailable,
             MerchantError::Contended => Self::Contended,
             MerchantError::Damaged { table, key } => Self::Damaged { table, key },
             MerchantError::Unknown => Self::StoreFailed,

@@ -1,5 +1,5 @@
-//! Proof of a merchant's ledger account: challenges, signatures and transfers that answer them, the operator's word, and
-//! who may decide about money of an account.
+//! Proof of a merchant's ledger account: challenges, signatures and transfers that complete them, verification by the
+//! operator, and the rights that require a proof.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,40 +25,40 @@ use crate::{
     },
 };
 
-/// Rounds of fetching delegates: an account, its delegates, theirs.
+/// Rounds of fetching delegates: those of the account, then those of the delegates.
 const MAX_ROUNDS: usize = 4;
 
-/// A challenge as it is handed out.
+/// An issued challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issued {
     /// The challenge.
     pub challenge: Challenge,
     /// The text to sign.
     pub text: String,
-    /// Its SHA-256, which is signed.
+    /// The SHA-256 of the text, which is signed.
     pub digest: [u8; 32],
-    /// The memo of a transfer to oneself that answers it, too.
+    /// The memo of a transfer to oneself that completes it, too.
     pub memo: String,
 }
 
-/// What signatures have come to.
+/// The result of submitting signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// The merchant now.
+    /// The merchant after the submission.
     pub merchant: Merchant,
-    /// Whether the challenge is answered; otherwise more signatures are needed.
+    /// Whether the challenge is completed; otherwise more signatures are required.
     pub is_complete: bool,
-    /// How many keys have signed.
+    /// The number of keys that have signed.
     pub keys: usize,
 }
 
 impl Merchants {
-    /// Issues a challenge to an account of a merchant; to the one whose answer is missing if none is named. While it has
-    /// time left the same one is handed out again.
+    /// Issues a challenge for an account of a merchant; by default for the account whose signature is missing. A valid
+    /// challenge is issued again.
     ///
     /// # Errors
     /// [`EngineError::Ownership`]; [`EngineError::MerchantNotFound`]; [`EngineError::LedgerUnavailable`] while too few
-    /// nodes say which authority the account has; store errors.
+    /// nodes report the account's authority; store errors.
     pub async fn issue_challenge(
         &self,
         id: MerchantId,
@@ -83,11 +83,11 @@ impl Merchants {
         })
     }
 
-    /// Answers a challenge with signatures; several calls add up until the account's active authority is satisfied, as a
-    /// majority of nodes gives it.
+    /// Submits signatures for a challenge; several calls add up until they satisfy the account's active authority,
+    /// confirmed by a majority of nodes.
     ///
     /// # Errors
-    /// [`EngineError::Ownership`]; [`EngineError::LedgerUnavailable`] while too few nodes answer; store errors.
+    /// [`EngineError::Ownership`]; [`EngineError::LedgerUnavailable`] while too few nodes respond; store errors.
     pub async fn answer_challenge(
         &self,
         id: MerchantId,
@@ -126,7 +126,7 @@ impl Merchants {
         Err(EngineError::Ownership(Rejection::Signature { index: 0 }))
     }
 
-    /// Takes the operator's word for a merchant's account, or for its pending one.
+    /// Marks a merchant's account, or its pending one, as verified by the operator.
     ///
     /// # Errors
     /// As [`Merchants::answer_challenge`].
@@ -140,7 +140,7 @@ impl Merchants {
         Ok(merchant)
     }
 
-    /// Returns the digest of an account's active authority, as a majority of nodes gives it.
+    /// Returns the digest of an account's active authority, confirmed by a majority of nodes.
     async fn active_authority(&self, account: AccountName) -> Result<AuthorityDigest, EngineError> {
         let found = self.ledger.authorities(&BTreeSet::from([account])).await;
         let found = found.map_err(|_| EngineError::LedgerUnavailable)?;
@@ -150,12 +150,12 @@ impl Merchants {
     /// Cancels a merchant's pending change of account.
     ///
     /// # Errors
-    /// [`EngineError::Ownership`] where none is pending; [`EngineError::MerchantNotFound`]; store errors.
+    /// [`EngineError::Ownership`] if none is pending; [`EngineError::MerchantNotFound`]; store errors.
     pub async fn cancel_account_change(&self, id: MerchantId) -> Result<Merchant, EngineError> {
         self.change(id, Change::CancelPending).await
     }
 
-    /// Says whether a merchant may read what came to an account.
+    /// Returns whether a merchant may list the transfers to an account.
     pub(crate) fn may_read(&self, merchant: &Merchant, account: &AccountName) -> Result<(), EngineError> {
         match merchant.proof_for(account) {
             Some(_) => Ok(()),
@@ -164,8 +164,8 @@ impl Merchants {
         }
     }
 
-    /// Says whether a merchant may decide about money of an account: it has proven it, and the account's active authority
-    /// is the one that gave the proof.
+    /// Returns whether a merchant may handle transfers to an account: it has proven ownership, and the account's active
+    /// authority is still the one that signed the proof.
     pub(crate) async fn may_decide(&self, merchant: &Merchant, account: &AccountName) -> Result<(), EngineError> {
         self.may_read(merchant, account)?;
         if mutant!("rights-without-proof") || mutant!("stale-proof-decides") {
@@ -186,11 +186,11 @@ impl Merchants {
     }
 }
 
-/// Says whether an irreversible transfer is the answer to a challenge, or looks like one; takes it if it is. What looks
-/// like one is no payment, whoever's it is.
+/// Returns whether an irreversible transfer completes a challenge, or looks like one that does, and records the proof.
+/// Such a transfer is never a payment, of any merchant.
 ///
 /// # Errors
-/// [`MerchantError`] where the answer could not be stored; the transfer must be read again.
+/// [`MerchantError`] if the proof could not be stored; the transfer must be read again.
 pub(crate) async fn record_proof_transfer(merchants: &Merchants, transfer: &Transfer) -> Result<bool, MerchantError> {
     let Some(id) = merchant_in_proof_memo(transfer) else { return Ok(false) };
     let (account, context) = (transfer.from, &merchants.access.context);
@@ -206,7 +206,7 @@ pub(crate) async fn record_proof_transfer(merchants: &Merchants, transfer: &Tran
         return Ok(true);
     };
     let mut proof = Proof::new(VerificationMethod::Transfer, Some(authority), context.now());
-    // Where no majority answers, the proof is compared at its first use.
+    // Without a majority, the proof is compared at its first use.
     let known = merchants.ledger.authorities(&BTreeSet::from([account])).await.ok();
     let active = known.and_then(|known| known.get(&account).map(AuthorityDigest::of));
     if active.is_some_and(|active| active != authority) {
@@ -221,8 +221,8 @@ pub(crate) async fn record_proof_transfer(merchants: &Merchants, transfer: &Tran
             tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} proved ownership of @{account} by transfer");
             Ok(true)
         }
-        // What the challenge was about is over, or a crash came between the proof and the cursor. A damaged record is set
-        // aside: the ledger is read on for everybody else.
+        // The challenge has expired, or a crash happened between the proof and the cursor. A damaged record is skipped:
+        // scanning continues for all others.
         Err(MerchantError::Ownership(_) | MerchantError::NotFound(_) | MerchantError::Damaged { .. }) => Ok(true),
         Err(error) => Err(error),
     }

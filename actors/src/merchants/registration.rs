@@ -1,4 +1,4 @@
-//! Registration: who may become a merchant.
+//! Registration of merchants.
 
 use engine::merchant::Registration;
 use tokio::sync::oneshot;
@@ -17,7 +17,7 @@ impl Merchants {
     ///
     /// # Errors
     /// [`EngineError::RegistrationClosed`]; [`EngineError::UnknownAccount`]; [`EngineError::LedgerUnavailable`] while
-    /// no node can say; store errors.
+    /// no node can confirm it; store errors.
     pub async fn register(&self, registration: Registration, is_admin: bool) -> Result<Registered, EngineError> {
         let is_active = match self.access.context.settings.registration {
             _ if is_admin => true,
@@ -28,7 +28,7 @@ impl Merchants {
         self.enroll(registration, is_admin, is_active).await
     }
 
-    /// Registers a merchant whoever else may register: the operator wants it.
+    /// Registers a merchant on behalf of the operator, in any registration mode.
     ///
     /// # Errors
     /// As [`Merchants::register`], but never closed.

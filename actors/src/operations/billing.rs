@@ -1,4 +1,4 @@
-//! Billing through the handle: what merchants used and owe, the fee tiers, and the invoices of a month that is over.
+//! Billing: usage and fees of merchants, the fee tiers, and the invoices of past months.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::{access, context::Context, error::EngineError, operations::handle::Op
 
 /// Periods read at once.
 const AT_ONCE: usize = 100;
-/// How often an invoice is made anew when its month was counted on meanwhile.
+/// Maximum number of retries of an invoice after its month was counted concurrently.
 const MAX_CONFLICTS: usize = 5;
 
-/// What one merchant used and owes.
+/// Usage and fees of a merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillingSummary {
     /// The merchant.
     pub merchant: Arc<Merchant>,
-    /// The present month, as far as it has come.
+    /// The current month so far.
     pub current: Period,
     /// Its months, newest first.
     pub periods: Vec<Period>,
@@ -33,24 +33,24 @@ pub struct BillingSummary {
     pub tiers: Tiers,
 }
 
-/// What every merchant used and owes.
+/// Usage and fees of all merchants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillingOverview {
-    /// Each merchant with what its months come to, in order of registration.
+    /// Each merchant with the totals of its months, in order of registration.
     pub accounts: Vec<(Arc<Merchant>, BillingTotals)>,
     /// The tiers in force.
     pub tiers: Tiers,
 }
 
-/// Invoices of one round.
+/// The invoices of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Invoiced {
-    /// The months that got theirs, and whose they are.
+    /// The invoiced months with their merchants.
     pub periods: Vec<(Period, Arc<Merchant>)>,
 }
 
 impl Operations {
-    /// Returns what a merchant used and owes.
+    /// Returns usage and fees of a merchant.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
@@ -64,13 +64,13 @@ impl Operations {
         Ok(BillingSummary { merchant, current, periods, tiers: self.fee_tiers().await?.tiers })
     }
 
-    /// Says whether a merchant is billed: all are but the one that invoices are paid to.
+    /// Returns whether a merchant is billed: all except the one that receives invoice payments.
     #[must_use]
     pub fn is_billed(&self, id: MerchantId) -> bool {
         self.access.context.settings.billing.merchant != Some(id)
     }
 
-    /// Returns what every merchant with anything to bill used and owes.
+    /// Returns usage and fees of every merchant with a billed month.
     ///
     /// # Errors
     /// Store errors.
@@ -111,7 +111,7 @@ impl Operations {
         Ok(Page::of(items, found.total))
     }
 
-    /// Returns the fee tiers in force; until an admin writes some, one tier at the fee of the settings, of version 0.
+    /// Returns the fee tiers in force; until an admin sets some, one tier with the fee of the settings, of version 0.
     ///
     /// # Errors
     /// Store errors.
@@ -119,10 +119,10 @@ impl Operations {
         schedule(&self.access.context).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Replaces the fee tiers. Months that have their invoice keep it.
+    /// Replaces the fee tiers. Invoiced months keep their invoice.
     ///
     /// # Errors
-    /// [`EngineError::Contended`] where others write tiers all the time; store errors.
+    /// [`EngineError::Contended`] after repeated concurrent changes; store errors.
     pub async fn set_fee_tiers(&self, tiers: Tiers) -> Result<Schedule, EngineError> {
         let doer = self.access.actor();
         for _ in 0..MAX_CONFLICTS {
@@ -152,12 +152,12 @@ impl Operations {
         Err(EngineError::Contended)
     }
 
-    /// Makes the invoices that are missing: of one month, or of every month that is over. A month is over when every
-    /// block of it has been read and can no longer change. Repeating it makes no second invoice of any month.
+    /// Creates the missing invoices: of one month, or of every past month. A month is past when all of its blocks are
+    /// scanned and irreversible. Idempotent: each month has at most one invoice.
     ///
     /// # Errors
-    /// [`EngineError::NoOperator`] where no merchant is set up to be paid; [`EngineError::Invalid`] for a month that
-    /// is not over; store errors, after which what was made stays made.
+    /// [`EngineError::NoOperator`] if no merchant is configured to receive payments; [`EngineError::Invalid`] for a
+    /// month that is not past; store errors, after which the created invoices remain.
     pub async fn generate_invoices(&self, month: Option<Month>) -> Result<Invoiced, EngineError> {
         let over = Month::of(self.ledger.view.irreversible_time());
         if let Some(month) = month.filter(|month| *month >= over) {
@@ -175,7 +175,7 @@ async fn schedule(context: &Context) -> Result<Schedule, storage::ReadError> {
     Ok(stored.unwrap_or_else(|| Schedule { version: 0, tiers: flat(), updated_at: Timestamp::EPOCH }))
 }
 
-/// Who makes invoices: an admin, or the housekeeper.
+/// The creator of invoices: an admin, or the housekeeper.
 pub(crate) struct Biller<'c> {
     pub(crate) context: &'c Context,
     pub(crate) payments: &'c Payments,
@@ -183,7 +183,7 @@ pub(crate) struct Biller<'c> {
 }
 
 impl Biller<'_> {
-    /// Makes the missing invoices of months before `over`, all or one.
+    /// Creates the missing invoices of months before `over`, of all merchants or of one.
     pub(crate) async fn bill(&self, month: Option<Month>, over: Month) -> Result<Invoiced, EngineError> {
         let store = &self.context.env.store;
         let operator = self.context.settings.billing.merchant.ok_or(EngineError::NoOperator)?;
@@ -196,13 +196,13 @@ impl Biller<'_> {
             let is_last = read.len() < AT_ONCE;
             after = read.last().map(|period| (period.month, period.merchant)).or(after);
             for period in read {
-                // The operator would have to pay itself.
+                // The operator would pay itself.
                 if period.merchant == operator.id || month.is_some_and(|month| month != period.month) {
                     continue;
                 }
                 match self.invoice(period, &operator, &schedule).await {
                     Ok(invoiced) => made.periods.extend(invoiced),
-                    // Nobody else waits for a merchant or a session that cannot be read.
+                    // An unreadable merchant or session does not delay the others.
                     Err(EngineError::Damaged { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -213,8 +213,7 @@ impl Biller<'_> {
         }
     }
 
-    /// Makes an invoice, or another session for one whose session ended without its money; none where there is nothing
-    /// to do.
+    /// Creates an invoice, or another session for one whose session ended unpaid; `None` if there is nothing to do.
     async fn invoice(
         &self,
         mut period: Period,
@@ -241,7 +240,7 @@ impl Biller<'_> {
                     let period = Period { invoice: Some(invoice), updated_at: period.updated_at.max(now), ..period };
                     return Ok(Some((period, billed)));
                 }
-                // Something was counted, or somebody else was faster.
+                // The month was counted concurrently, or another caller was first.
                 Err(CommitError::Conflict { .. }) => {
                     let read = store.period(period.merchant, period.month).await.map_err(|e| self.read_failed(&e))?;
                     period = match read {
@@ -250,9 +249,9 @@ impl Biller<'_> {
                     };
                 }
                 Err(error) => {
-                    self.context.give_up_on(&error);
                     return Err(match error {
                         CommitError::Overloaded => EngineError::Overloaded,
+                        CommitError::Unavailable(_) => EngineError::Unavailable,
                         CommitError::Unknown(_) => EngineError::StoreFailed,
                         _ => EngineError::Contended,
                     });
@@ -304,7 +303,7 @@ impl Biller<'_> {
         (invoice, session, batch)
     }
 
-    /// Says whether a period needs an invoice or its invoice a session.
+    /// Returns whether a period needs an invoice, or its invoice a session.
     async fn is_wanted(&self, period: &Period) -> Result<bool, EngineError> {
         let session = match &period.invoice {
             None => return Ok(true),
@@ -347,7 +346,7 @@ impl Biller<'_> {
     }
 }
 
-/// Makes the invoices that are missing, by nobody's order.
+/// Creates the missing invoices on behalf of the housekeeper.
 pub(crate) async fn bill_what_is_over(
     context: &Arc<Context>,
     payments: &Payments,

@@ -1,6 +1,6 @@
 //! The handle of operations: health, metrics, the audit log and the reconciliation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -10,7 +10,7 @@ use engine::{
     time::Timestamp,
 };
 use prometheus_client::registry::Registry;
-use storage::{AuditQuery, Batch};
+use storage::{AuditQuery, Batch, EngineId, Membership};
 
 use crate::{
     access::Access,
@@ -23,14 +23,16 @@ use crate::{
 /// The health of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
-    /// Where the ledger stands.
+    /// The state of the ledger.
     pub ledger: LedgerStatus,
-    /// Whether payments can be created: the chain is read from a known block on.
+    /// Whether payments can be created: the chain is read from a known block on, and the nodes serve that chain.
     pub is_following: bool,
-    /// Sessions that are active.
+    /// The number of active sessions.
     pub active: usize,
-    /// Damaged rows of the store that were met since the start.
+    /// The number of damaged rows that were read since the start.
     pub damaged_rows: u64,
+    /// How long the store has been unreachable; `None` while it is reachable.
+    pub store_unavailable: Option<Duration>,
 }
 
 /// Health, metrics, audit log, billing and reconciliation. Cheap to clone.
@@ -54,12 +56,25 @@ impl Operations {
     /// Returns the health of the engine.
     ///
     /// # Errors
-    /// [`EngineError::StoreFailed`] when it is on its way down.
+    /// [`EngineError::StoreFailed`] while the engine shuts down.
     pub async fn health(&self) -> Result<Health, EngineError> {
         let active = self.payments.count_active().await?;
         let damaged_rows = self.access.context.env.store.damaged_rows();
         let (ledger, is_following) = (self.ledger.view.status(), self.ledger.view.is_followed());
-        Ok(Health { ledger, is_following, active, damaged_rows })
+        let store_unavailable = self.access.context.store.probe().await;
+        Ok(Health { ledger, is_following, active, damaged_rows, store_unavailable })
+    }
+
+    /// Returns the engines that share the store and who holds which duty, and which of them this engine is; none if it has its
+    /// store to itself and so holds every duty.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn membership(&self) -> Result<Option<(Membership, EngineId)>, EngineError> {
+        let context = &self.access.context;
+        let Some(engine) = context.duties.engine() else { return Ok(None) };
+        let membership = context.env.store.membership().await.map_err(|e| self.access.read_failed(&e))?;
+        Ok(Some((membership, engine)))
     }
 
     /// Registers the metrics of the engine.
@@ -78,7 +93,7 @@ impl Operations {
         self.access.context.env.store.audit(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Notes in the audit log that the records of a Hive account are exported.
+    /// Records in the audit log that the records of a Hive account are exported.
     ///
     /// # Errors
     /// Store errors.

@@ -1,6 +1,5 @@
-//! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys and events
-//! go, personal data whose time is over is deleted, transfers that came before their session find it, and a month that is
-//! over is billed.
+//! Background maintenance: indexes new payments for search, deletes old idempotency keys, events and personal data
+//! after their retention, credits transfers that preceded their session, and invoices past months.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,15 +8,16 @@ use std::{
 };
 
 use engine::{
-    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId, ledger::TxId,
+    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId, ledger::TxId, mutant,
     ownership::AuthorityDigest, time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, WaitingTransferKey, Write};
+use storage::{Batch, Duty, WaitingTransferKey, Write};
 
 use crate::{
     chain::ledger::Ledger,
     context::Context,
+    duties::held::Term,
     error::EngineError,
     merchants::{
         handle::Merchants,
@@ -28,36 +28,36 @@ use crate::{
     timer::Timer,
 };
 
-/// Payments opened in a second above which the moment is not quiet.
+/// Opened payments per second above which maintenance waits.
 const BUSY_PER_SECOND: u128 = 500;
-/// How long it lets busy moments pass before it works all the same: search has to read what is not indexed.
+/// Maximum time that maintenance waits: search must read payments that are not indexed.
 const MAX_PATIENCE: Duration = Duration::from_secs(300);
 /// Payments indexed in one commit.
 const BATCH: usize = 500;
-/// Payments not indexed that are worth a commit: to read fewer costs a search little.
+/// Minimum number of unindexed payments for a commit: reading fewer costs a search little.
 const ENOUGH: u64 = 50;
-/// How long fewer wait at most.
+/// Maximum time that fewer wait.
 const INDEX_INTERVAL: Duration = Duration::from_secs(300);
-/// How often dead idempotency keys are forgotten.
+/// Interval of deleting expired idempotency keys.
 const FORGET_INTERVAL: Duration = Duration::from_secs(300);
-/// How often it looks for invoices whose session ended without its money, and how soon after a failure it tries again.
+/// Interval of checks for invoices whose session ended unpaid, and of retries after a failure.
 const BILL_INTERVAL: Duration = Duration::from_secs(3_600);
 const BILL_RETRY: Duration = Duration::from_secs(60);
-/// Commits that forget old keys, and as many that forget old events, one after the other; what is left waits for the next
-/// time.
+/// Maximum number of commits that delete old keys, and of commits that delete old events, per run; the rest waits for
+/// the next run.
 const PRUNINGS: usize = 50;
-/// Claims that are looked at in one read, and forgotten in one commit.
+/// Claims that are read and deleted at once.
 const CLAIMS: usize = 1_000;
-/// How long claims of no merchant are kept after their transactions expired.
+/// Retention of claims without a merchant after their transactions expired.
 const CLAIM_RETENTION: Duration = Duration::from_secs(7 * 86_400);
-/// Accounts that are seen to at once.
+/// Accounts processed at once.
 const ACCOUNTS: usize = 1_000;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Do what is due.
+    /// Run the due tasks.
     Look,
-    /// Go on with the transfers that wait for their sessions.
+    /// Continue with the transfers that wait for their sessions.
     Attach,
 }
 
@@ -70,25 +70,25 @@ pub(crate) struct Housekeeper {
 
 pub(crate) struct Round {
     opened_before: u64,
-    /// How long busy moments have been let pass.
+    /// How long maintenance has waited.
     waited: Duration,
-    /// Payments that were opened when everything was indexed last, and when the next few are, however few.
+    /// The number of opened payments at the last complete indexing, and the time of the next one for a few payments.
     indexed_up_to: u64,
     index_at: Timestamp,
     forget_at: Timestamp,
-    /// When it looks for what is to be billed, and up to which month it has.
+    /// The time of the next billing check, and the month up to which it is done.
     bill_at: Timestamp,
     billed: Option<Month>,
-    /// Where the walk over claims goes on.
+    /// The position in the claims.
     claims_after: Option<TxId>,
-    /// Where the next look at waiting transfers begins.
+    /// The position in the waiting transfers.
     unmatched_after: Option<WaitingTransferKey>,
     personal: Pass,
     next: Option<Timer>,
 }
 
 impl Housekeeper {
-    /// Puts words of new payments into the search index; says whether there are more.
+    /// Adds words of new payments to the search index; returns whether there are more.
     async fn index(&self, round: &mut Round, opened: u64) -> bool {
         let now = self.context.now();
         if opened - round.indexed_up_to < ENOUGH && now < round.index_at {
@@ -98,29 +98,29 @@ impl Housekeeper {
             Ok(BATCH) => return true,
             Ok(_) => (round.indexed_up_to, round.index_at) = (opened, now + INDEX_INTERVAL),
             Err(error) => {
-                self.context.give_up_on(&error);
+                self.context.commit_failed(&error);
                 tracing::warn!(%error, "cannot extend the search index: {error}");
             }
         }
         false
     }
 
-    /// Idempotency keys are dead after a day; now and then their rows go, too.
-    async fn forget_keys(&self, round: &mut Round) {
+    /// Idempotency keys expire after a day; their rows are deleted later.
+    async fn forget_keys(&self, round: &mut Round, term: Term) {
         let now = self.context.now();
         if now < round.forget_at {
             return;
         }
         round.forget_at = now + FORGET_INTERVAL;
-        self.forget_dead_keys(now).await;
-        self.forget_events(now).await;
+        self.forget_dead_keys(now, term).await;
+        self.forget_events(now, term).await;
         self.unwatch_accounts(now).await;
-        self.forget_claims(round).await;
+        self.forget_claims(round, term).await;
     }
 
-    /// Claims for servers of nobody here go some days after the chain can no longer take their transactions: shown again,
-    /// such a payment is refused as expired. Those to an account that is watched are its merchant's sales, and stay.
-    async fn forget_claims(&self, round: &mut Round) {
+    /// Claims for other servers are deleted some days after their transactions expired: a repeated payment is then
+    /// refused as expired. Claims of transfers to a watched account are sales of its merchant, and remain.
+    async fn forget_claims(&self, round: &mut Round, term: Term) {
         let (store, watched) = (&self.context.env.store, &self.ledger.watched);
         let expired_before = self.ledger.view.irreversible_time().minus(CLAIM_RETENTION);
         for _ in 0..PRUNINGS {
@@ -132,9 +132,9 @@ impl Housekeeper {
             let forgotten = found.into_iter().filter(|claimed| !watched.contains(&claimed.pay_to));
             let forgotten: Vec<_> = forgotten.map(|claimed| claimed.tx_id).collect();
             if !forgotten.is_empty()
-                && let Err(error) = store.commit(Batch::of(Write::ForgetClaims(forgotten))).await
+                && let Err(error) = store.commit(term.guarding(Batch::of(Write::ForgetClaims(forgotten)))).await
             {
-                return self.context.give_up_on(&error);
+                return self.context.commit_failed(&error);
             }
             if next.is_none() {
                 return;
@@ -142,36 +142,39 @@ impl Housekeeper {
         }
     }
 
-    /// As many dead keys go as came since the last time: those that stay count against their merchants.
-    async fn forget_dead_keys(&self, now: Timestamp) {
-        let (store, made_before) = (&self.context.env.store, now.minus(KEY_LIFETIME));
+    /// Deletes at least as many expired keys as were created since the last run, because stored keys count against
+    /// their merchants.
+    async fn forget_dead_keys(&self, now: Timestamp, term: Term) {
+        let kept = if mutant!("keys-deleted-early") { Duration::from_secs(3_600) } else { KEY_LIFETIME };
+        let (store, made_before) = (&self.context.env.store, now.minus(kept));
         for _ in 0..PRUNINGS {
             match store.oldest_key().await {
                 Ok(Some(oldest)) if oldest < made_before => {}
                 Ok(_) => return,
                 Err(error) => return self.context.read_failed(&error),
             }
-            if let Err(error) = store.commit(Batch::of(Write::Forget { made_before })).await {
-                return self.context.give_up_on(&error);
+            if let Err(error) = store.commit(term.guarding(Batch::of(Write::Forget { made_before }))).await {
+                return self.context.commit_failed(&error);
             }
         }
     }
 
-    /// A month is over when every block of it has been read and can no longer change: then its invoices are made.
+    /// A month is past when all of its blocks are scanned and irreversible: then its invoices are created.
     async fn bill(&self, round: &mut Round) {
         let (now, over) = (self.context.now(), Month::of(self.ledger.view.irreversible_time()));
+        let over = if mutant!("invoices-before-the-month-ends") { over.next() } else { over };
         let is_time = now >= round.bill_at || round.billed != Some(over);
         if !is_time || self.context.settings.billing.merchant.is_none() || !self.ledger.view.is_followed() {
             return;
         }
         round.billed = Some(over);
         let done = billing::bill_what_is_over(&self.context, &self.payments, over).await;
-        // A setting that names nobody does not mend by itself.
+        // An invalid setting is not retried.
         let is_vain = matches!(done, Ok(()) | Err(EngineError::NoOperator));
         round.bill_at = now + if is_vain { BILL_INTERVAL } else { BILL_RETRY };
     }
 
-    /// Pending changes of proven accounts take effect, or lapse.
+    /// Applies or drops pending changes of proven accounts when due.
     async fn settle_accounts(&self) {
         match self.context.env.store.pending_accounts(self.context.now(), ACCOUNTS).await {
             Ok(due) => {
@@ -185,7 +188,7 @@ impl Housekeeper {
         }
     }
 
-    /// Returns the active authorities that a merchant's pending change depends on; none where it has to be looked at again
+    /// Returns the active authorities on which a merchant's pending change depends; `None` if it must be checked again
     /// later.
     async fn authorities_of(&self, id: MerchantId) -> Option<BTreeMap<AccountName, AuthorityDigest>> {
         let read = self.context.sound(self.context.env.store.merchant(id).await);
@@ -203,7 +206,7 @@ impl Housekeeper {
         }
     }
 
-    /// Accounts that their merchants left long ago are watched no more.
+    /// Stops watching accounts that their merchants left long ago.
     async fn unwatch_accounts(&self, now: Timestamp) {
         match self.context.env.store.retired_accounts(now, ACCOUNTS).await {
             Ok(retired) if retired.is_empty() => {}
@@ -212,17 +215,20 @@ impl Housekeeper {
         }
     }
 
-    /// Events are kept for so long; what receivers answered goes with them.
-    async fn forget_events(&self, now: Timestamp) {
-        let (store, happened_before) = (&self.context.env.store, now.minus(self.context.settings.event_retention));
+    /// Deletes events and deliveries after their retention.
+    async fn forget_events(&self, now: Timestamp, term: Term) {
+        let kept = self.context.settings.event_retention / if mutant!("events-deleted-early") { 2 } else { 1 };
+        let (store, happened_before) = (&self.context.env.store, now.minus(kept));
+        let mut before = None;
         for _ in 0..PRUNINGS {
             match store.oldest_event().await {
-                Ok(Some(oldest)) if oldest < happened_before => {}
+                // An event with a damaged position remains the oldest.
+                Ok(Some(oldest)) if oldest < happened_before && before != Some(oldest) => before = Some(oldest),
                 Ok(_) => return,
                 Err(error) => return self.context.read_failed(&error),
             }
-            if let Err(error) = store.commit(Batch::of(Write::Prune { happened_before })).await {
-                return self.context.give_up_on(&error);
+            if let Err(error) = store.commit(term.guarding(Batch::of(Write::Prune { happened_before }))).await {
+                return self.context.commit_failed(&error);
             }
         }
     }
@@ -262,6 +268,10 @@ impl Actor for Housekeeper {
 impl Housekeeper {
     async fn look(&self, myself: &ActorRef<Msg>, round: &mut Round) -> Result<(), ActorProcessingErr> {
         let opened = self.payments.opened();
+        let Some(term) = self.context.duties.held(Duty::Housekeeping) else {
+            round.next = Some(Timer::send(myself, self.context.settings.background_interval(), Msg::Look));
+            return Ok(());
+        };
         let interval = self.context.settings.background_interval();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
@@ -274,7 +284,7 @@ impl Housekeeper {
                 myself.cast(Msg::Look)?;
                 return Ok(());
             }
-            self.forget_keys(round).await;
+            self.forget_keys(round, term).await;
             self.bill(round).await;
             self.settle_accounts().await;
             round.personal.go_on(&self.context, &self.payments).await;
@@ -284,8 +294,8 @@ impl Housekeeper {
         Ok(())
     }
 
-    /// Looks at the next few transfers that wait for their sessions, and goes on at once until it has seen all: after a
-    /// restore, or when strangers name sessions that never were, many wait in vain.
+    /// Processes the next transfers that wait for their sessions, and continues until all are processed: after a
+    /// restore, or if third parties name sessions that never existed, many wait in vain.
     async fn attach_waiting(&self, myself: &ActorRef<Msg>, round: &mut Round) -> Result<(), ActorProcessingErr> {
         let after = round.unmatched_after.take();
         round.unmatched_after = waiting::attach_waiting(&self.context, self.payments.registry(), after).await;

@@ -32,9 +32,9 @@ impl Collector for LedgerCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (context, ledger) = (&self.context, &self.ledger);
         let status = ledger.view.status();
-        // The newest block there is may be unknown here; the clock is not.
+        // The current head block may be unknown here; the clock is known.
         let scanned = ledger.view.irreversible_time();
-        let lag = if ledger.view.is_followed() { context.env.clock.now().since(scanned).as_secs() } else { 0 };
+        let lag = if ledger.view.has_cursor() { context.env.clock.now().since(scanned).as_secs() } else { 0 };
         let lag_blocks = status.irreversible_num.saturating_sub(status.scanned_num);
         let waiting = context.settings.max_waiting_calls.saturating_sub(self.waiting.available_permits());
         for (name, help, value) in [

@@ -1,4 +1,4 @@
-//! Operation of the engine: health, billing, reconciliation and housekeeping.
+//! Operations: health, billing, reconciliation and maintenance.
 
 pub(crate) mod billing;
 pub(crate) mod handle;

@@ -1,8 +1,8 @@
-//! The daily reconciliation: what was counted for every merchant's account on a day (UTC, by the chain's clock) is
+//! The daily reconciliation: the ledger entries of every merchant's account on a day (UTC, by the chain's clock) are
 //! compared with the ledger's own history of the account.
 //!
-//! Nothing waits for it: it works one account after the other, beside everything else. Where no node tells a history, the
-//! day is `not_checked`, which is not `ok`; it is tried again every hour.
+//! It runs in the background, one account after the other. If no node serves account history, the day is `not_checked`,
+//! which is not `ok`; it is retried every hour.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,32 +18,33 @@ use engine::{
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, MerchantQuery, ReadError, Write};
+use storage::{Batch, Duty, MerchantQuery, ReadError, Write};
 
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
+    duties::held::Term,
     timer::Timer,
 };
 
-/// How long after a day's end it is checked: account history may come later than the blocks.
+/// Delay after a day's end: account history may lag behind the blocks.
 const SETTLES: Duration = Duration::from_secs(600);
-/// How long after a difference was seen it is looked for again before anybody is alarmed.
+/// Delay after a difference before the day is checked again and an alarm is raised.
 const RECHECK: Duration = Duration::from_secs(600);
-/// How long nodes that told no history are left alone.
+/// Delay after nodes returned no history.
 const AFTER_FAILURE: Duration = Duration::from_secs(3_600);
-/// How often a day is tried at most.
+/// Maximum number of checks of a day.
 const MAX_TRIES: u32 = 24;
-/// Accounts without an answer, one after the other, after which nobody is asked any more.
+/// Consecutive accounts without a response after which the check stops.
 const MAX_SILENCE: u32 = 3;
-/// How long after an account was first a merchant's it is surely watched.
+/// Time after the registration of an account from which it is watched for certain.
 const WATCHED_AFTER: Duration = Duration::from_secs(60);
-/// Lines of the books read at once.
+/// Ledger entries read at once.
 const PAGE: usize = 500;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Look whether a day is over, or go on with the one that is checked.
+    /// Check whether a day is over, or continue the running check.
     Look,
 }
 
@@ -52,31 +53,32 @@ pub(crate) struct Reconciler {
     pub(crate) ledger: Arc<Ledger>,
 }
 
+#[derive(Default)]
 pub(crate) struct State {
-    /// The first block time that is not checked; none before it is read.
+    /// The first block time that is not reconciled; `None` before it is read.
     from: Option<Timestamp>,
-    /// The check that is under way.
+    /// The running check.
     check: Option<Check>,
     tries: u32,
     not_before: Timestamp,
-    /// What is left to ask of a day on which a difference was seen.
+    /// The remaining accounts of a day with a difference.
     again: Option<Again>,
     next: Option<Timer>,
 }
 
-/// What is left to ask of a day.
+/// The remaining accounts of a day.
 #[derive(Debug, Default)]
 struct Again {
-    /// Accounts that differed or were not told of; the others agreed.
+    /// Accounts with differences or without a response; the others agreed.
     accounts: Vec<AccountName>,
-    /// Operations of those that agreed.
+    /// The number of operations of those that agreed.
     operations: u64,
 }
 
-/// A check that is under way.
+/// A running check.
 struct Check {
     day: Day,
-    /// The account that was compared last.
+    /// The last compared account.
     after: Option<AccountName>,
     silence: u32,
     differing: Vec<(AccountName, Difference)>,
@@ -104,7 +106,7 @@ impl Actor for Reconciler {
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, state: &mut State) -> Result<(), ActorProcessingErr> {
-        // One account a message: whoever wants to stop this need not wait for a day's accounts.
+        // One account per message, so that a shutdown does not wait for a whole day.
         let goes_on = match self.work(state).await {
             Ok(goes_on) => goes_on,
             Err(error) => {
@@ -124,13 +126,18 @@ impl Actor for Reconciler {
 }
 
 impl Reconciler {
-    /// Does the next piece of work; says whether there is more at once.
+    /// Performs the next step; returns whether the next one is due at once.
     async fn work(&self, state: &mut State) -> Result<bool, ReadError> {
+        let Some(term) = self.context.duties.held(Duty::Reconciliation) else {
+            // Every engine continues from the stored state.
+            *state = State { next: state.next.take(), ..State::default() };
+            return Ok(false);
+        };
         if let Some(mut check) = state.check.take() {
             if self.next_account(&mut check, state.again.as_ref()).await? {
                 state.check = Some(check);
             } else {
-                self.end(state, check).await?;
+                self.end(state, check, term).await?;
             }
             return Ok(true);
         }
@@ -139,11 +146,11 @@ impl Reconciler {
         }
         let from = match state.from {
             Some(from) => from,
-            None => self.begin().await?,
+            None => self.begin(term).await?,
         };
         state.from = Some(from);
         let to = end_of_day(from);
-        let settles = if mutant!("books-closed-early") { Duration::ZERO } else { SETTLES };
+        let settles = if mutant!("reconciled-too-early") { Duration::ZERO } else { SETTLES };
         if self.ledger.view.irreversible_time() < to + settles || self.context.now() < state.not_before {
             return Ok(false);
         }
@@ -154,24 +161,38 @@ impl Reconciler {
         Ok(true)
     }
 
-    /// Returns where the books are not checked yet: here and now, for a store that knows of no check.
-    async fn begin(&self) -> Result<Timestamp, ReadError> {
-        let note = self.context.env.store.note(notes::RECONCILED).await?;
-        if let Some(bytes) = note.and_then(|bytes| bytes.try_into().ok()) {
-            return Ok(Timestamp::from_millis(u64::from_be_bytes(bytes)));
+    /// Returns the time from which reconciliation starts: the present one, for a store without a check.
+    async fn begin(&self, term: Term) -> Result<Timestamp, ReadError> {
+        if let Some(time) = self.reconciled_to().await? {
+            return Ok(time);
         }
         let time = self.ledger.view.irreversible_time();
-        if let Err(error) = self.context.env.store.commit(Batch::of(notes::reconcile_after(time))).await {
-            self.context.give_up_on(&error);
+        if let Err(error) = self.context.env.store.commit(term.guarding(Batch::of(notes::reconcile_after(time)))).await
+        {
+            self.context.commit_failed(&error);
         }
         Ok(time + Duration::from_secs(1))
     }
 
-    /// Compares the next account; says whether there was one.
+    /// Returns when the stored reconciliation of a day was made.
+    async fn checked_at(&self, from: Timestamp) -> Result<Option<Timestamp>, ReadError> {
+        let after = Timestamp::from_millis(from.millis() + 1);
+        let days = self.context.env.store.reconciled_days(Some(after), 1).await?;
+        Ok(days.first().filter(|day| day.from == from).map(|day| day.checked_at))
+    }
+
+    /// Returns up to which time the store is reconciled.
+    async fn reconciled_to(&self) -> Result<Option<Timestamp>, ReadError> {
+        let note = self.context.env.store.note(notes::RECONCILED).await?;
+        let millis = note.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        Ok(millis.map(Timestamp::from_millis))
+    }
+
+    /// Compares the next account; returns whether there was one.
     async fn next_account(&self, check: &mut Check, again: Option<&Again>) -> Result<bool, ReadError> {
         let mut page = self.context.env.store.accounts_since(check.after, 1).await?;
         let Some((account, since)) = page.pop() else { return Ok(false) };
-        if mutant!("books-skip-accounts") && check.day.accounts > 0 {
+        if mutant!("reconciliation-skips-accounts") && check.day.accounts > 0 {
             return Ok(false);
         }
         check.after = Some(account);
@@ -200,7 +221,7 @@ impl Reconciler {
                     check.differing.push((account, difference));
                 }
             }
-            Err(Unchecked::Nodes(_)) if mutant!("silence-is-agreement") => check.day.accounts += 1,
+            Err(Unchecked::Nodes(_)) if mutant!("missing-history-is-agreement") => check.day.accounts += 1,
             Err(Unchecked::Nodes(error)) => {
                 check.silence += 1;
                 check.day.unchecked += 1;
@@ -218,7 +239,7 @@ impl Reconciler {
         span: (Timestamp, Timestamp),
     ) -> Result<(u64, Difference), Unchecked> {
         let mut chain = self.ledger.nodes.history(account, span).await?;
-        // What proves an account is no money that came.
+        // The transfer that proves an account is not a payment.
         chain.retain(|transfer| merchant_in_proof_memo(transfer).is_none());
         let booked = self.booked(account, span).await?;
         let mut refunds = Vec::new();
@@ -244,15 +265,15 @@ impl Reconciler {
         }
     }
 
-    /// Says whether a transfer should have been noted as a refund.
+    /// Returns whether a transfer should have been recorded as a refund.
     async fn is_refund(&self, transfer: &Transfer) -> Result<bool, ReadError> {
         let Some(id) = match_refund_memo(&transfer.memo) else { return Ok(false) };
         let payment = self.context.sound(self.context.env.store.payment(id).await)?.flatten();
         Ok(payment.is_some_and(|payment: Payment| payment.accepts_refund(transfer)))
     }
 
-    /// Ends a check: a difference is looked for again, silence is tried again, and the rest is stored.
-    async fn end(&self, state: &mut State, check: Check) -> Result<(), ReadError> {
+    /// Ends a check: a difference is checked again, a missing response is retried, and the rest is stored.
+    async fn end(&self, state: &mut State, check: Check, term: Term) -> Result<(), ReadError> {
         let Check { mut day, differing, again, .. } = check;
         if !differing.is_empty() && state.again.is_none() {
             state.again = Some(again);
@@ -281,7 +302,7 @@ impl Reconciler {
             );
         }
         let outcome = day.outcome();
-        // A day on which something differs is told at once; the accounts nobody told of may still be.
+        // A day with a difference is reported at once; accounts without a response may still follow.
         let is_done = day.unchecked == 0 || state.tries >= MAX_TRIES || outcome == Outcome::Mismatch;
         if outcome == Outcome::NotChecked && state.tries == 1 {
             let (unchecked, obstacle) = (day.unchecked, day.obstacle.clone().unwrap_or_default());
@@ -292,14 +313,18 @@ impl Reconciler {
                 day.from
             );
         }
-        let to = day.to;
-        writes.push(Write::Books(Box::new(day)));
+        let (from, to) = (day.from, day.to);
+        let expected = self.checked_at(from).await?;
+        writes.push(Write::Books { day: Box::new(day), expected });
         if is_done {
-            writes.push(notes::reconciled_to(to));
+            writes.push(notes::reconciled_to(to, self.reconciled_to().await?));
         }
+        writes.extend(term.guard());
         self.context.env.probe.reach("books: checked, not stored");
-        if let Err(error) = self.context.env.store.commit(Batch { writes }).await {
-            self.context.give_up_on(&error);
+        if let Err(error) = self.context.env.store.commit(Batch::from(writes)).await {
+            self.context.commit_failed(&error);
+            // Another engine may have continued.
+            (state.from, state.not_before) = (None, self.context.now() + AFTER_FAILURE);
             return Ok(());
         }
         self.context.metrics.checked_books(outcome);
@@ -313,7 +338,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Returns the merchants whose account it is now.
+    /// Returns the merchants that have the account now.
     async fn merchants_of(&self, account: &AccountName) -> Result<Vec<MerchantId>, ReadError> {
         let query = MerchantQuery { query: Some(account.to_string()), ..MerchantQuery::all(100) };
         let listed = self.context.env.store.merchants(query).await?.items.into_iter();

@@ -1,10 +1,11 @@
-//! Personal data of payments is deleted when the retention that the operator set has passed: metadata and notes.
+//! Deletes personal data of payments after the configured retention: metadata and notes.
 
 use std::time::Duration;
 
 use engine::{
     audit::{Actor, Entry},
     ids::PaymentId,
+    mutant,
     payment::{Command, Payment},
     time::Timestamp,
 };
@@ -17,13 +18,13 @@ use crate::{
     },
 };
 
-/// How often all payments are looked through.
+/// Interval of complete passes over all payments.
 const INTERVAL: Duration = Duration::from_secs(86_400);
-/// Payments read at once, and reads of one look; the next look goes on from there.
+/// Payments per read, and reads per run; the next run continues.
 const AT_ONCE: usize = 500;
 const READS: usize = 20;
 
-/// Where the present pass over all payments is.
+/// The position of the current pass.
 #[derive(Debug)]
 pub(crate) struct Pass {
     after: PaymentId,
@@ -31,12 +32,12 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Begins at a time.
+    /// Starts at a time.
     pub(crate) const fn starting(next_at: Timestamp) -> Self {
         Self { after: PaymentId::from_bits(0), next_at }
     }
 
-    /// Deletes what is over, of the next payments.
+    /// Deletes expired data of the next payments.
     pub(crate) async fn go_on(&mut self, context: &Context, payments: &Payments) {
         let settings = &context.settings;
         if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at
@@ -62,17 +63,21 @@ impl Pass {
     }
 }
 
-/// Returns what is to be deleted of a payment, and the words of the audit log for it.
+/// Returns the data of a payment to delete, and the audit action.
 fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, &'static str)> {
     let (now, settings) = (context.now(), &context.settings);
     let is_over = |since: Timestamp, kept: Option<Duration>| kept.is_some_and(|kept| since + kept <= now);
     let metadata = !payment.metadata.is_empty()
         && payment.state.is_terminal()
-        && is_over(payment.updated_at, settings.metadata_retention);
-    let note = payment
-        .resolution
-        .as_ref()
-        .is_some_and(|resolution| !resolution.note.is_empty() && is_over(resolution.at, settings.note_retention));
+        && is_over(
+            if mutant!("metadata-deleted-early") { payment.created_at } else { payment.updated_at },
+            settings.metadata_retention,
+        );
+    let note = payment.resolution.as_ref().is_some_and(|resolution| {
+        !resolution.note.is_empty()
+            && is_over(resolution.at, settings.note_retention)
+            && !mutant!("notes-kept-for-ever")
+    });
     let metadata = metadata.then_some((Command::DeleteMetadata, "payment_metadata_deleted"));
     metadata.into_iter().chain(note.then_some((Command::DeleteNote, "payment_note_deleted")))
 }
@@ -94,7 +99,7 @@ async fn delete(context: &Context, payments: &Payments, payment: &Payment, comma
     }
     match answer.await {
         Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "retention of payment {id} ended: {action}"),
-        // The next pass tries again.
+        // The next pass retries.
         Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing deleted from payment {id}: {error}"),
         Err(_) => {}
     }

@@ -1,4 +1,4 @@
-//! Expires the payments that are due: beside the registry, which never waits for a read.
+//! Expires payments when due, outside of the registry, which never waits for a read.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// Expiries under way at once: each activates an actor, and a million due at once must not be a million actors.
+/// Concurrent expiries: each activates an actor, and a million due payments must not become a million actors.
 const MAX_EXPIRING: usize = 128;
 
-/// Expires what is due, each time that `irreversible` is set, up to that block time.
+/// Expires due payments each time `irreversible` is set, up to that block time.
 pub(crate) async fn sweep(
     context: Arc<Context>,
     registry: ActorRef<RegistryMsg>,
@@ -33,7 +33,7 @@ pub(crate) async fn sweep(
         if mutant!("expiry-not-swept") {
             continue;
         }
-        // The next sweep starts from the earliest deadline again: a payment that was refused today may expire tomorrow.
+        // The next sweep starts from the earliest deadline again: a payment that was refused now may expire later.
         if let Err(error) = expire_until(to, &context, &registry, &mut under_way).await {
             context.read_failed(&error);
         }
@@ -58,7 +58,7 @@ async fn expire_until(
         // A transfer that waits for a payment is credited first; a later sweep expires the payment if it is not enough.
         for (_, id) in due.into_iter().filter(|(_, id)| !awaited.contains(id)) {
             let (order, answer) = Order::awaited(Command::Expire { irreversible_time: to });
-            // A registry that is gone drops the order, which ends the wait for its answer.
+            // If the registry has stopped, it drops the command, which ends the wait.
             let _ = registry.cast(RegistryMsg::Order(id, order));
             under_way.push(answer);
         }

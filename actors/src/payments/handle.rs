@@ -32,12 +32,12 @@ use crate::{
 
 const DAY_MS: u64 = 86_400_000;
 
-/// A session that was asked for.
+/// The result of opening a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// The session, as it stands now.
+    /// The session in its current state.
     pub payment: Arc<Payment>,
-    /// Whether it was opened earlier, by the same request under the same idempotency key.
+    /// Whether an earlier request with the same idempotency key opened it.
     pub is_replay: bool,
 }
 
@@ -70,8 +70,8 @@ impl Payments {
         Self { access: self.access.by(Arc::clone(&actor)), merchants: self.merchants.by(actor), ..self.clone() }
     }
 
-    /// Opens a payment session. An `Ok` means it is durable. Under an idempotency key the same request opens one session,
-    /// however often and from however many callers at once it comes.
+    /// Opens a payment session. An `Ok` means it is durable. Requests with the same idempotency key open one session,
+    /// also concurrently.
     ///
     /// # Errors
     /// [`EngineError::InactiveMerchant`], [`EngineError::OnHold`], [`EngineError::Quota`], [`EngineError::KeyReused`], [`EngineError::NoRate`], [`EngineError::HbdOffPeg`], [`EngineError::LedgerUnavailable`] before the
@@ -115,12 +115,12 @@ impl Payments {
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| EngineError::NoRate)?;
         let payment = Arc::new(payment);
         let mut batch = Batch::of(Write::Payment { payment: Arc::clone(&payment), expected: None });
-        if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
+        if let Some(remembered) = remembered.filter(|_| !mutant!("idempotency-key-not-stored")) {
             batch = batch.and(Write::Remember { remembered, most: settings.idempotency_keys });
         }
-        // After the key: who repeats a request gets its answer, whatever the merchant has by now.
+        // Checked after the key: a repeated request gets its response even if the quota is used up by now.
         batch.writes.extend(self.merchants.limits(&payment));
-        if mutant!("create-told-before-stored") {
+        if mutant!("create-acknowledged-before-commit") {
             let store = Arc::clone(&env.store);
             tokio::spawn(async move { store.commit(batch).await });
             return Ok(Opened { payment, is_replay: false });
@@ -130,7 +130,7 @@ impl Payments {
             Err(CommitError::Remembered(earlier)) => {
                 let same = remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint);
                 let Resource::Payment(id) = earlier.resource else { return Err(EngineError::KeyReused) };
-                if !same && !mutant!("facade-other-order-gets-the-first") {
+                if !same && !mutant!("facade-key-reuse-returns-the-first") {
                     return Err(EngineError::KeyReused);
                 }
                 let payment = self.get(merchant.id, id).await?;
@@ -149,14 +149,14 @@ impl Payments {
     /// Returns a merchant's payment.
     ///
     /// # Errors
-    /// [`EngineError::PaymentNotFound`], for another merchant's payment too.
+    /// [`EngineError::PaymentNotFound`], also for another merchant's payment.
     pub async fn get(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         let payment = self.any(id).await?;
-        let is_own = payment.merchant == merchant || mutant!("another-shop-is-let-in");
+        let is_own = payment.merchant == merchant || mutant!("other-merchant-is-authorized");
         if is_own { Ok(payment) } else { Err(EngineError::PaymentNotFound) }
     }
 
-    /// Returns a payment, whoever's it is: for the checkout page, which decides what a stranger may see.
+    /// Returns the payment of any merchant, for the checkout page, which limits what is shown.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`].
@@ -165,7 +165,7 @@ impl Payments {
         found.map(Arc::new).ok_or(EngineError::PaymentNotFound)
     }
 
-    /// Returns the payment a checkout address names.
+    /// Returns the payment of a checkout slug.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`].
@@ -183,19 +183,19 @@ impl Payments {
         self.access.context.env.store.payments(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Requests the cancellation of a payment for a customer; block time decides it. Repeating it returns the payment
-    /// as it is.
+    /// Requests the cancellation of a payment on behalf of the customer; block time decides it. Repeating it returns
+    /// the payment unchanged.
     ///
     /// # Errors
-    /// [`EngineError::Rejected`] where its state or money on its way refuses.
+    /// [`EngineError::Rejected`] because of its state or a transfer in flight.
     pub async fn cancel_checkout(&self, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         self.request_cancellation(id, Canceller::Customer, None).await
     }
 
-    /// The same for its merchant; the audit log is told.
+    /// The same on behalf of its merchant, with an audit event.
     ///
     /// # Errors
-    /// As [`Payments::cancel_checkout`], and [`EngineError::PaymentNotFound`], for another merchant's payment too.
+    /// As [`Payments::cancel_checkout`], and [`EngineError::PaymentNotFound`], also for another merchant's payment.
     pub async fn cancel(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         self.get(merchant, id).await?;
         let told = self.access.entry("payment_cancel_requested", merchant, Some(id.to_string()), Vec::new());
@@ -215,11 +215,11 @@ impl Payments {
         }
     }
 
-    /// Notes that the checkout page opened a wallet or knows a transaction id: a later cancellation leaves the customer
+    /// Records that the checkout page opened a wallet or reported a transaction id, so that a later cancellation allows
     /// more time. Repeating it changes nothing.
     ///
     /// # Errors
-    /// [`EngineError::Rejected`] where the payment takes no money any more; [`EngineError::PaymentNotFound`].
+    /// [`EngineError::Rejected`] if the payment accepts no transfer any more; [`EngineError::PaymentNotFound`].
     pub async fn report_wallet(&self, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
         match self.order(id, Command::ReportWallet, None).await {
             Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
@@ -227,7 +227,7 @@ impl Payments {
         }
     }
 
-    /// Returns the payment now and after every change, until it has reached a final state.
+    /// Returns the payment now and after every change, until a final state.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`].
@@ -239,12 +239,16 @@ impl Payments {
         Ok(Watch::new(self.any(id).await?, changes))
     }
 
-    /// Refuses a new payment in HBD while it is off its peg, where the settings say so. A request whose key stands for a
-    /// payment already is repeated, not made.
+    /// Refuses a new payment in HBD while it is off its peg, if the settings require it. A repeated request returns its
+    /// existing payment.
     async fn check_peg(&self, amount: Money, merchant: MerchantId, key: Option<[u8; 32]>) -> Result<(), EngineError> {
         let context = &self.access.context;
         let is_off_peg = self.ledger.quoting_rate().is_some_and(|rate| rate.hbd.is_some());
-        if amount.currency != Currency::Hbd || !is_off_peg || !context.settings.hbd_peg.refuses {
+        if amount.currency != Currency::Hbd
+            || !is_off_peg
+            || !context.settings.hbd_peg.refuses
+            || mutant!("off-peg-not-refused")
+        {
             return Ok(());
         }
         if let Some(key) = key
@@ -255,7 +259,7 @@ impl Payments {
         Err(EngineError::HbdOffPeg)
     }
 
-    /// Adds up a merchant's payments of today and the days before, `days` in all, days of UTC.
+    /// Returns the payment volume of the last `days` UTC days, including today.
     ///
     /// # Errors
     /// Store errors.
@@ -264,7 +268,7 @@ impl Payments {
         self.access.context.env.store.volume(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Has a session carry out a command, which the audit log is told of in the same commit.
+    /// Executes a command on a session, with an audit event in the same commit.
     pub(crate) async fn order(
         &self,
         id: PaymentId,
@@ -278,14 +282,19 @@ impl Payments {
         answer.await.unwrap_or(Err(SessionError::Unknown))
     }
 
-    /// Returns how many payments were opened through this engine.
+    /// Returns the number of payments opened through this engine.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Returns the registry of active payments, for those who feed it.
+    /// Returns the registry of active payments, for the actors that send to it.
     pub(crate) fn registry(&self) -> &ActorRef<RegistryMsg> {
         &self.registry
+    }
+
+    /// Activates a payment that another engine may have changed, and follows its claim.
+    pub(crate) fn refresh(&self, id: PaymentId) -> Result<(), EngineError> {
+        if self.access.context.env.store.is_shared() { self.tell(RegistryMsg::Refresh(id)) } else { Ok(()) }
     }
 
     /// Activates a new payment.
@@ -293,15 +302,15 @@ impl Payments {
         self.tell(RegistryMsg::Adopt(payment))
     }
 
-    /// Expires what is due: every block up to this time is read and irreversible.
+    /// Expires due payments: every block up to this time is scanned and irreversible.
     pub(crate) fn advanced(&self, time: Timestamp) {
         self.irreversible.send_modify(|latest| *latest = time.max(*latest));
     }
 
-    /// Returns how many payments are active.
+    /// Returns the number of active payments.
     ///
     /// # Errors
-    /// [`EngineError::StoreFailed`] when the engine is on its way down.
+    /// [`EngineError::StoreFailed`] while the engine shuts down.
     pub(crate) async fn count_active(&self) -> Result<usize, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.tell(RegistryMsg::CountActive(reply))?;

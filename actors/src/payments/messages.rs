@@ -14,16 +14,16 @@ use tracing::Span;
 
 use crate::{context::Context, error::EngineError};
 
-/// Why an order to a session was not carried out.
+/// Why a command on a session failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// There is no such session.
+    /// The session does not exist.
     #[error("no payment {0}")]
     NotFound(PaymentId),
-    /// Its state machine refused; the record as it stands.
+    /// The state machine rejected it; the record is unchanged.
     #[error("{rejection}")]
     Rejected {
-        /// Why.
+        /// The reason.
         rejection: Rejection,
         /// The payment, unchanged.
         payment: Arc<Payment>,
@@ -34,16 +34,19 @@ pub enum SessionError {
     /// A transfer of the transaction was assigned to a session.
     #[error("a transfer of the transaction is assigned to {0}")]
     Assigned(PaymentId),
-    /// The store takes no more for the moment.
+    /// The store is overloaded.
     #[error("the store is overloaded")]
     Overloaded,
-    /// Other writers kept changing the payment.
+    /// The store is temporarily unreachable. Nothing was changed.
+    #[error("the store is unavailable")]
+    Unavailable,
+    /// Repeated concurrent changes of the payment.
     #[error("the payment kept changing")]
     Contended,
     /// The merchant has used all of its idempotency keys.
     #[error("too many idempotency keys were used in the last 24 hours")]
     KeysFull,
-    /// A stored row that the order needs is damaged: nothing is decided about it until somebody has put it right.
+    /// A stored row that the command needs is damaged: nothing is decided about it until it is repaired.
     #[error("the {table} record {key} is damaged")]
     Damaged {
         /// The table.
@@ -51,76 +54,82 @@ pub enum SessionError {
         /// The row's key.
         key: String,
     },
-    /// The store failed, or the actor died with the order; whether it was carried out the record will tell.
+    /// The store failed, or the actor crashed; whether the command was executed is known from the record.
     #[error("the outcome is unknown")]
     Unknown,
 }
 
-/// Where the answer to an order goes.
+/// Receives the result of a command.
 pub(crate) type Reply = oneshot::Sender<Result<Arc<Payment>, SessionError>>;
-/// The answer to an order; closed without one if the actor died.
+/// The result of a command; closed without one if the actor crashed.
 pub(crate) type Answer = oneshot::Receiver<Result<Arc<Payment>, SessionError>>;
 
-/// What somebody wants of a session.
+/// A command to a session.
 pub(crate) struct Order {
     pub(crate) command: Command,
-    /// What the audit log is told in the same commit; a command that changes nothing is not told.
+    /// The audit event of the same commit; a command that changes nothing has none.
     pub(crate) told: Option<Box<Entry>>,
-    /// Who waits for the answer.
+    /// Receives the result.
     pub(crate) reply: Option<Reply>,
-    /// What it is carried out in: log lines bear the request's name.
+    /// The span of the request, so that log lines contain its id.
     pub(crate) span: Span,
 }
 
 impl Order {
-    /// Wants `command` carried out in the span of whoever calls this; nobody waits for it.
+    /// Creates an order for `command` in the caller's span, without a receiver of the result.
     pub(crate) fn new(command: Command) -> Box<Self> {
         Box::new(Self { command, told: None, reply: None, span: Span::current() })
     }
 
-    /// The same, and where its answer will come.
+    /// The same, and the receiver of its result.
     pub(crate) fn awaited(command: Command) -> (Box<Self>, Answer) {
         let (reply, answer) = oneshot::channel();
         (Box::new(Self { reply: Some(reply), ..*Self::new(command) }), answer)
     }
 }
 
-/// What the registry sends to the actor of a payment.
+/// Messages from the registry to the actor of a payment.
 pub(crate) enum PaymentMsg {
     /// Read the snapshot of the payment: the first message of an actor that started without one.
     Load,
-    /// Something is wanted of the session.
+    /// Execute a command.
     Order(Box<Order>),
-    /// The session's time is over by our clock.
+    /// Read the payment again: another engine may have changed it.
+    Refresh,
+    /// The session has expired by the engine's clock.
     TimeUp,
-    /// Nothing more will be sent: stop when everything before this is done.
+    /// No further message follows: stop after the previous ones.
     Passivate,
 }
 
-/// What others send to the registry of active payments.
+/// Messages to the registry of active payments.
 pub(crate) enum RegistryMsg {
     /// A session was created: activate it.
     Adopt(Arc<Payment>),
-    /// Activate a session that must not wait for its next order.
+    /// Activate a session that must not wait for its next command.
     Activate(PaymentId),
-    /// An order to a session.
+    /// Activate a session that another engine may have changed, and read it again if it is active.
+    Refresh(PaymentId),
+    /// Return the sessions that are watched, or whose transactions are followed.
+    Followed(oneshot::Sender<Vec<PaymentId>>),
+    /// A command to a session.
     Order(PaymentId, Box<Order>),
     /// Send every later snapshot of a session, and confirm that none is missed from now on.
     Watch { id: PaymentId, snapshots: mpsc::Sender<Arc<Payment>>, added: oneshot::Sender<()> },
     /// A session was read or changed.
     Changed { id: PaymentId, snapshot: Option<Arc<Payment>>, stay: Stay },
-    /// How many sessions are active.
+    /// Return the number of active sessions.
     CountActive(oneshot::Sender<usize>),
 }
 
-/// What a session wants after a change.
+/// How long a session must stay active after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stay {
-    /// It may be passivated when others need the space.
+    /// It may be passivated.
     MayPassivate,
-    /// It has a transaction under way and must not be passivated.
+    /// It has a transaction in flight and must not be passivated.
     Active,
-    /// Nothing more will happen to it by itself.
+    /// It is final and needs no actor.
     Finished,
 }
 
@@ -134,11 +143,12 @@ impl Stay {
     }
 }
 
-/// Records a failed read. A disk that cannot be read stops the engine; a single damaged record stops only who needs it.
+/// Records a failed read. An unreadable disk stops the engine; a damaged record fails only its caller.
 pub(crate) fn read_failed(context: &Context, error: &ReadError) -> SessionError {
     context.read_failed(error);
     match error {
         ReadError::Damaged { table, key, .. } => SessionError::Damaged { table, key: key.clone() },
+        ReadError::Unavailable(_) => SessionError::Unavailable,
         ReadError::Failed(_) => SessionError::Unknown,
     }
 }
@@ -149,6 +159,7 @@ impl From<SessionError> for EngineError {
             SessionError::NotFound(_) => Self::PaymentNotFound,
             SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
             SessionError::Overloaded => Self::Overloaded,
+            SessionError::Unavailable => Self::Unavailable,
             SessionError::Claimed(_) | SessionError::Assigned(_) | SessionError::Contended => Self::Contended,
             SessionError::KeysFull => Self::TooManyIdempotencyKeys,
             SessionError::Damaged { table, key } => Self::Damaged { table, key },

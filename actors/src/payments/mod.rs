@@ -1,5 +1,6 @@
 //! Payments: the registry of active ones, the actor of each, settlement, and transfers that match none.
 
+pub(crate) mod changes;
 pub(crate) mod expiry;
 pub(crate) mod handle;
 pub(crate) mod messages;

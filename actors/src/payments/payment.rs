@@ -1,8 +1,11 @@
 //! The actor of one active session: the only writer of its payment in this engine, and the owner of its expiry timer.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use engine::{
@@ -30,8 +33,10 @@ use crate::{
     webhooks::notifier::Notifier,
 };
 
-/// How often a command is decided anew when another writer was faster.
+/// Maximum number of retries of a command after a concurrent write.
 const MAX_CONFLICTS: usize = 5;
+/// Delay before a payment is read again after a commit with unknown outcome.
+const REFRESH_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) struct PaymentActor {
     pub(crate) context: Arc<Context>,
@@ -41,11 +46,11 @@ pub(crate) struct PaymentActor {
     pub(crate) subscriptions: Arc<AtomicUsize>,
 }
 
-/// What an actor starts from.
+/// The initial state of an actor.
 pub(crate) enum Start {
     /// A new payment.
     Snapshot(Arc<Payment>),
-    /// A payment in the store: the actor reads it before anything else.
+    /// A payment in the store, which the actor reads first.
     Stored(PaymentId),
 }
 
@@ -61,14 +66,16 @@ impl Start {
 
 pub(crate) struct State {
     id: PaymentId,
-    /// Why there is none to change, until it is read.
+    /// The error of commands until the payment is read.
     session: Result<Session, SessionError>,
 }
 
 struct Session {
     payment: Arc<Payment>,
     _timer: Option<Timer>,
-    /// Brings the claimed transaction onto the chain; ends with the claim, or with us.
+    /// Reads the payment again after a commit with unknown outcome.
+    refresh: Option<Timer>,
+    /// Follows the claimed transaction; stops with the claim or the actor.
     settlement: Option<Task>,
 }
 
@@ -81,7 +88,7 @@ impl Actor for PaymentActor {
         match start {
             Start::Snapshot(payment) => Ok(State { id: payment.id, session: Ok(self.session(&myself, payment)) }),
             Start::Stored(id) => {
-                // No order can come before it: the registry knows this actor only when it has started.
+                // No command can precede it: the registry knows this actor only once it has started.
                 myself.cast(PaymentMsg::Load)?;
                 Ok(State { id, session: Err(SessionError::Unknown) })
             }
@@ -97,9 +104,21 @@ impl Actor for PaymentActor {
         match (message, &mut state.session) {
             (PaymentMsg::Load, session) => {
                 *session = self.load(state.id).await.map(|payment| self.session(&myself, payment));
-                let stay = session.as_ref().map_or(Stay::Finished, |session| Stay::of(&session.payment));
-                let _ = self.registry.cast(RegistryMsg::Changed { id: state.id, snapshot: None, stay });
+                match session {
+                    Ok(session) => self.tell(&session.payment),
+                    Err(_) => {
+                        let (id, stay) = (state.id, Stay::Finished);
+                        let _ = self.registry.cast(RegistryMsg::Changed { id, snapshot: None, stay });
+                    }
+                }
             }
+            (PaymentMsg::Refresh, Ok(session)) => {
+                if let Err(error) = self.refresh(&myself, session).await {
+                    tracing::debug!(payment.id = %state.id, %error, "cannot read payment {} again: {error}", state.id);
+                    session.refresh = Some(Timer::send(&myself, REFRESH_AFTER, PaymentMsg::Refresh));
+                }
+            }
+            (PaymentMsg::Refresh, Err(_)) => {}
             (PaymentMsg::Order(order), session) => {
                 let Order { command, told, reply, span } = *order;
                 let answer = match session {
@@ -107,7 +126,7 @@ impl Actor for PaymentActor {
                     Err(error) => Err(error.clone()),
                 };
                 if let Some(reply) = reply {
-                    // The caller may have left; what was done stays done.
+                    // The caller may have disconnected; the change remains.
                     let _ = reply.send(answer);
                 }
             }
@@ -120,21 +139,21 @@ impl Actor for PaymentActor {
 }
 
 impl PaymentActor {
-    /// Starts the timer of the expiry, and the settlement of a claim: whoever was active before may have broadcast it.
+    /// Starts the timer of the expiry, and follows a claim: the previous actor may have broadcast it.
     fn session(&self, myself: &ActorRef<PaymentMsg>, payment: Arc<Payment>) -> Session {
         let left = payment.due_at().since(self.context.now());
         let timer = (payment.state == payment::State::Pending).then(|| Timer::send(myself, left, PaymentMsg::TimeUp));
         let settlement = self.settlement(&payment, true);
-        Session { payment, _timer: timer, settlement }
+        Session { payment, _timer: timer, refresh: None, settlement }
     }
 
     async fn time_up(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) {
-        // Irreversible blocks decide the expiry; until then the record reads `expired`.
+        // Irreversible blocks decide the expiry; until then the record has `expired` set.
         self.tell(&session.payment);
         let mut irreversible_time = self.ledger.view.irreversible_time();
-        let is_by_our_clock = mutant!("expiry-by-our-clock");
+        let is_by_our_clock = mutant!("expiry-by-wall-clock");
         if is_by_our_clock {
-            irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
+            irreversible_time = self.context.now() + Duration::from_secs(1);
         }
         let is_over = irreversible_time > session.payment.due_at();
         // A transfer that waits for the payment is credited first; the sweep expires the payment if it is not enough.
@@ -144,7 +163,7 @@ impl PaymentActor {
         }
     }
 
-    /// Apply, commit, then act. Another writer may have changed the payment: a command is rejected, or decided again, by
+    /// Applies, commits, then acts. After a concurrent change of the payment, a command is rejected or decided again by
     /// the stored payment.
     async fn carry_out(
         &self,
@@ -154,9 +173,13 @@ impl PaymentActor {
         session: &mut Session,
     ) -> Result<Arc<Payment>, SessionError> {
         for _ in 0..MAX_CONFLICTS {
-            let Transition { payment, event, exception, effects, rows } = match self.decide(command, session).await? {
+            let Some(decision) = self.decide(command, session).await? else {
+                self.refresh(myself, session).await?;
+                continue;
+            };
+            let Transition { payment, event, exception, effects, rows } = match decision {
                 Ok(transition) => transition,
-                Err(_) if self.refresh(myself, session).await? => continue,
+                Err(_) if !mutant!("stale-rejection") && self.refresh(myself, session).await? => continue,
                 Err(rejection) => {
                     return Err(SessionError::Rejected { rejection, payment: Arc::clone(&session.payment) });
                 }
@@ -171,8 +194,9 @@ impl PaymentActor {
                 batch = batch.and(Write::Audit(told.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            let is_told_early = mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel { .. })
-                || mutant!("decision-told-before-stored") && matches!(command, Command::Resolve(_));
+            let is_told_early = mutant!("cancel-acknowledged-before-commit")
+                && matches!(command, Command::Cancel { .. })
+                || mutant!("resolution-acknowledged-before-commit") && matches!(command, Command::Resolve(_));
             if is_told_early {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
@@ -192,29 +216,36 @@ impl PaymentActor {
                 Err(CommitError::Conflict { .. }) => {
                     self.refresh(myself, session).await?;
                 }
-                Err(error) => return Err(self.refused(error)),
+                Err(error) => {
+                    if matches!(error, CommitError::Unknown(_)) {
+                        session.refresh = Some(Timer::send(myself, REFRESH_AFTER, PaymentMsg::Refresh));
+                    }
+                    return Err(Self::refused(error));
+                }
             }
         }
         Err(SessionError::Contended)
     }
 
-    /// Decides about a command by the transfers that it concerns, whether the snapshot lists them or not.
+    /// Decides a command with all transfers that it concerns, also those that the snapshot does not list; `None` if
+    /// another engine has changed the payment since.
     async fn decide(
         &self,
         command: &Command,
         session: &Session,
-    ) -> Result<Result<Transition, Rejection>, SessionError> {
+    ) -> Result<Option<Result<Transition, Rejection>>, SessionError> {
         let now = self.context.now();
-        let known = with_rows(&self.context, &session.payment, command).await?;
+        let Some(known) = with_rows(&self.context, &session.payment, command).await? else { return Ok(None) };
         match known.apply(command, now) {
-            Ok(step) if known.needs_unlisted_rows(&step.payment) && !mutant!("unlisted-not-judged") => {
-                Ok(with_late_rows(&self.context, &known).await?.apply(command, now))
+            Ok(step) if known.needs_unlisted_rows(&step.payment) && !mutant!("unlisted-not-reclassified") => {
+                let late = with_late_rows(&self.context, &known).await?;
+                Ok(late.map(|known| known.apply(command, now)))
             }
-            decided => Ok(decided),
+            decided => Ok(Some(decided)),
         }
     }
 
-    /// Reads the payment again, and goes on from there if another writer changed it; returns whether one did.
+    /// Reads the payment again, and adopts it if another writer changed it; returns whether one did.
     async fn refresh(&self, myself: &ActorRef<PaymentMsg>, session: &mut Session) -> Result<bool, SessionError> {
         let stored = self.load(session.payment.id).await?;
         if stored.version == session.payment.version {
@@ -225,20 +256,19 @@ impl PaymentActor {
         Ok(true)
     }
 
-    fn refused(&self, error: CommitError) -> SessionError {
+    fn refused(error: CommitError) -> SessionError {
         match error {
             CommitError::Claimed(by) => SessionError::Claimed(by),
             CommitError::Assigned(to) => SessionError::Assigned(to),
             CommitError::Overloaded => SessionError::Overloaded,
             CommitError::Conflict { .. }
             | CommitError::Remembered(_)
+            | CommitError::Deposed(_)
             | CommitError::OnHold(_)
             | CommitError::QuotaReached(_)
             | CommitError::KeysFull => SessionError::Contended,
-            CommitError::Unknown(_) => {
-                self.context.give_up_on(&error);
-                SessionError::Unknown
-            }
+            CommitError::Unavailable(_) => SessionError::Unavailable,
+            CommitError::Unknown(_) => SessionError::Unknown,
         }
     }
 
@@ -293,7 +323,7 @@ impl PaymentActor {
         }
     }
 
-    /// Returns the event of new exceptions; the endpoint is sent it where its merchant wants that.
+    /// Returns the event of new exceptions, which is delivered if the merchant subscribes to it.
     async fn exception(&self, payment: &Payment, exception: &ExceptionEvent) -> Result<Write, SessionError> {
         let merchant = self.context.sound(self.context.env.store.merchant(payment.merchant).await);
         let merchant = merchant.map_err(|error| read_failed(&self.context, &error))?.flatten();
@@ -332,19 +362,21 @@ impl PaymentActor {
         self.tell(&payment);
     }
 
-    fn settlement(&self, payment: &Payment, possibly_sent: bool) -> Option<Task> {
+    /// Returns the task that follows the claim. An adopted claim was made by another engine, or before a crash, and may
+    /// have been broadcast.
+    fn settlement(&self, payment: &Payment, is_adopted: bool) -> Option<Task> {
         let claim = payment.claim.clone()?;
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
         let (registry, id) = (self.registry.clone(), payment.id);
         Some(Task::persistent(move |begun| {
-            // A crash may have come after the broadcast.
-            let possibly_sent = possibly_sent || begun > 0;
+            // A crash may have happened after the broadcast.
+            let is_adopted = is_adopted || begun > 0;
             let (context, ledger) = (Arc::clone(&context), Arc::clone(&ledger));
-            settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), possibly_sent)
+            settlement::settle(context, ledger, registry.clone(), id, Arc::clone(&claim), is_adopted)
         }))
     }
 
-    /// Reports a change to the registry; watchers get the snapshot.
+    /// Reports a change to the registry; watchers receive the snapshot.
     fn tell(&self, payment: &Arc<Payment>) {
         let watched = self.subscriptions.load(Ordering::SeqCst) > 0;
         let stay = Stay::of(payment);
@@ -361,7 +393,7 @@ impl PaymentActor {
     }
 }
 
-/// Logs what became of a request to cancel where no new state tells it.
+/// Logs the outcome of a cancellation request that does not change the state.
 fn note_cancellation(before: &Payment, after: &Payment) {
     let id = after.id;
     if let Some(request) = after.cancellation.filter(|_| before.cancellation.is_none()) {

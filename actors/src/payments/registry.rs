@@ -1,18 +1,18 @@
-//! The registry of active payments: activates, passivates and reactivates their actors, and forwards orders to them.
+//! The registry of active payments: activates, passivates and reactivates their actors, and forwards commands to them.
 //!
-//! A payment is active (it has an actor) or passive (it is a row in the store). Callers do not see the difference: an
-//! order to a passive payment activates it from its snapshot, in the same way as creation and recovery do.
+//! A payment is active (it has an actor) or passive (it is a row in the store). Callers do not see the difference: a
+//! command to a passive payment activates it from its snapshot, in the same way as creation and recovery do.
 //!
-//! The registry never reads the store: every order to every payment passes through its mailbox. An actor that starts
-//! without a snapshot reads it as its first message, and the orders to it wait in its own mailbox meanwhile.
+//! The registry never reads the store, because every command passes through its mailbox. An actor that starts without a
+//! snapshot reads it as its first message; commands wait in its own mailbox meanwhile.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 
-use engine::{ids::PaymentId, payment::Payment, time::Timestamp};
+use engine::{ids::PaymentId, mutant, payment::Payment, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
 
@@ -20,7 +20,7 @@ use crate::{
     chain::ledger::Ledger,
     context::Context,
     payments::{
-        expiry,
+        changes, expiry,
         messages::{PaymentMsg, RegistryMsg, Stay},
         payment::{PaymentActor, Start},
         watchers::Watchers,
@@ -29,9 +29,8 @@ use crate::{
     webhooks::notifier::Notifier,
 };
 
-/// A session may crash this often within [`CRASH_WINDOW`] before it stays passive until the next order to it.
-const MAX_CRASHES: u32 = 5;
-const CRASH_WINDOW: Duration = Duration::from_secs(60);
+/// Time after which a crashed session is activated again, unless a command to it comes before.
+const AFTER_CRASH: Duration = Duration::from_secs(1);
 
 pub(crate) struct Registry {
     context: Arc<Context>,
@@ -57,19 +56,20 @@ impl Registry {
 pub(crate) struct State {
     active: BTreeMap<PaymentId, Session>,
     by_pid: BTreeMap<u64, PaymentId>,
-    /// Active sessions by their last order.
+    /// Active sessions by their last command.
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
     watchers: Watchers<Arc<Payment>>,
-    crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
     _expiry: Task,
+    /// Finds changes of other engines; `None` for an exclusive engine.
+    _changes: Option<Task>,
 }
 
 struct Session {
     actor: ActorRef<PaymentMsg>,
     last_order_at: u64,
     stay: Stay,
-    /// Orders that came after the session was told to stop; they reactivate it.
+    /// Commands that arrived after the session was asked to stop; they reactivate it.
     passivating: Option<VecDeque<PaymentMsg>>,
 }
 
@@ -80,13 +80,17 @@ impl Actor for Registry {
 
     async fn pre_start(&self, myself: ActorRef<RegistryMsg>, (): ()) -> Result<State, ActorProcessingErr> {
         let (context, irreversible) = (Arc::clone(&self.context), self.irreversible.clone());
+        let changes = self.context.env.store.is_shared().then(|| {
+            let (context, registry) = (Arc::clone(&self.context), myself.clone());
+            Task::persistent(move |_| changes::find(Arc::clone(&context), registry.clone()))
+        });
         Ok(State {
+            _changes: changes,
             active: BTreeMap::new(),
             by_pid: BTreeMap::new(),
             idle_order: BTreeMap::new(),
             clock: 0,
             watchers: Watchers::counted_in(Arc::clone(&self.subscriptions)),
-            crashes: BTreeMap::new(),
             _expiry: Task::persistent(move |_| {
                 expiry::sweep(Arc::clone(&context), myself.clone(), irreversible.clone())
             }),
@@ -102,12 +106,24 @@ impl Actor for Registry {
         match message {
             RegistryMsg::Adopt(payment) => {
                 let id = payment.id;
-                // A full registry would passivate another for it: it stays passive until the next order to it.
+                // A full registry would passivate another one: it stays passive until its next command.
                 if !state.active.contains_key(&id) && state.idle_order.len() < self.context.settings.max_awake {
                     self.activate(&myself, state, id, Start::Snapshot(payment)).await?;
                 }
             }
             RegistryMsg::Activate(id) => self.ensure_active(&myself, state, id).await?,
+            RegistryMsg::Refresh(id) => {
+                if state.active.contains_key(&id) {
+                    state.forward(id, PaymentMsg::Refresh);
+                } else {
+                    self.ensure_active(&myself, state, id).await?;
+                }
+            }
+            RegistryMsg::Followed(reply) => {
+                let claimed = state.active.iter().filter(|(_, session)| session.stay == Stay::Active);
+                let ids: BTreeSet<_> = claimed.map(|(id, _)| *id).chain(state.watchers.watched()).collect();
+                let _ = reply.send(ids.into_iter().collect());
+            }
             RegistryMsg::Order(id, order) => {
                 self.ensure_active(&myself, state, id).await?;
                 state.forward(id, PaymentMsg::Order(order));
@@ -149,17 +165,17 @@ impl Actor for Registry {
         let Some(id) = state.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
         let Some(session) = state.forget(id) else { return Ok(()) };
         self.context.metrics.active.dec();
-        let waiting = session.passivating.unwrap_or_default();
-        let is_reactivated = match crash {
-            None => !waiting.is_empty(),
-            Some(error) => {
-                let calm = state.crashed(id, self.context.now());
-                self.context.metrics.crashed("session");
-                tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
-                calm || !waiting.is_empty()
-            }
-        };
-        if is_reactivated {
+        if let Some(error) = crash {
+            self.context.metrics.crashed("session");
+            tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
+            // A claim must be followed.
+            drop(myself.send_after(AFTER_CRASH, move || RegistryMsg::Activate(id)));
+        }
+        let mut waiting = session.passivating.unwrap_or_default();
+        if mutant!("orders-to-passivated-forgotten") {
+            waiting.clear();
+        }
+        if !waiting.is_empty() {
             self.ensure_active(&myself, state, id).await?;
             for message in waiting {
                 state.forward(id, message);
@@ -170,7 +186,7 @@ impl Actor for Registry {
 }
 
 impl Registry {
-    /// Makes sure that the session has an actor.
+    /// Ensures that the session has an actor.
     async fn ensure_active(
         &self,
         myself: &ActorRef<RegistryMsg>,
@@ -204,13 +220,12 @@ impl Registry {
         state.active.insert(id, Session { actor, last_order_at: state.clock, stay, passivating: None });
         self.context.metrics.active.inc();
         state.set_stay(id, stay);
-        self.passivate_idlest(state);
         Ok(())
     }
 
-    /// Passivates the sessions whose last order is longest ago, until no more are active than the settings allow.
+    /// Passivates the sessions with the oldest last command, until no more are active than the settings allow.
     fn passivate_idlest(&self, state: &mut State) {
-        while state.idle_order.len() > self.context.settings.max_awake {
+        while state.idle_order.len() > self.context.settings.max_awake && !mutant!("idle-sessions-stay") {
             let Some((_, idlest)) = state.idle_order.first_key_value() else { break };
             state.passivate(*idlest);
         }
@@ -218,7 +233,7 @@ impl Registry {
 }
 
 impl State {
-    /// Sends a message to an active session, or keeps it while the session is being passivated.
+    /// Sends a message to an active session, or queues it while the session is being passivated.
     fn forward(&mut self, id: PaymentId, message: PaymentMsg) {
         let Some(session) = self.active.get_mut(&id) else { return };
         if let Some(waiting) = &mut session.passivating {
@@ -231,7 +246,7 @@ impl State {
         if session.stay == Stay::MayPassivate {
             self.idle_order.insert(self.clock, id);
         }
-        // An actor that died a moment ago drops the message; its sender sees that and may ask again.
+        // An actor that has just crashed drops the message; its sender detects that and may retry.
         let _ = session.actor.cast(message);
     }
 
@@ -248,7 +263,7 @@ impl State {
         }
     }
 
-    /// Tells a session to stop once it has done everything it was told before.
+    /// Makes a session stop after all earlier messages.
     fn passivate(&mut self, id: PaymentId) {
         let Some(session) = self.active.get_mut(&id) else { return };
         if session.passivating.is_none() {
@@ -262,13 +277,5 @@ impl State {
         let session = self.active.remove(&id)?;
         self.idle_order.remove(&session.last_order_at);
         Some(session)
-    }
-
-    /// Counts a crash; says whether the session may be brought back at once.
-    fn crashed(&mut self, id: PaymentId, now: Timestamp) -> bool {
-        self.crashes.retain(|_, (since, _)| now.since(*since) < CRASH_WINDOW);
-        let (_, count) = self.crashes.entry(id).or_insert((now, 0));
-        *count += 1;
-        *count <= MAX_CRASHES
     }
 }

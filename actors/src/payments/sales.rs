@@ -1,7 +1,7 @@
-//! Sales: transfers that were settled by x402 for somebody's resource. They pay no session and are nobody's to assign.
+//! Sales: transfers that were settled by x402 for a resource. They pay no session and cannot be assigned.
 
 use engine::{
-    ids::MerchantId, ledger::ChainPosition, merchant::Merchant, payment::ClaimFinality, time::Timestamp,
+    ids::MerchantId, ledger::ChainPosition, merchant::Merchant, mutant, payment::ClaimFinality, time::Timestamp,
     x402::Facilitation,
 };
 use storage::Unmatched;
@@ -10,40 +10,40 @@ use crate::{context::Context, error::EngineError, payments::handle::Payments, we
 
 /// Transfers read at once.
 const PAGE: usize = 100;
-/// Transfers passed over for one page at most.
+/// Maximum number of transfers skipped for one page.
 const MAX_PASSED: usize = 5_000;
 
-/// A part of a list of transfers.
+/// A page of a list of transfers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<T> {
     /// The rows, newest first.
     pub rows: Vec<T>,
-    /// Where the list goes on; none at its end.
+    /// The position of the next page; `None` on the last one.
     pub next: Option<ChainPosition>,
 }
 
-/// A sale, as the chain holds its transfer.
+/// A sale with its transfer on the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sale {
     /// The transfer.
     pub transfer: engine::ledger::Transfer,
-    /// What was sold, in the words of its server.
+    /// What was sold, as its server named it.
     pub resource: String,
-    /// The merchant whose API key the settlement carried.
+    /// The merchant whose API key the settlement contained.
     pub seller: Option<MerchantId>,
     /// When the payment was claimed.
     pub claimed_at: Timestamp,
-    /// What counted as settled.
+    /// The finality at which the settlement succeeded.
     pub finality: ClaimFinality,
 }
 
-/// A transfer that pays no session, and what it was settled for.
+/// A transfer that pays no session, with its settlement.
 pub(crate) struct Incoming {
     pub(crate) unmatched: Unmatched,
     pub(crate) sale: Option<(Box<Facilitation>, Timestamp)>,
 }
 
-/// Adds what a transfer was settled for. A claim may be younger than the transfer's row: it is looked up, not copied.
+/// Adds the settlement of a transfer. A claim may be younger than the transfer's row: it is read, not copied.
 pub(crate) async fn incoming(context: &Context, unmatched: Unmatched) -> Result<Incoming, storage::ReadError> {
     let claimed = context.sound(context.env.store.claim(unmatched.transfer.tx_id).await)?.flatten();
     let sale = claimed.and_then(|claimed| {
@@ -54,8 +54,8 @@ pub(crate) async fn incoming(context: &Context, unmatched: Unmatched) -> Result<
 }
 
 impl Payments {
-    /// Lists the sales to a merchant's account, newest first, older than `before`: those it settled with its own API key,
-    /// and once it has proven the account those that were settled without one, or by somebody who has not proven it.
+    /// Lists the sales to a merchant's account, newest first, older than `before`: those settled with its own API key,
+    /// and if it has proven the account also those settled without a key or by a merchant without a proof.
     ///
     /// # Errors
     /// Store errors.
@@ -72,7 +72,7 @@ impl Payments {
             let (facilitation, claimed_at) = incoming.sale?;
             let is_own = match facilitation.seller {
                 Some(seller) if seller == merchant.id || owners.contains(&seller) => seller == merchant.id,
-                _ => has_proven,
+                _ => has_proven || mutant!("sales-shown-to-anybody"),
             };
             let Facilitation { resource, seller, finality, .. } = *facilitation;
             is_own.then_some(Sale { transfer: incoming.unmatched.transfer, resource, seller, claimed_at, finality })
@@ -80,7 +80,7 @@ impl Payments {
         .await
     }
 
-    /// Lists the transfers to a merchant's account that pay no session, those of them that `pick` wants.
+    /// Lists the transfers to a merchant's account that pay no session and that `pick` selects.
     pub(crate) async fn list_incoming<T>(
         &self,
         merchant: &Merchant,
@@ -101,7 +101,7 @@ impl Payments {
                 let incoming =
                     incoming(&self.access.context, unmatched).await.map_err(|error| self.access.read_failed(&error))?;
                 let Some(row) = pick(incoming) else { continue };
-                // One more than the page tells that there is another.
+                // One more than the page shows that there is a next one.
                 if rows.len() == limit {
                     return Ok(Part { rows, next: last });
                 }

@@ -1,5 +1,5 @@
-//! Log lines that answer "why did this payment not complete?": one for each transfer that can no longer change and
-//! concerns somebody, with payment, merchant, transaction, amount and reason. Memos stay out: anybody writes them.
+//! Log lines that explain why a payment did not complete: one for each final transfer that concerns a merchant, with
+//! payment, merchant, transaction, amount and reason. Memos are not logged, because anybody can write them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,12 +9,12 @@ use engine::{
 };
 use storage::{Unmatched, UnmatchedReason};
 
-/// Returns the transfers, of those that a step changed, that can no longer change by themselves.
+/// Returns the transfers changed by a step that are final.
 pub(crate) fn decided(rows: &[Credit]) -> Vec<Credit> {
     rows.iter().filter(|credit| credit.finality == Finality::Irreversible).cloned().collect()
 }
 
-/// Logs what a transfer did for the payment it names.
+/// Logs the effect of a transfer on the payment that it names.
 pub(crate) fn credited(credit: &Credit, payment: &Payment) {
     let (reason, remaining_units) = (reason(credit.disposition), payment.remaining_units());
     tracing::info!(
@@ -40,18 +40,18 @@ pub(crate) fn unmatched(unmatched: &Unmatched) {
     uncredited(&unmatched.transfer, unmatched.reason.word(), "unmatched transfer");
 }
 
-/// Logs a transfer that was settled by x402 for somebody's resource.
+/// Logs a transfer that was settled by x402 for a resource.
 pub(crate) fn sale(transfer: &Transfer) {
     uncredited(transfer, "x402", "sale by x402");
 }
 
-/// LineCounter about transfers between accounts that are nobody's here, in [`WINDOW`] blocks and of one reason. Such a
+/// Limits the log lines about transfers between unrelated accounts, for each reason, in [`WINDOW`] blocks. Such a
 /// transfer costs its sender nothing.
 const MAX_LINES: u32 = 100;
 /// An hour of blocks.
 const WINDOW: u32 = 1_200;
 
-/// Logs transfers that name a session, and went to an account that is nobody's here; so many an hour.
+/// Logs transfers that name a session but went to an unrelated account, up to a number per hour.
 #[derive(Debug, Default)]
 pub(crate) struct OtherAccountLog {
     to_known_sessions: LineCounter,
@@ -59,7 +59,7 @@ pub(crate) struct OtherAccountLog {
 }
 
 impl OtherAccountLog {
-    /// Logs a transfer, while there are lines left for its reason.
+    /// Logs a transfer, unless the lines of its reason are used up.
     pub(crate) fn log(&self, transfer: &Transfer, reason: UnmatchedReason) {
         let lines = match reason {
             UnmatchedReason::UnknownSession => &self.to_unknown_sessions,
@@ -76,12 +76,12 @@ impl OtherAccountLog {
     }
 }
 
-/// The window of blocks, and how many lines it has.
+/// The window of blocks, and its number of lines.
 #[derive(Debug, Default)]
 struct LineCounter(Mutex<(u32, u32)>);
 
 impl LineCounter {
-    /// Returns how many lines the window of a block had before this one.
+    /// Returns the number of lines in the window of a block before this one.
     fn take(&self, block_num: u32) -> u32 {
         let window = block_num / WINDOW;
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +110,7 @@ fn uncredited(transfer: &Transfer, reason: &str, what: &str) {
     );
 }
 
-/// Returns the payment that the memo names, or nothing.
+/// Returns the payment that the memo names, if any.
 fn memo_payment(transfer: &Transfer) -> String {
     match match_memo(&transfer.memo) {
         MemoMatch::Exact(id) | MemoMatch::Normalized(id) => id.to_string(),
@@ -118,7 +118,7 @@ fn memo_payment(transfer: &Transfer) -> String {
     }
 }
 
-/// Logs the new state of a payment, with what decided it.
+/// Logs the new state of a payment with its cause.
 pub(crate) fn state_changed(payment: &Payment) {
     let tx_id = payment.paid_by.map(|tx_id| tx_id.to_string()).unwrap_or_default();
     tracing::info!(

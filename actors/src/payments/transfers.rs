@@ -1,9 +1,10 @@
-//! The transfers of payments, listed page by page, and what is owed back.
+//! The transfers of payments in pages, and the refundable amounts.
 
 use std::sync::Arc;
 
 use engine::{
     ids::{MerchantId, PaymentId},
+    mutant,
     payment::{Credit, Payment, RefundCalculator, RefundDue, shown_memo},
 };
 
@@ -11,12 +12,12 @@ use storage::Batch;
 
 use crate::{error::EngineError, payments::handle::Payments};
 
-/// Transfers read at once to add them up.
+/// Transfers read at once to sum them.
 const PAGE: usize = 500;
 
 impl Payments {
-    /// Lists the transfers of a merchant's payment, newest first, before the place `before` in the order they became
-    /// known. Memos are cut to what is shown.
+    /// Lists the transfers of a merchant's payment, newest first, before the position `before` in the order of
+    /// detection. Memos are truncated.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`]; store errors.
@@ -33,15 +34,15 @@ impl Payments {
             .context
             .env
             .store
-            .transfers(id, before, limit)
+            .transfers(id, before.map(|seq| seq + u64::from(mutant!("transfer-pages-overlap"))), limit)
             .await
             .map_err(|e| self.access.read_failed(&e))?;
         rows.iter_mut().for_each(|row| row.memo = shown_memo(std::mem::take(&mut row.memo)));
         Ok(rows)
     }
 
-    /// Returns any merchant's payment with its newest transfers, oldest first, for support. The audit log records who read
-    /// it before it is returned.
+    /// Returns any merchant's payment with its newest transfers, oldest first, for support. The read is audited before
+    /// it is returned.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`]; store errors.
@@ -54,7 +55,7 @@ impl Payments {
         Ok((payment, rows))
     }
 
-    /// Returns what is owed back for a payment, by payer and currency, from all of its transfers.
+    /// Returns the refundable amounts of a payment, by payer and currency, from all of its transfers.
     ///
     /// # Errors
     /// Store errors.

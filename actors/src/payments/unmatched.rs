@@ -21,23 +21,24 @@ use crate::{
     },
 };
 
-/// How long before a transfer its session may have been opened: as long as a session lives, and a day for the late.
+/// Maximum age of a candidate session at the time of the transfer: the lifetime of a session, and a day for late
+/// transfers.
 const CANDIDATES_BEFORE: Duration = Duration::from_secs(2 * 86_400);
-/// How long after a transfer: clocks of ledger and engine differ a little.
+/// Maximum time by which a candidate session is younger: the clocks of ledger and engine differ a little.
 const CANDIDATES_AFTER: Duration = Duration::from_secs(60);
-/// Candidates told at most.
+/// Maximum number of candidates.
 const MAX_CANDIDATES: usize = 20;
-/// Payments looked at for candidates.
+/// Maximum number of payments that are compared.
 const LOOKED_AT: usize = 200;
 
-/// A session an unmatched transfer may have been meant for.
+/// A candidate session of an unmatched transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// The session.
     pub payment: Payment,
-    /// Whether the same account has paid it already.
+    /// Whether the same account has already paid it.
     pub is_same_payer: bool,
-    /// Whether the transfer is just what it asks for, or just what is missing.
+    /// Whether the amount of the transfer equals the requested or the remaining amount.
     pub is_same_amount: bool,
     /// Whether the transfer's block is between its opening and its deadline.
     pub is_on_time: bool,
@@ -51,7 +52,7 @@ impl Candidate {
         Self {
             is_same_payer: payment.transfers.iter().any(|credit| credit.from == transfer.from),
             is_same_amount: is_currency && (payment.amount.units == units || payment.remaining_units() == units),
-            // A block's time is whole seconds, a session's is not.
+            // Block times are whole seconds; those of sessions are not.
             is_on_time: payment.created_at <= transfer.block_time + Duration::from_secs(3)
                 && transfer.block_time <= payment.deadline(),
             payment,
@@ -64,7 +65,7 @@ impl Candidate {
 }
 
 impl Payments {
-    /// Lists the transfers to a merchant's account that paid no session and were no sale, newest first, older than
+    /// Lists the transfers to a merchant's account that paid no session and are no sale, newest first, older than
     /// `before`.
     ///
     /// # Errors
@@ -78,7 +79,7 @@ impl Payments {
         self.unmatched_where(merchant, before, limit, |_| true).await
     }
 
-    /// As [`Payments::unmatched`], those of them that `is_wanted`.
+    /// As [`Payments::unmatched`], limited to those that `is_wanted` selects.
     ///
     /// # Errors
     /// As [`Payments::unmatched`].
@@ -124,7 +125,7 @@ impl Payments {
         }
     }
 
-    /// Returns the sessions of a merchant that an unmatched transfer may have been meant for, the likeliest first.
+    /// Returns the candidate sessions of an unmatched transfer, best match first.
     ///
     /// # Errors
     /// As [`Payments::unmatched_at`].
@@ -142,23 +143,23 @@ impl Payments {
             self.access.context.env.store.payments_near(vicinity).await.map_err(|e| self.access.read_failed(&e))?;
         let mut candidates: Vec<_> = near
             .into_iter()
-            .filter(|payment| payment.pay_to == unmatched.transfer.to)
+            .filter(|payment| payment.pay_to == unmatched.transfer.to || mutant!("candidates-of-other-accounts"))
             .map(|payment| Candidate::of(payment, &unmatched))
             .filter(|candidate| candidate.is_same_amount || candidate.is_same_payer)
             .collect();
-        // Stable: among equals the newest stays first.
+        // The sort is stable: of equal candidates the newest is first.
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.score()));
         candidates.truncate(MAX_CANDIDATES);
         Ok(candidates)
     }
 
-    /// Puts an unmatched transfer to a merchant's session: it counts if the session waits and its block was on time,
-    /// and is late otherwise. The first assignment wins; the same again is answered as it was.
+    /// Assigns an unmatched transfer to a merchant's session: it counts if the session is pending and its block was in
+    /// time, and is late otherwise. The first assignment wins; repeating it returns the same result.
     ///
     /// # Errors
     /// [`EngineError::NotProven`], [`EngineError::TransferNotFound`], [`EngineError::PaymentNotFound`],
     /// [`EngineError::TransferAssigned`],
-    /// [`EngineError::Rejected`] where the session is paid to another account; store errors.
+    /// [`EngineError::Rejected`] if the session is paid to another account; store errors.
     pub async fn assign(
         &self,
         merchant: &Merchant,
@@ -185,7 +186,7 @@ impl Payments {
         }
         let transfer = unmatched.transfer;
         let account = transfer.to;
-        let route = if mutant!("assigned-is-a-wallets") { Route::Wallet } else { Route::Manual };
+        let route = if mutant!("assigned-has-wallet-route") { Route::Wallet } else { Route::Manual };
         let attachment = Assignment { transfer, route, memo_normalized: false, by };
         let told = self.access.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
         match self.order(payment.id, Command::Assign(attachment), Some(told)).await.map_err(EngineError::from) {
@@ -193,7 +194,7 @@ impl Payments {
                 tracing::info!(payment.id = %payment.id, %account, "transfer assigned to payment {}", payment.id);
                 Ok(payment)
             }
-            // Somebody else was faster, perhaps with this very transfer, or settled it meanwhile.
+            // Another caller was first, perhaps with this transfer, or it was settled meanwhile.
             Err(EngineError::Contended | EngineError::Rejected(Rejection::Unchanged { .. })) => {
                 match self.unmatched_to(account, place).await?.handling {
                     Handling::Assigned { payment: earlier, .. } if earlier == payment.id => {
@@ -207,7 +208,7 @@ impl Payments {
         }
     }
 
-    /// Notes that nothing is to be done about an unmatched transfer.
+    /// Marks an unmatched transfer as ignored.
     ///
     /// # Errors
     /// As [`Payments::assign`].
@@ -231,10 +232,11 @@ impl Payments {
         Ok(Unmatched { handling, ..unmatched })
     }
 
-    /// Notes what a merchant decided about a payment's exceptions. No state changes; a later decision replaces it.
+    /// Records a merchant's decision about a payment's exceptions. The state does not change; a later decision replaces
+    /// it.
     ///
     /// # Errors
-    /// [`EngineError::PaymentNotFound`]; [`EngineError::Rejected`] where there is nothing to decide; store errors.
+    /// [`EngineError::PaymentNotFound`]; [`EngineError::Rejected`] if there is nothing to decide; store errors.
     pub async fn resolve(
         &self,
         merchant: &Merchant,
@@ -243,12 +245,13 @@ impl Payments {
     ) -> Result<Arc<Payment>, EngineError> {
         self.get(merchant.id, id).await?;
         let told = self.access.entry("payment_resolved", merchant.id, Some(id.to_string()), Vec::new());
-        let payment = self.order(id, Command::Resolve(resolution), Some(told)).await?;
+        let told = Some(told).filter(|_| !mutant!("decisions-not-audited"));
+        let payment = self.order(id, Command::Resolve(resolution), told).await?;
         tracing::info!(payment.id = %id, "payment {id} resolved");
         Ok(payment)
     }
 
-    /// Deletes the metadata of a payment that has ended. Repeating it returns the payment as it is.
+    /// Deletes the metadata of a final payment. Repeating it returns the payment unchanged.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`]; [`EngineError::Rejected`] while the payment can still change; store errors.
@@ -256,7 +259,7 @@ impl Payments {
         self.delete(merchant, id, Command::DeleteMetadata, "payment_metadata_deleted").await
     }
 
-    /// Deletes the note of the decision about a payment. Repeating it returns the payment as it is.
+    /// Deletes the note of the decision about a payment. Repeating it returns the payment unchanged.
     ///
     /// # Errors
     /// [`EngineError::PaymentNotFound`]; store errors.
@@ -280,7 +283,7 @@ impl Payments {
     }
 }
 
-/// Names a transfer by its place on the chain.
+/// Formats the id of a transfer from its position on the chain.
 fn name_of(ChainPosition { block_num, tx_in_block, op_in_tx }: ChainPosition) -> String {
     format!("{block_num}-{tx_in_block}-{op_in_tx}")
 }

@@ -1,4 +1,4 @@
-//! Unmatched transfers that name a session which did not exist yet: they wait for it.
+//! Unmatched transfers that name a session which does not exist yet: they wait for it.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -17,20 +17,20 @@ use crate::{
     payments::messages::{Order, RegistryMsg, SessionError},
 };
 
-/// How old a session may be that a transfer still waits for.
+/// Maximum age of a session for which a transfer still waits.
 const WAITS: Duration = Duration::from_secs(400 * 86_400);
-/// Who puts a transfer to a session where its own memo says so.
+/// The actor of an assignment by the transfer's own memo.
 const BY_MEMO: &str = "memo";
 
-/// Returns those of some sessions that a transfer waits for: it came before them, and is theirs before they expire.
+/// Returns the sessions for which a transfer waits: it preceded them, and is credited before they expire.
 pub(crate) async fn awaited(
     context: &Context,
     sessions: impl Iterator<Item = PaymentId>,
 ) -> Result<BTreeSet<PaymentId>, ReadError> {
     let store = &context.env.store;
     let mut awaited = BTreeSet::new();
-    // Hardly ever does anything wait for anybody.
-    if mutant!("expiry-before-its-money") || store.waiting_for_sessions(None, 1).await?.is_empty() {
+    // Transfers rarely wait.
+    if mutant!("expiry-before-credits") || store.waiting_for_sessions(None, 1).await?.is_empty() {
         return Ok(awaited);
     }
     let not_before = context.now().minus(WAITS);
@@ -46,8 +46,8 @@ pub(crate) async fn awaited(
     Ok(awaited)
 }
 
-/// Puts transfers to the sessions they name that have appeared since: restored, or opened by another engine. Looks at
-/// a few at a time, from `after` on; returns where the next look begins.
+/// Assigns transfers to the sessions they name that have appeared since: restored, or opened by another engine.
+/// Processes a few at a time, after `after`; returns the next position.
 pub(crate) async fn attach_waiting(
     context: &Context,
     registry: &ActorRef<RegistryMsg>,
@@ -64,7 +64,7 @@ pub(crate) async fn attach_waiting(
     };
     let next = if waiting.len() < AT_ONCE { None } else { waiting.last().cloned() };
     for (id, account, place) in waiting {
-        // What nobody ever opened is not looked for for ever.
+        // Transfers for sessions that never existed do not wait for ever.
         if id.created_at() < not_before {
             continue;
         }
@@ -89,25 +89,25 @@ pub(crate) async fn attach_waiting(
                     Rejection::Unchanged { .. } => {
                         Handling::Assigned { payment: id, by: BY_MEMO.to_owned(), at: context.now() }
                     }
-                    // It never will be the session's. The merchant still has it; the session waits for it no more.
+                    // It can never be credited to the session. It stays unmatched and no longer waits.
                     _ => Handling::Open,
                 };
                 let write = Write::Handle { account, place, handling };
                 if let Err(error) = context.env.store.commit(Batch::of(write)).await {
-                    context.give_up_on(&error);
+                    context.commit_failed(&error);
                 }
             }
-            // It was settled for something else: the session waits for it no more.
+            // It was settled for another purpose and no longer waits.
             Ok(Err(SessionError::Claimed(_))) => {
                 let write = Write::Handle { account, place, handling: Handling::Open };
                 if let Err(error) = context.env.store.commit(Batch::of(write)).await {
-                    context.give_up_on(&error);
+                    context.commit_failed(&error);
                 }
             }
             Ok(Err(error)) => {
                 tracing::debug!(payment.id = %id, %error, "transfer not credited to payment {id}: {error}");
             }
-            // It died with the order; the next look tries again.
+            // The actor crashed; the next run retries.
             Err(_) => {}
         }
     }

@@ -8,12 +8,13 @@ use std::{
     },
 };
 
+use engine::mutant;
 use engine::{ids::PaymentId, payment::Payment};
 use tokio::sync::mpsc;
 
-/// Snapshots that a slow watcher may fall behind before it is removed.
+/// Maximum number of snapshots that a slow watcher may lag before it is removed.
 const BUFFER: usize = 16;
-/// Fewer watchers are never searched for those that are gone.
+/// Minimum number of watchers for a purge of closed ones.
 const PURGE_FROM: usize = 128;
 
 /// A session now and after every change.
@@ -22,13 +23,13 @@ pub struct Watch {
     /// The snapshot read after the watcher was added, until it is returned.
     first: Option<Arc<Payment>>,
     version: u64,
-    /// `None` once a final state was returned.
+    /// `None` after a final state was returned.
     changes: Option<mpsc::Receiver<Arc<Payment>>>,
 }
 
 impl Watch {
-    /// Returns where the registry sends changes to, and their receiver: the watcher is added before the current snapshot is
-    /// read, so that no change falls between the two.
+    /// Returns the sender for the registry, and its receiver: the watcher is added before the current snapshot is read,
+    /// so that no change is lost in between.
     pub(crate) fn channel() -> (mpsc::Sender<Arc<Payment>>, mpsc::Receiver<Arc<Payment>>) {
         mpsc::channel(BUFFER)
     }
@@ -39,8 +40,7 @@ impl Watch {
         Self { version: current.version, first: Some(current), changes }
     }
 
-    /// Returns the next snapshot: the current one first. `None` after a final state, or when the watcher fell too far
-    /// behind.
+    /// Returns the next snapshot: the current one first. `None` after a final state, or if the watcher lagged too far.
     pub async fn next(&mut self) -> Option<Arc<Payment>> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -57,12 +57,12 @@ impl Watch {
     }
 }
 
-/// The watchers of all payments. One that is gone is removed at the next snapshot of its payment, or once the number of
-/// watchers has doubled since the last purge: those that are gone are never more than those that are left, or than a few.
+/// The watchers of all payments. A closed one is removed at the next snapshot of its payment, or once the number of
+/// watchers has doubled since the last purge, so that closed ones are at most as many as open ones, or a few.
 #[derive(Debug)]
 pub(crate) struct Watchers<T> {
     of: BTreeMap<PaymentId, Vec<mpsc::Sender<T>>>,
-    /// Shared with the actors of payments, which publish nothing while nobody watches.
+    /// Shared with the actors of payments, which publish nothing without watchers.
     count: Arc<AtomicUsize>,
     purge_at: usize,
 }
@@ -81,6 +81,12 @@ impl<T> Watchers<T> {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Returns the watched payments.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = PaymentId> + '_ {
+        let is_watched = |watchers: &Vec<mpsc::Sender<T>>| watchers.iter().any(|watcher| !watcher.is_closed());
+        self.of.iter().filter(move |(_, watchers)| is_watched(watchers)).map(|(id, _)| *id)
+    }
+
     fn purge(&mut self) {
         self.of.retain(|_, watchers| {
             watchers.retain(|watcher| !watcher.is_closed());
@@ -93,9 +99,13 @@ impl<T> Watchers<T> {
 }
 
 impl<T: Clone> Watchers<T> {
-    /// Sends a snapshot of a payment to its watchers; those that fell too far behind, and after the last one all, are removed.
+    /// Sends a snapshot of a payment to its watchers; removes those that lag too far, and all of them after the last
+    /// snapshot.
     pub(crate) fn publish(&mut self, id: PaymentId, snapshot: &T, is_last: bool) {
         let Some(watchers) = self.of.get_mut(&id) else { return };
+        if !is_last && mutant!("watchers-not-notified") {
+            return;
+        }
         let before = watchers.len();
         watchers.retain(|watcher| watcher.try_send(snapshot.clone()).is_ok());
         if is_last {

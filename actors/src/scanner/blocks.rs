@@ -1,7 +1,7 @@
-//! Reads the chain: every irreversible block once and in order, and the reversible ones above it for show.
+//! Scans the chain: every irreversible block once and in order, and the reversible ones above it for display.
 //!
-//! The cursor moves when every credit of a range is durable, so a crash repeats blocks and never skips one; what is
-//! repeated is recognised by transaction id and operation index.
+//! The cursor moves when every credit of a range is durable, so that a crash repeats blocks and never skips one;
+//! repeated transfers are recognized by transaction id and operation index.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -12,11 +12,11 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, Transfer, TxId},
     mutant,
-    payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
+    payment::{Command, Credit, Finality, Rejection, Route},
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
+use storage::{Batch, CommitError, Cursor, Duty, ReadError, Unmatched, UnmatchedReason, Write};
 
 use crate::{
     chain::{
@@ -25,7 +25,8 @@ use crate::{
         notes,
     },
     context::Context,
-    merchants::{handle::Merchants, messages::MerchantError, ownership},
+    duties::held::Term,
+    merchants::{handle::Merchants, ownership},
     payments::{
         handle::Payments,
         messages::{Answer, Order, RegistryMsg, SessionError},
@@ -33,28 +34,29 @@ use crate::{
     },
     scanner::{
         classification::{Classification, ClassifiedTransfer},
+        failures::{Failures, PollError},
         unknown_operations,
     },
     timer::Timer,
 };
 
-/// Blocks asked for at once when catching up.
+/// Blocks per request when catching up.
 const RANGE: u32 = 100;
-/// Reversible blocks read above the irreversible one at most.
+/// Maximum number of reversible blocks read above the irreversible one.
 const MAX_REVERSIBLE: u32 = 60;
-/// Uneventful blocks after which the cursor is stored all the same, so that a restart rereads little: five minutes of
-/// blocks, one call to a node.
+/// Uneventful blocks after which the cursor is stored, so that a restart reads few blocks again: five minutes of
+/// blocks, one request to a node.
 const STORE_CURSOR_EVERY: u32 = 100;
 /// Polls after which the list of watched accounts is read again: another engine may have added some.
 const REFRESH_WATCHED_EVERY: u64 = 60;
-/// Accounts read at once at start.
-const WATCHED_PAGE: usize = 10_000;
+/// Polls after which an engine that does not scan requests the head once, for its clock and its health.
+const FOLLOWER_POLLS: u64 = 10;
 /// Transfers of one payment read at once at start.
 const ROWS_PAGE: usize = 500;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Look at the chain.
+    /// Poll the chain.
     Poll,
 }
 
@@ -63,22 +65,24 @@ pub(crate) struct Scanner {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) payments: Payments,
     pub(crate) merchants: Merchants,
-    /// Log lines about transfers between accounts of nobody here; they survive a restart of the scanner.
+    /// The counter of log lines about unrelated accounts; it survives a restart of the scanner.
     pub(crate) other_accounts: Arc<OtherAccountLog>,
 }
 
 pub(crate) struct ScanState {
-    /// The newest irreversible block read; its credits are durable.
+    /// The term in which this engine scans the ledger; `None` while another engine does.
+    term: Option<Term>,
+    /// The last scanned irreversible block; its credits are durable.
     read: Option<Cursor>,
-    /// The cursor as it is stored; it may lag behind by uneventful blocks.
+    /// The stored cursor; it may lag behind by uneventful blocks.
     stored: Option<Cursor>,
     /// The reversible blocks above, oldest first.
     recent: VecDeque<Recent>,
-    /// Sightings that no block of `recent` answers for: those of an earlier scanner, and what an error interrupted.
+    /// Sightings without a block in `recent`: those of an earlier scanner, and those after an error.
     unconfirmed: BTreeSet<Sighting>,
     polls: u64,
     was_reachable: bool,
-    obstacle: Option<String>,
+    failures: Failures,
     next_poll: Option<Timer>,
 }
 
@@ -87,7 +91,7 @@ struct Recent {
     sighted: Vec<Sighting>,
 }
 
-/// A transfer of a reversible block that a session was told of.
+/// A transfer of a reversible block that was reported to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sighting {
     block_num: u32,
@@ -96,63 +100,42 @@ struct Sighting {
     op_in_tx: u32,
 }
 
-/// Why a poll ended early; the next one goes on from where the cursor stands.
-#[derive(Debug, thiserror::Error)]
-enum PollError {
-    #[error(transparent)]
-    Nodes(#[from] NodesError),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    #[error("a session refused a credit: {0}")]
-    Session(#[from] SessionError),
-    #[error("cannot store the proof of an account: {0}")]
-    Proof(#[from] MerchantError),
-    #[error("block {0} does not follow the block read before it")]
-    BrokenChain(u32),
-    #[error("the node returned block {given} instead of {wanted}")]
-    WrongBlock { wanted: u32, given: u32 },
-}
-
 impl Actor for Scanner {
     type Msg = Msg;
     type State = ScanState;
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<ScanState, ActorProcessingErr> {
-        let stored = self.context.env.store.cursor().await?;
-        if let Some(cursor) = stored {
-            self.ledger.view.read_up_to(cursor.block_id.number(), cursor.time);
-        }
-        self.refresh_watched().await?;
-        let unconfirmed = self.load_reversible_sightings().await?;
-        myself.cast(Msg::Poll)?;
-        Ok(ScanState {
-            read: stored,
-            stored,
+        let mut state = ScanState {
+            term: None,
+            read: None,
+            stored: None,
             recent: VecDeque::new(),
-            unconfirmed,
+            unconfirmed: BTreeSet::new(),
             polls: 0,
             was_reachable: true,
-            obstacle: None,
+            failures: Failures::default(),
             next_poll: None,
-        })
+        };
+        self.ledger.watch_all().await?;
+        self.follow(&mut state).await?;
+        if let Some(term) = self.context.duties.held(Duty::Scanner) {
+            self.take_over(&mut state, term).await?;
+        }
+        myself.cast(Msg::Poll)?;
+        Ok(state)
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _poll: Msg, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
         state.polls += 1;
         self.context.watch_clock();
-        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
-            self.refresh_watched().await?;
-        }
-        let more = match self.poll(state).await {
+        let more = match self.poll_on_duty(state).await {
             Ok(more) => {
                 if !state.was_reachable {
                     tracing::info!("ledger reachable again");
                 }
                 state.was_reachable = true;
-                state.obstacle = None;
+                state.failures.forget_obstacle();
                 more
             }
             Err(error) => {
@@ -172,9 +155,9 @@ impl Actor for Scanner {
 
     async fn post_stop(&self, _myself: ActorRef<Msg>, state: &mut ScanState) -> Result<(), ActorProcessingErr> {
         if state.read != state.stored
-            && let Some(read) = state.read
+            && let (Some(read), Some(_)) = (state.read, state.term)
         {
-            // A courtesy to the next start; without it some empty blocks are read again.
+            // Optional: otherwise the next start reads some empty blocks again.
             let _ = self.store_cursor(state, read, Batch::default()).await;
         }
         Ok(())
@@ -192,44 +175,68 @@ impl Scanner {
                 state.was_reachable = false;
             }
             PollError::Commit(error) => {
-                self.context.give_up_on(error);
+                self.context.commit_failed(error);
                 tracing::warn!(%error, "scanner cannot store its progress: {error}");
-                // Another engine may have moved the cursor: take the store's word.
-                state.read = state.stored;
+                // Another engine may have moved the cursor or taken the duty: reload the stored state.
+                (state.read, state.term) = (state.stored, None);
             }
             PollError::Read(error) => self.context.read_failed(error),
-            error => {
-                let obstacle = error.to_string();
-                // The same obstacle at every poll is one obstacle.
-                if state.obstacle.as_ref() != Some(&obstacle) {
-                    tracing::error!(%error, "scanner stopped, retrying: {error}");
-                    state.obstacle = Some(obstacle);
+            PollError::Session(SessionError::Unavailable) => {}
+            error => state.failures.stopped_by(error, &self.ledger.view, self.context.env.clock.monotonic()),
+        }
+    }
+
+    /// Continues if this engine scans the ledger; returns whether more is due at once.
+    async fn poll_on_duty(&self, state: &mut ScanState) -> Result<bool, PollError> {
+        if state.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
+            self.ledger.watch_all().await?;
+        }
+        match self.context.duties.held(Duty::Scanner) {
+            Some(term) => {
+                if state.term != Some(term) {
+                    self.take_over(state, term).await?;
                 }
+                self.poll(state).await
+            }
+            None => {
+                state.term = None;
+                self.follow(state).await?;
+                // The engine that scans the ledger compares the chain.
+                state.failures.chain_matches(&self.ledger.view);
+                self.ledger.watch_added().await?;
+                if state.polls.is_multiple_of(FOLLOWER_POLLS) {
+                    self.ledger.record_head(self.ledger.nodes.head().await?);
+                }
+                Ok(false)
             }
         }
     }
 
-    async fn refresh_watched(&self) -> Result<(), ReadError> {
-        if let FeeMode::Split { account } = &self.context.settings.fee_mode {
-            self.ledger.watched.extend([*account]);
+    /// Adopts the progress of the engine that scans the ledger.
+    async fn follow(&self, state: &mut ScanState) -> Result<(), ReadError> {
+        let stored = self.context.env.store.cursor().await?;
+        if let Some(cursor) = stored {
+            self.ledger.view.read_up_to(cursor.block_id.number(), cursor.time);
         }
-        let mut after = None;
-        loop {
-            let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
-            after = page.last().cloned();
-            self.ledger.watched.extend(page);
-            if after.is_none() {
-                return Ok(());
-            }
-        }
+        (state.read, state.stored) = (stored, stored);
+        Ok(())
     }
 
-    /// Reads on; says whether there is more to read at once.
+    /// Starts scanning from the stored cursor.
+    async fn take_over(&self, state: &mut ScanState, term: Term) -> Result<(), ReadError> {
+        self.follow(state).await?;
+        state.recent.clear();
+        state.unconfirmed = self.load_reversible_sightings().await?;
+        state.term = Some(term);
+        Ok(())
+    }
+
+    /// Continues scanning; returns whether more is due at once.
     async fn poll(&self, state: &mut ScanState) -> Result<bool, PollError> {
         let head = self.ledger.nodes.head().await?;
         self.ledger.record_head(head);
         let Some(read) = state.read else {
-            // A chain that has just begun: nothing on it is final yet.
+            // A new chain without irreversible blocks.
             if head.irreversible_num == 0 {
                 return Ok(false);
             }
@@ -249,7 +256,7 @@ impl Scanner {
         Ok(false)
     }
 
-    /// Begins with the newest irreversible block: no payment can be older than the engine.
+    /// Starts with the last irreversible block: no payment can be older than the engine.
     async fn start_at(&self, head: Head, state: &mut ScanState) -> Result<(), PollError> {
         let wanted = head.irreversible_num;
         let blocks = self.ledger.nodes.blocks(wanted, 1, Depth::Irreversible).await?;
@@ -258,7 +265,7 @@ impl Scanner {
         self.store_cursor(
             state,
             cursor,
-            Batch::of(notes::virtual_transfers_read_to(wanted)).and(notes::reconcile_after(block.time)),
+            Batch::of(notes::virtual_transfers_read_to(wanted, None)).and(notes::reconcile_after(block.time)),
         )
         .await?;
         state.read = Some(cursor);
@@ -267,20 +274,34 @@ impl Scanner {
         Ok(())
     }
 
+    /// Fetches blocks, and only then reads the watched accounts: a merchant that registered through another engine may
+    /// be paid in them.
+    async fn watched_blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, PollError> {
+        if mutant!("accounts-before-blocks") {
+            self.ledger.watch_added().await?;
+        }
+        let blocks = self.ledger.nodes.blocks(from, count, depth).await?;
+        if !mutant!("accounts-before-blocks") {
+            self.ledger.watch_added().await?;
+        }
+        Ok(blocks)
+    }
+
     async fn read_irreversible(&self, state: &mut ScanState, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
-        let blocks = self.ledger.nodes.blocks(from, count, Depth::Irreversible).await?;
+        let blocks = self.watched_blocks(from, count, Depth::Irreversible).await?;
         let mut last = read.block_id;
         for (block, wanted) in blocks.iter().zip(from..) {
-            if block.number() != wanted {
+            if block.number() != wanted && !mutant!("skipped-blocks-unseen") {
                 return Err(PollError::WrongBlock { wanted, given: block.number() });
             }
-            if block.previous != last {
+            if block.previous != last && !mutant!("skipped-blocks-unseen") {
                 return Err(PollError::BrokenChain(wanted));
             }
             last = block.id;
         }
         let Some(newest) = blocks.last() else { return Ok(()) };
+        state.failures.chain_matches(&self.ledger.view);
         self.discard_decided(state, &blocks).await?;
         let classified = self.classify_transfers(&blocks).await?;
         for classified in classified.iter().filter(|classified| classified.classification == Classification::Proof) {
@@ -305,12 +326,14 @@ impl Scanner {
         if !unmatched.is_empty()
             || classified.iter().any(is_relevant)
             || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY
+            // Other engines read the progress from the store.
+            || !self.context.duties.is_alone()
         {
-            let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
+            let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-not-stored"));
             let unmatched: Vec<_> = unmatched.collect();
-            let writes = unmatched.iter().cloned().map(Write::Unmatched).collect();
+            let batch = unmatched.iter().cloned().map(Write::Unmatched).collect();
             self.context.env.probe.reach("scanner: credited, cursor not moved");
-            self.store_cursor(state, cursor, Batch { writes }).await?;
+            self.store_cursor(state, cursor, batch).await?;
             let is_sale = |transfer: &Transfer| {
                 classified.iter().any(|classified| {
                     classified.classification == Classification::Sale
@@ -331,14 +354,26 @@ impl Scanner {
     }
 
     async fn store_cursor(&self, state: &mut ScanState, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
-        let expected = state.stored;
-        let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
+        let expected = if mutant!("cursor-without-expected") {
+            self.context.env.store.cursor().await.unwrap_or(state.stored)
+        } else {
+            state.stored
+        };
+        let batch = batch.and(Write::Cursor { cursor, expected });
+        let batch = match state.term.filter(|_| !mutant!("cursor-without-expected")) {
+            Some(term) => term.guarding(batch),
+            None => batch,
+        };
+        let committed = self.context.env.store.commit(batch).await;
         if matches!(committed, Err(CommitError::Conflict { .. })) {
-            // Another engine reads the same chain and was faster; go on from where it stands.
+            // Another engine scans the same chain and was first; continue from its progress.
             let stored = self.context.env.store.cursor().await.inspect_err(|error| self.context.read_failed(error));
             state.stored = stored.ok().flatten().or(state.stored);
         }
         committed?;
+        if mutant!("cursor-not-remembered") {
+            return Ok(());
+        }
         state.stored = Some(cursor);
         Ok(())
     }
@@ -348,7 +383,7 @@ impl Scanner {
         self.payments.advanced(time);
     }
 
-    /// Drops the reversible blocks that are decided now; those that lost take their sightings with them.
+    /// Drops the reversible blocks that are decided now; sightings of orphaned blocks are removed with them.
     async fn discard_decided(&self, state: &mut ScanState, blocks: &[Block]) -> Result<(), PollError> {
         while let Some(oldest) = state.recent.front() {
             let Some(decided) = blocks.iter().find(|block| block.number() >= oldest.id.number()) else { break };
@@ -361,27 +396,27 @@ impl Scanner {
         Ok(())
     }
 
-    /// Reads the blocks that can still change, for show: they complete nothing.
+    /// Reads the reversible blocks, for display: they complete nothing.
     async fn read_reversible(&self, state: &mut ScanState, head: Head) -> Result<(), PollError> {
         let Some(read) = state.read else { return Ok(()) };
         let top = state.recent.back().map_or(read.block_id, |recent| recent.id);
         if head.block_id.number() < top.number() || head.block_id == top {
-            // Nothing new, or a node that lags.
+            // No new block, or a lagging node.
             return Ok(());
         }
         if head.block_id.number() == top.number() {
             return self.roll_back(state).await;
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
-        let blocks = match self.ledger.nodes.blocks(top.number() + 1, count, Depth::Reversible).await {
-            // Nodes on two sides of a fork: neither side is shown.
-            Err(NodesError::Disagree { .. }) => return Ok(()),
+        let blocks = match self.watched_blocks(top.number() + 1, count, Depth::Reversible).await {
+            // Nodes on different sides of a fork: neither side is shown.
+            Err(PollError::Nodes(NodesError::Disagree { .. })) => return Ok(()),
             blocks => blocks?,
         };
         let mut last = top;
         for block in blocks {
             if block.previous != last {
-                // A fork: what we saw on top is gone. Step back one block; the next poll tries again from there.
+                // A fork removed the last block. Step back one block; the next poll continues from there.
                 return if state.recent.is_empty() { Ok(()) } else { self.roll_back(state).await };
             }
             last = block.id;
@@ -396,7 +431,7 @@ impl Scanner {
                 }
             };
             let sighted: Vec<_> = classified.iter().filter_map(sighting).collect();
-            // Until all are told, nobody can say which of them know.
+            // Until all sessions are notified, it is unknown which of them have the sighting.
             state.unconfirmed.extend(&sighted);
             self.credit(&classified, Finality::Reversible).await?;
             for sighting in &sighted {
@@ -407,7 +442,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Takes back the sightings of the newest reversible block.
+    /// Removes the sightings of the last reversible block.
     async fn roll_back(&self, state: &mut ScanState) -> Result<(), PollError> {
         let Some(gone) = state.recent.pop_back() else { return Ok(()) };
         tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
@@ -431,7 +466,7 @@ impl Scanner {
         }
     }
 
-    /// Returns what was sighted before this scanner began and is not decided: a fork may have removed it meanwhile.
+    /// Returns undecided sightings of an earlier scanner: a fork may have removed them meanwhile.
     async fn load_reversible_sightings(&self) -> Result<BTreeSet<Sighting>, ReadError> {
         let mut sighted = BTreeSet::new();
         for id in self.context.env.store.in_flight().await? {
@@ -446,7 +481,7 @@ impl Scanner {
             payment.transfers.iter().for_each(&mut add);
             let mut left = payment.unlisted.as_ref().map_or(0, |unlisted| unlisted.reversible);
             let mut before = None;
-            // What can still change is among the newest, and it is known how many there are.
+            // Reversible transfers are among the newest, and their number is stored.
             while left > 0 {
                 let read = self.context.sound(self.context.env.store.transfers(id, before, ROWS_PAGE).await)?;
                 let rows = read.unwrap_or_default();
@@ -461,14 +496,14 @@ impl Scanner {
         Ok(sighted)
     }
 
-    /// Takes back what was sighted at or below a block that is final, and was not credited with it.
+    /// Removes sightings at or below an irreversible block that were not credited with it.
     async fn discard_unconfirmed(&self, state: &mut ScanState, final_num: u32) -> Result<(), PollError> {
         while let Some(sighting) = state.unconfirmed.first().copied().filter(|sighting| sighting.block_num <= final_num)
         {
             let is_same = |other: &Sighting| {
                 (other.payment, other.tx_id, other.op_in_tx) == (sighting.payment, sighting.tx_id, sighting.op_in_tx)
             };
-            // Sighted again higher up, it is that block's to decide. One that is final refuses to be taken back.
+            // A transfer sighted again in a later block is decided with that block. A final one cannot be removed.
             let is_higher = state.recent.iter().any(|recent| recent.sighted.iter().any(is_same));
             if !is_higher {
                 self.orphan(sighting).await?;
@@ -478,8 +513,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Credits every transfer to the session it concerns, in order, and waits until all are durable. Returns those that
-    /// pay no session.
+    /// Credits every transfer to its session, in order, and waits until all are durable. Returns those that pay no
+    /// session.
     async fn credit(
         &self,
         classified: &[ClassifiedTransfer<'_>],
@@ -490,7 +525,7 @@ impl Scanner {
         for &ClassifiedTransfer { transfer, classification, refunds } in classified {
             if let Some(id) = refunds
                 && finality == Finality::Irreversible
-                && !mutant!("refund-forgotten")
+                && !mutant!("refund-not-recorded")
             {
                 let command = Command::Refund(transfer.clone());
                 match self.send_order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {
@@ -503,7 +538,7 @@ impl Scanner {
             match classification {
                 Classification::Nobody | Classification::Proof => {}
                 Classification::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
-                // Kept with those that pay no session: what it is its claim says.
+                // Stored with the transfers that pay no session; its claim determines its kind.
                 Classification::Sale => unmatched.push(Unmatched::open(transfer.clone(), UnmatchedReason::NoSession)),
                 Classification::Session(id, memo_normalized) => {
                     let command =
@@ -513,14 +548,14 @@ impl Scanner {
             }
         }
         for (transfer, answer) in waiting {
-            // A session that died with the order drops the answer: the block is read again.
+            // A session that crashed drops the result: the block is read again.
             let reason = match answer.await.unwrap_or(Err(SessionError::Unknown)) {
                 Ok(_) => continue,
                 Err(SessionError::Rejected { rejection, .. }) => match rejection {
                     Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
                     _ => continue,
                 },
-                // A transfer for a damaged session waits for it, and is put to it once it can be read again.
+                // A transfer for a damaged session waits, and is assigned to it once it is readable again.
                 Err(SessionError::NotFound(_) | SessionError::Damaged { .. }) => UnmatchedReason::UnknownSession,
                 Err(_) if mutant!("cursor-passes-failures") => continue,
                 Err(error) => return Err(error.into()),

@@ -1,8 +1,10 @@
 //! The classification of the transfers of a block.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use engine::{
     ids::PaymentId,
-    ledger::{Block, MemoMatch, Transfer, match_fee_memo, match_memo, match_refund_memo},
+    ledger::{Block, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
     mutant,
     ownership::merchant_in_proof_memo,
     payment::FeeMode,
@@ -20,14 +22,14 @@ pub(crate) struct ClassifiedTransfer<'b> {
     pub(crate) refunds: Option<PaymentId>,
 }
 
-/// The purpose of a transfer, as far as this engine is concerned.
+/// The purpose of a transfer for this engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Classification {
     /// Pays a session. The flag is set if the memo contains more than the session id.
     Session(PaymentId, bool),
-    /// Goes to a merchant's account and matches no session.
+    /// Sent to a merchant's account and matches no session.
     Account(UnmatchedReason),
-    /// Goes to a merchant's account and was settled by x402 for another server.
+    /// Sent to a merchant's account and settled by x402 for another server.
     Sale,
     /// Proves the ownership of an account.
     Proof,
@@ -41,39 +43,44 @@ impl Scanner {
         &self,
         blocks: &'b [Block],
     ) -> Result<Vec<ClassifiedTransfer<'b>>, ReadError> {
-        let mut classified = Vec::new();
-        for transfer in blocks.iter().flat_map(|block| &block.transfers) {
-            classified.push(ClassifiedTransfer {
-                transfer,
-                classification: self.classify(transfer).await?,
-                refunds: self.refund_of(transfer),
-            });
-        }
-        Ok(classified)
+        let transfers = || blocks.iter().flat_map(|block| &block.transfers);
+        // One read for all: only transfers to watched accounts can be claimed here.
+        let to_watched = transfers().filter(|transfer| self.ledger.watched.contains(&transfer.to));
+        let tx_ids: BTreeSet<TxId> = to_watched.map(|transfer| transfer.tx_id).collect();
+        let claims = match tx_ids.is_empty() {
+            true => Vec::new(),
+            false => self.context.env.store.claims(tx_ids.into_iter().collect()).await?,
+        };
+        let claims: BTreeMap<TxId, ClaimRecord> = claims.into_iter().map(|claimed| (claimed.tx_id, claimed)).collect();
+        let classified = transfers().map(|transfer| ClassifiedTransfer {
+            transfer,
+            classification: self.classify(transfer, claims.get(&transfer.tx_id)),
+            refunds: self.refund_of(transfer),
+        });
+        Ok(classified.collect())
     }
 
-    /// Returns the payment whose money a transfer sends back.
+    /// Returns the payment that a transfer refunds.
     fn refund_of(&self, transfer: &Transfer) -> Option<PaymentId> {
         self.ledger.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
     }
 
-    /// Classifies a transfer by the claim of its transaction, or else by its memo.
-    async fn classify(&self, transfer: &Transfer) -> Result<Classification, ReadError> {
+    /// Classifies a transfer by the claim of its transaction, otherwise by its memo. If the record of the claim is
+    /// damaged, the memo decides: a session that holds the claim recognizes it.
+    fn classify(&self, transfer: &Transfer, claimed: Option<&ClaimRecord>) -> Classification {
         if merchant_in_proof_memo(transfer).is_some() {
-            return Ok(Classification::Proof);
+            return Classification::Proof;
         }
         if self.ledger.watched.contains(&transfer.to) {
-            // If the record of the claim is damaged the memo decides: a session that holds the claim recognizes it.
-            let claimed = self.context.sound(self.context.env.store.claim(transfer.tx_id).await)?.flatten();
             match claimed {
                 Some(ClaimRecord { purpose: Purpose::Session(id), .. }) => {
-                    return Ok(Classification::Session(id, false));
+                    return Classification::Session(*id, false);
                 }
-                Some(claimed) if claimed.sale().is_some() => return Ok(Classification::Sale),
+                Some(claimed) if claimed.sale().is_some() => return Classification::Sale,
                 _ => {}
             }
         }
-        Ok(self.classify_memo(transfer))
+        self.classify_memo(transfer)
     }
 
     fn classify_memo(&self, transfer: &Transfer) -> Classification {
@@ -82,7 +89,7 @@ impl Scanner {
         let reason = match read {
             MemoMatch::Exact(id) => return Classification::Session(id, false),
             MemoMatch::Normalized(id) => {
-                return Classification::Session(id, !is_fee && !mutant!("free-memos-are-exact"));
+                return Classification::Session(id, !is_fee && !mutant!("normalized-memos-are-exact"));
             }
             MemoMatch::None => UnmatchedReason::NoSession,
             MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,

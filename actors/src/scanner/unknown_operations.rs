@@ -1,10 +1,10 @@
-//! Operations that a hard fork added and this program does not know: skipped, counted by name, and logged once for each.
+//! Operations that a hard fork added and this version does not support: skipped, counted by name, and each logged once.
 
 use std::collections::BTreeMap;
 
 use crate::context::Context;
 
-/// Notes the unknown operations of an irreversible block, or its unknown virtual ones.
+/// Records the unknown operations of an irreversible block, or its unknown virtual ones.
 pub(crate) fn note(context: &Context, block_num: u32, kinds: &BTreeMap<String, u32>) {
     for (kind, count) in kinds {
         if context.metrics.unknown_operation(kind, *count) {

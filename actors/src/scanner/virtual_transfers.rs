@@ -1,35 +1,36 @@
-//! Reads what no block holds: money that a recurrent transfer pays, or that leaves somebody's savings.
+//! Reads transfers that blocks do not contain: recurrent transfers, and withdrawals from savings.
 //!
-//! It pays no session, and a merchant must see it all the same. Nothing else waits for it: it follows the scanner at its
-//! own pace, and where no node keeps account history it waits and says so once.
+//! They pay no session but must be listed for the merchant. This reader follows the scanner independently; if no node
+//! serves account history, it waits and logs that once.
 
 use std::{sync::Arc, time::Duration};
 
 use engine::ledger::Transfer;
 use futures_util::future::join_all;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, ReadError, Unmatched, UnmatchedReason, Write};
+use storage::{Batch, Duty, ReadError, Unmatched, UnmatchedReason, Write};
 
 use crate::{
     chain::{ledger::Ledger, nodes::pool::NodesError, notes},
     context::Context,
+    duties::held::Term,
     scanner::unknown_operations,
     timer::Timer,
 };
 
-/// Blocks asked for at once.
+/// Blocks per request.
 const AT_ONCE: u32 = 16;
-/// Uneventful blocks after which the place is stored all the same.
+/// Uneventful blocks after which the position is stored.
 const STORE_EVERY: u32 = 100;
-/// How many newer blocks the scanner may have read, ten minutes of them, before nodes that do not have one are no longer
-/// only behind.
+/// Number of newer blocks, ten minutes, that the scanner may have read before nodes without a block no longer count as
+/// merely lagging.
 const PATIENCE: u32 = 200;
-/// How long nodes that keep no account history are left alone.
+/// Backoff for nodes without account history.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Look how far the scanner is.
+    /// Compare with the scanner's progress.
     Look,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct VirtualTransfers {
 }
 
 pub(crate) struct Position {
-    /// The newest block read; none before the scanner has begun.
+    /// The last block read; `None` before the scanner has started.
     read: Option<u32>,
     stored: Option<u32>,
     was_answered: bool,
@@ -87,8 +88,12 @@ impl VirtualTransfers {
         Ok(note.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes))
     }
 
-    /// Reads the next blocks below the scanner's place; says whether there are more.
+    /// Reads the next blocks below the scanner's position; returns whether there are more.
     async fn read_on(&self, position: &mut Position) -> Result<bool, NodesError> {
+        let Some(term) = self.context.duties.held(Duty::VirtualTransfers) else {
+            position.read = None;
+            return Ok(false);
+        };
         if !self.ledger.view.is_followed() {
             return Ok(false);
         }
@@ -99,11 +104,16 @@ impl VirtualTransfers {
         }
         let Some(read) = position.read else { return Ok(false) };
         if scanned <= read {
-            // After a start the scanner may stand below us: it stores its place less often.
+            // After a start the scanner's stored position may be lower: it is stored less often.
             return Ok(false);
         }
         let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
         let asked = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
+        // Read after the blocks: an account may have been added while they were requested.
+        if let Err(error) = self.ledger.watch_added().await {
+            self.context.read_failed(&error);
+            return Ok(false);
+        }
         let mut last = read;
         let mut kept = Vec::new();
         let mut stopped_by = None;
@@ -116,7 +126,7 @@ impl VirtualTransfers {
                         returned.transfers.into_iter().filter(|transfer| self.ledger.watched.contains(&transfer.to)),
                     );
                 }
-                // The nodes asked now are behind those that the scanner asked. It is told of where that lasts.
+                // These nodes lag behind those of the scanner. It is logged if that persists.
                 Ok(None) => {
                     stopped_by = (scanned - number > PATIENCE).then_some(NodesError::Unknown(number));
                     break;
@@ -128,22 +138,24 @@ impl VirtualTransfers {
             }
         }
         if !kept.is_empty() || last - position.stored.unwrap_or(0) >= STORE_EVERY {
-            self.store(position, last, kept).await;
+            self.store(position, last, kept, term).await;
         } else {
             position.read = Some(last);
         }
         stopped_by.map_or(Ok(last == *wanted.end() && last < scanned), Err)
     }
 
-    /// Keeps the transfers and the place in one commit; where that fails, the blocks are read again.
-    async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>) {
+    /// Stores the transfers and the position in one commit; after a failure the blocks are read again.
+    async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>, term: Term) {
         let reason = UnmatchedReason::UnsupportedOperation;
         let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched::open(transfer, reason)));
-        let writes = kept.chain([notes::virtual_transfers_read_to(last)]).collect();
-        match self.context.env.store.commit(Batch { writes }).await {
+        let batch: Batch = kept.chain([notes::virtual_transfers_read_to(last, position.stored)]).collect();
+        match self.context.env.store.commit(term.guarding(batch)).await {
             Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
             Err(error) => {
-                self.context.give_up_on(&error);
+                self.context.commit_failed(&error);
+                // Another engine may have continued.
+                position.read = None;
                 tracing::warn!(%error, "cannot store unmatched transfers: {error}");
             }
         }

@@ -1,7 +1,7 @@
-//! Which addresses a webhook may be sent to: public ones, and those the operator allows.
+//! The permitted addresses of webhooks: public ones, and those that the operator allows.
 //!
-//! A merchant chooses the URL, and a name can resolve to anything: without this guard the engine would be a way into
-//! the network it stands in. The check is made at every dial, on the addresses that are then connected to.
+//! A merchant chooses the URL, and a name can resolve to any address: without this check, the engine would give access
+//! to its own network. The check runs at every connection, on the addresses that are then used.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -12,10 +12,10 @@ pub use ipnet::IpNet;
 use ipnet::{Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// The addresses that may be dialled.
+/// The permitted addresses.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedAddresses {
-    /// Networks that are allowed though they are not public.
+    /// Private networks that the operator allows.
     extra: Vec<IpNet>,
 }
 
@@ -38,7 +38,7 @@ const DENIED_V4: [(Ipv4Addr, u8); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// The same for IPv6: everything outside 2000::/3, and what inside it is a tunnel, a test or a document.
+/// The same for IPv6: everything outside 2000::/3, and tunnels, test and documentation ranges inside it.
 const PUBLIC_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 const DENIED_V6: [(Ipv6Addr, u8); 5] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
@@ -48,7 +48,7 @@ const DENIED_V6: [(Ipv6Addr, u8); 5] = [
     (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
-/// Domains that are never the public internet's (IANA's special-use names, and what routers use).
+/// Domains that are never public (IANA's special-use names, and names that routers use).
 const LOCAL_NAMES: [&str; 8] = ["localhost", "local", "internal", "home.arpa", "lan", "test", "invalid", "onion"];
 
 impl AllowedAddresses {
@@ -58,8 +58,7 @@ impl AllowedAddresses {
         Self { extra }
     }
 
-    /// Says whether a name can be one of the public internet's. Where the operator allows networks of its own, names
-    /// of its own may lead there.
+    /// Returns whether a name can be public. If the operator allows private networks, private names are permitted.
     #[must_use]
     pub fn may_name(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -67,7 +66,7 @@ impl AllowedAddresses {
         !self.extra.is_empty() || (host.contains('.') && !LOCAL_NAMES.iter().any(is_local))
     }
 
-    /// Says whether an address may be dialled.
+    /// Returns whether an address is permitted.
     #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         // ::ffff:127.0.0.1 is 127.0.0.1 to the kernel.
@@ -88,16 +87,16 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// What a resolver says when a name has only addresses that may not be dialled.
+/// The error of a name without a permitted address.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("{BLOCKED}")]
 pub(crate) struct Blocked;
 
-/// The mark of a blocked address in an error's causes.
-pub(crate) const BLOCKED: &str = "the name has no address that may be dialled";
+/// The marker of a blocked address in the causes of an error.
+pub(crate) const BLOCKED: &str = "the name has no permitted address";
 
-/// Resolves names and keeps only the addresses that may be dialled. Every dial asks anew: a name that was public when
-/// it was saved may be anything now.
+/// Resolves names and keeps only the permitted addresses. Every connection resolves anew: a name that was public when
+/// it was saved may be private now.
 #[derive(Clone)]
 pub(crate) struct Guarded {
     pub(crate) resolver: Arc<dyn Resolve>,

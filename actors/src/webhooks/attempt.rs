@@ -1,4 +1,4 @@
-//! One attempt to deliver a webhook: read the merchant as it is now, sign, post, record.
+//! One attempt to deliver a webhook: reads the merchant's current record, signs, sends, records.
 
 use engine::{
     merchant::Merchant,
@@ -6,37 +6,42 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, RetryDecision, body_digest},
 };
-use storage::{Batch, CommitError, EventRecord, Write};
+use storage::{Batch, CommitError, EventRecord, HoldReason, Write};
 
 use crate::{
     context::Context,
     environment::{WebhookRequest, WebhookResponse},
 };
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempted {
     /// The receiver has it.
     Taken,
-    /// It has not, and that is written down; or there was nobody to send it to.
+    /// It failed, and that is recorded; or there was no endpoint.
     NotTaken,
-    /// What came of it could not be written down.
+    /// The result could not be recorded.
     NotRecorded,
 }
 
-/// Makes the attempt that is due.
+/// Makes the due attempt.
 pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Attempted, CommitError> {
     let store = &context.env.store;
-    let unreadable = |error: storage::ReadError| CommitError::Unknown(error.to_string());
-    let merchant = context.sound(store.merchant(delivery.merchant).await).map_err(unreadable)?;
-    let event = context.sound(store.event(delivery.merchant, delivery.event_seq).await).map_err(unreadable)?;
-    // Without its merchant's record nothing can be signed, now. Without its event there is nothing to send.
-    let Some(merchant) = merchant else { return Ok(Attempted::NotRecorded) };
-    let (Some(merchant), Some(event)) = (merchant, event.flatten()) else {
+    let unreadable = |error: storage::ReadError| {
+        context.read_failed(&error);
+        CommitError::Unavailable(error.to_string())
+    };
+    let content = store.webhook_content(delivery.merchant, delivery.event_seq).await;
+    // Without its merchant's record it cannot be signed now. Without its event there is nothing to send.
+    let Some((merchant, event)) = context.sound(content).map_err(unreadable)? else {
+        return Ok(Attempted::NotRecorded);
+    };
+    let (Some(merchant), Some(event)) = (merchant, event) else {
         return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| Attempted::NotTaken);
     };
     let Some(url) = merchant.webhook_url.clone() else {
-        return store.commit(Batch::of(Write::Hold(delivery))).await.map(|()| Attempted::NotTaken);
+        let reason = HoldReason::NoEndpoint { merchant_version: Some(merchant.version) };
+        return store.commit(Batch::of(Write::Hold { delivery, reason })).await.map(|()| Attempted::NotTaken);
     };
     let started_at = context.env.clock.now();
     let body_sha256 = body_digest(&event.body);
@@ -47,7 +52,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
     let WebhookResponse { outcome, snippet } = context.env.webhooks.post(request).await;
     context.env.probe.reach("webhook: sent, not recorded");
     let wall_end = context.env.clock.now();
-    // Receivers judge the signature by the wall clock; the schedule runs on the engine's own time, like the events.
+    // Receivers verify the signature by the wall clock; the schedule uses the engine's time, like the events.
     let ended_at = context.now();
     let random = u16::from_be_bytes(context.env.entropy.bytes());
     let next = delivery.after(outcome, ended_at, random);
@@ -115,16 +120,16 @@ fn request(
     WebhookRequest { url, headers, body, timeout: context.settings.webhook_timeout }
 }
 
-/// The headers as the log keeps them: whoever sees it must not be able to repeat the request.
+/// The logged headers: they must not permit to repeat the request.
 fn shown(headers: &[(String, String)]) -> Vec<(String, String)> {
     let shown = headers.iter().map(|(name, value)| {
-        let is_secret = name.to_ascii_lowercase().contains("signature") && !mutant!("log-shows-signatures");
+        let is_secret = name.to_ascii_lowercase().contains("signature") && !mutant!("delivery-log-has-signatures");
         (name.clone(), if is_secret { "[redacted]".to_owned() } else { value.clone() })
     });
     shown.collect()
 }
 
-/// Host and path: a query may hold a secret of the receiver's.
+/// Host and path: a query may contain a secret of the receiver.
 fn endpoint(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['?', '#']).next().unwrap_or_default().to_owned()

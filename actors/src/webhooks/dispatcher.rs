@@ -1,4 +1,4 @@
-//! Delivers webhooks from the outbox: whose turn it is, and when to look again. Every merchant has a queue of its own.
+//! Delivers webhooks from the outbox, in a fair order. Every merchant has a queue of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,11 +16,12 @@ use engine::{
     webhook::{Delivery, EndpointHealth, Trigger},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
-use storage::{Batch, Due, DueWork, Passed, Write};
+use storage::{Batch, Due, DueWork, Duty, HoldReason, Passed, ReadError, Write};
 use tokio::time::Instant;
 
 use crate::{
     context::Context,
+    duties::held::Work,
     timer::{Task, Timer},
     webhooks::{
         attempt::{Attempted, attempt},
@@ -28,28 +29,30 @@ use crate::{
     },
 };
 
-/// Attempts under way at once, in all and for one endpoint.
+/// Maximum concurrent attempts, in total and per endpoint.
 const MAX_IN_FLIGHT: usize = 256;
 const MAX_PER_ENDPOINT: usize = 8;
-/// One endpoint gets so many attempts a second at most, and so many at once after a pause.
+/// Maximum rate of attempts per endpoint, and burst after a pause.
 const PER_SECOND: u32 = 25;
-/// Merchants with something to send that are looked at in one round, and deliveries of each.
+/// Maximum number of merchants in one round, and of deliveries of each.
 const QUEUES_AT_ONCE: usize = 256;
 const DELIVERIES_AT_ONCE: usize = 64;
-/// The first attempt of an event waits so long for the events of its payment before it.
+/// How long the first attempt of an event waits for earlier events of its payment.
 const MAX_WAIT_FOR_EARLIER: Duration = Duration::from_secs(30);
-/// The outbox is looked at this often even without a notification, in case another engine put something in.
+/// Interval of reading the outbox without a notification, in case another engine added a delivery.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// How long a delivery whose attempt could not be recorded is left alone.
+/// The same while other engines add deliveries.
+const MAX_WAIT_AMONG_OTHERS: Duration = Duration::from_secs(1);
+/// Backoff of a delivery whose attempt could not be recorded.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Look at the outbox.
+    /// Read the outbox.
     Look,
-    /// The time of the alarm has come: look at the outbox.
+    /// The alarm is due: read the outbox.
     Alarm,
-    /// An attempt is over and recorded, or its record failed.
+    /// An attempt is finished and recorded, or its record failed.
     Done { merchant: MerchantId, delivery: DeliveryId, attempted: Attempted },
 }
 
@@ -60,14 +63,14 @@ pub(crate) struct Dispatcher {
 
 pub(crate) struct Outbox {
     queues: BTreeMap<MerchantId, Queue>,
-    /// Attempts under way, in all.
+    /// Attempts in progress, in total.
     in_flight: usize,
     wakeup: Wakeup,
     _forwarder: Task,
     alarm: Option<(Timestamp, Timer)>,
 }
 
-/// Asks for a look at the outbox, once for everybody who asks before it: a look sees all there is.
+/// Requests a read of the outbox, once for all requests before it.
 #[derive(Clone)]
 struct Wakeup {
     webhooks: ActorRef<Msg>,
@@ -79,31 +82,31 @@ impl Wakeup {
         if self.is_requested.swap(true, Ordering::AcqRel) { Ok(()) } else { self.webhooks.cast(Msg::Look) }
     }
 
-    /// From now on whoever asks is not sure to be seen by the look that begins; it sees what those before had done.
+    /// Marks the start of a read: later requests need another one.
     fn take(&self) {
-        if !mutant!("webhooks-wait-for-the-alarm") {
+        if !mutant!("webhooks-wait-for-the-timer") {
             self.is_requested.swap(false, Ordering::AcqRel);
         }
     }
 }
 
-/// What goes to one endpoint.
+/// The queue of one endpoint.
 #[derive(Default)]
 struct Queue {
-    /// Attempts under way, and the payment each tells of.
+    /// Attempts in progress, with the payment of each.
     in_flight: BTreeMap<DeliveryId, PaymentId>,
-    /// What is due, in order, as far as it was read.
+    /// The due deliveries that were read, in order.
     ready: BTreeMap<(Timestamp, DeliveryId), Due>,
-    /// Whether nothing else was due at the last look, and what was read then is still so: later ones request a look, or wait for the
-    /// alarm.
+    /// Whether no other delivery was due at the last read, and the queue is still complete: later ones request a read,
+    /// or wait for the alarm.
     knows_all: bool,
-    /// What could not be recorded is left alone until then.
+    /// Deliveries in backoff, because they could not be recorded.
     backoff: BTreeMap<DeliveryId, Timestamp>,
     endpoint: EndpointHealth,
     bucket: TokenBucket,
 }
 
-/// A bucket of tokens: so many a second, and a second's worth at once.
+/// A token bucket: a rate per second, and a burst of one second.
 #[derive(Default)]
 struct TokenBucket {
     /// When the bucket is full again.
@@ -113,8 +116,11 @@ struct TokenBucket {
 impl TokenBucket {
     const TOKEN: Duration = Duration::from_millis(1_000 / PER_SECOND as u64);
 
-    /// Returns how long the next token is away.
+    /// Returns the time until the next token.
     fn wait(&self, now: Instant) -> Duration {
+        if mutant!("endpoint-not-paced") {
+            return Duration::ZERO;
+        }
         let allowed = now + Self::TOKEN * (PER_SECOND - 1);
         self.full_at.map_or(Duration::ZERO, |full_at| full_at.saturating_duration_since(allowed))
     }
@@ -129,11 +135,11 @@ impl TokenBucket {
 }
 
 impl Queue {
-    /// Returns how many attempts may be under way at once.
+    /// Returns the maximum number of concurrent attempts.
     fn width(&self) -> usize {
-        match self.endpoint.is_breaker_open() && !mutant!("breaker-never-known") {
+        match self.endpoint.is_breaker_open() && !mutant!("no-breaker") {
             true => 1,
-            false if mutant!("endpoint-gets-twice-as-many") => 2 * MAX_PER_ENDPOINT,
+            false if mutant!("double-endpoint-concurrency") => 2 * MAX_PER_ENDPOINT,
             false => MAX_PER_ENDPOINT,
         }
     }
@@ -142,13 +148,13 @@ impl Queue {
         self.in_flight.len() >= self.width()
     }
 
-    /// Says whether reading what else is due would help: something could start, if it were known.
+    /// Returns whether reading further due deliveries is useful: one could start.
     fn wants_more(&self, now: Timestamp, instant: Instant) -> bool {
         let is_limited = !self.ready.is_empty() && !self.bucket.wait(instant).is_zero();
         !self.is_full() && !is_limited && self.next(now, instant).is_err()
     }
 
-    /// Returns what may start now; else how long at least nothing may.
+    /// Returns the deliveries that may start now; otherwise the minimum time to wait.
     fn next(&self, now: Timestamp, instant: Instant) -> Result<(Timestamp, DeliveryId), Option<Duration>> {
         if self.is_full() {
             return Err(None);
@@ -160,17 +166,17 @@ impl Queue {
         let mut wait: Option<Duration> = None;
         for (key, due) in &self.ready {
             let delivery = &due.delivery;
-            if mutant!("retries-forgotten") && delivery.attempts > 0 {
+            if mutant!("no-retries") && delivery.attempts > 0 {
                 continue;
             }
-            // One payment's events go out one at a time, and the first word of each after the one before it.
+            // Events of one payment are sent one at a time, and the first attempt of each after the event before it.
             let is_busy = self.in_flight.values().any(|payment| *payment == delivery.payment);
-            if is_busy && !mutant!("events-race") {
+            if is_busy && !mutant!("events-of-a-session-overlap") {
                 continue;
             }
             let may_start_at = delivery.due_at + MAX_WAIT_FOR_EARLIER;
             let waits = due.follows && delivery.attempts == delivery.schedule_from && now < may_start_at;
-            if waits && !mutant!("events-race") {
+            if waits && !mutant!("events-of-a-session-overlap") {
                 let left = may_start_at.since(now);
                 wait = Some(wait.map_or(left, |wait| wait.min(left)));
                 continue;
@@ -206,23 +212,24 @@ impl Actor for Dispatcher {
         let next = match message {
             Msg::Look => {
                 outbox.wakeup.take();
-                self.read_due(outbox, now).await?
+                self.look(outbox, now).await?
             }
             Msg::Alarm => {
                 outbox.alarm = None;
-                self.read_due(outbox, now).await?
+                self.look(outbox, now).await?
             }
             Msg::Done { merchant, delivery, attempted } => {
                 self.end(outbox, merchant, delivery, attempted);
                 if !outbox.queues.get(&merchant).is_some_and(|queue| queue.knows_all) {
-                    // Others may have ended with it: one look is enough for all of them.
+                    // Others may have finished, too: one read is enough for all of them.
                     return Ok(outbox.wakeup.request()?);
                 }
                 None
             }
         };
         let wait = self.start_ready(&myself, outbox, now);
-        let at = wait.map_or(now + MAX_WAIT, |wait| now + wait).min(next.unwrap_or(now + MAX_WAIT)).min(now + MAX_WAIT);
+        let longest = now + if self.context.duties.is_alone() { MAX_WAIT } else { MAX_WAIT_AMONG_OTHERS };
+        let at = wait.map_or(longest, |wait| now + wait).min(next.unwrap_or(longest)).min(longest);
         if outbox.alarm.as_ref().is_none_or(|(set_for, _)| at < *set_for) {
             outbox.alarm = Some((at, Timer::send(&myself, at.since(now), Msg::Alarm)));
         }
@@ -238,7 +245,7 @@ impl Dispatcher {
         if attempted == Attempted::NotRecorded {
             queue.backoff.insert(delivery, self.context.now() + AFTER_FAILURE);
         }
-        // What is known of the endpoint, or of the payment's other events, may be out of date: read it again.
+        // The state of the endpoint, or of the payment's other events, may be outdated: read it again.
         let has_followers = queue.ready.values().any(|due| due.delivery.payment == payment);
         if attempted != Attempted::Taken || queue.endpoint.is_breaker_open() || has_followers {
             queue.ready.clear();
@@ -246,12 +253,28 @@ impl Dispatcher {
         }
     }
 
-    /// Reads what is due where there is room for it. Returns when the next delivery will be due.
+    /// Reads due deliveries; returns when to read again. Attempts in progress are kept in memory: an unreachable store
+    /// must not stop the actor.
+    async fn look(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
+        match self.read_due(outbox, now).await {
+            Err(error) if matches!(error.downcast_ref(), Some(ReadError::Unavailable(_))) => {
+                Ok(Some(now + AFTER_FAILURE))
+            }
+            next => next,
+        }
+    }
+
+    /// Reads due deliveries of queues with free capacity. Returns when the next delivery is due.
     async fn read_due(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
         let store = &self.context.env.store;
-        let instant = Instant::now();
-        outbox.queues.retain(|_, queue| {
-            // Of those that are not read now somebody may have told what will not be told again.
+        let (instant, buckets) = (Instant::now(), self.context.duties.buckets());
+        outbox.queues.retain(|merchant, queue| {
+            if !buckets.has_merchant(*merchant) {
+                // Another engine delivers what was not started here.
+                queue.ready.clear();
+                queue.backoff.clear();
+            }
+            // Merchants that are not read now may have sent a request that is not repeated.
             queue.knows_all = false;
             queue.backoff.retain(|_, until| now < *until);
             !queue.in_flight.is_empty()
@@ -264,7 +287,7 @@ impl Dispatcher {
         let ready = outbox.queues.values().filter(|queue| queue.next(now, instant).is_ok()).count();
         if let Some(room) = QUEUES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
             let known = outbox.queues.values().flat_map(|queue| queue.in_flight.keys().chain(queue.backoff.keys()));
-            let passed = Passed { merchants: busy, deliveries: known.copied().collect() };
+            let passed = Passed { buckets, merchants: busy, deliveries: known.copied().collect() };
             for work in store.due_work(now, room, DELIVERIES_AT_ONCE, passed).await? {
                 self.take_in(outbox, work).await?;
             }
@@ -274,17 +297,19 @@ impl Dispatcher {
         Ok(next.into_iter().chain(backoff).min())
     }
 
-    /// Takes what is due into its merchant's queue; what nobody is there for is held.
+    /// Adds due deliveries to the queue of their merchant; holds those without an endpoint.
     async fn take_in(&self, outbox: &mut Outbox, work: DueWork) -> Result<(), ActorProcessingErr> {
         let store = &self.context.env.store;
         let merchant = work.merchant;
-        let Some(found) = self.context.sound(store.merchant(merchant).await)? else {
-            // What is due to it waits until its record can be read again.
-            return Ok(());
+        // Deliveries wait until the merchant's record can be read.
+        let Some(record) = work.record else { return Ok(()) };
+        let has_url = record.webhook_url.is_some();
+        let reason = match has_url {
+            true => HoldReason::Disabled,
+            false => HoldReason::NoEndpoint { merchant_version: Some(record.version) },
         };
-        let has_url = found.is_some_and(|merchant| merchant.webhook_url.is_some());
         let queue = outbox.queues.entry(merchant).or_default();
-        let is_planted = mutant!("breaker-holds") && work.endpoint.is_breaker_open();
+        let is_planted = mutant!("breaker-holds-deliveries") && work.endpoint.is_breaker_open();
         let is_enabled = work.endpoint.is_enabled() && !is_planted;
         let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
         queue.endpoint = work.endpoint;
@@ -293,11 +318,11 @@ impl Dispatcher {
         let mut held = Batch::default();
         for due in work.deliveries {
             let id = due.delivery.id;
-            // What a merchant tries out goes to a disabled endpoint, too.
+            // Test events are sent to a disabled endpoint, too.
             if has_url && (is_enabled || due.delivery.trigger != Trigger::Auto) {
                 queue.ready.insert((due.delivery.due_at, id), due);
             } else {
-                held = held.and(Write::Hold(due.delivery));
+                held = held.and(Write::Hold { delivery: due.delivery, reason });
             }
         }
         let count = held.writes.len();
@@ -313,15 +338,15 @@ impl Dispatcher {
             }
             // They are still in the outbox, and read again.
             Err(error) => {
-                self.context.give_up_on(&error);
+                self.context.commit_failed(&error);
                 tracing::warn!(merchant.id = %merchant, %error, "cannot hold the webhooks of {merchant}: {error}");
             }
         }
         Ok(())
     }
 
-    /// Starts what may start; among the merchants first those with the fewest attempts under way. Returns how long at
-    /// least what may not start has to wait.
+    /// Starts permitted attempts, of merchants with the fewest attempts in progress first. Returns the minimum time
+    /// until a waiting one may start.
     fn start_ready(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox, now: Timestamp) -> Option<Duration> {
         let instant = Instant::now();
         let mut waits: Option<Duration> = None;
@@ -332,32 +357,78 @@ impl Dispatcher {
                 Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
+        let (mut begun, least) = (Vec::new(), self.context.settings.webhook_timeout);
         while outbox.in_flight < MAX_IN_FLIGHT
             && let Some((_, _, merchant)) = turns.pop_first()
         {
             let Some(queue) = outbox.queues.get_mut(&merchant) else { continue };
             let Ok(key) = queue.next(now, instant) else { continue };
+            // A webhook that would outlast the lease is not started: another engine may send it then.
+            let Some(work) = self.context.duties.begin(Duty::webhooks_of(merchant), least) else {
+                waits = waits.into_iter().chain([MAX_WAIT_AMONG_OTHERS]).min();
+                continue;
+            };
             let Some(due) = queue.ready.remove(&key) else { continue };
             queue.bucket.take(instant);
             queue.in_flight.insert(due.delivery.id, due.delivery.payment);
             outbox.in_flight += 1;
-            self.start(myself.clone(), due.delivery);
+            begun.push((due.delivery, work));
             match queue.next(now, instant) {
                 Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, merchant))),
                 Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
+        if self.context.duties.is_alone() {
+            begun.into_iter().for_each(|(delivery, work)| self.start(myself.clone(), delivery, work));
+        } else if !begun.is_empty() {
+            self.claim(myself.clone(), begun);
+        }
         waits
     }
 
-    fn start(&self, myself: ActorRef<Msg>, delivery: Delivery) {
+    /// Claims deliveries before they are sent: one commit, which the store rejects if another engine has taken one of their
+    /// buckets.
+    fn claim(&self, myself: ActorRef<Msg>, begun: Vec<(Delivery, Work)>) {
+        let dispatcher = Self { context: Arc::clone(&self.context), notifier: Arc::clone(&self.notifier) };
+        tokio::spawn(async move {
+            let ids: Vec<_> = begun.iter().map(|(delivery, _)| (delivery.merchant, delivery.id)).collect();
+            let guards: BTreeMap<Duty, Write> =
+                begun.iter().filter_map(|(_, work)| Some((work.duty, work.term.guard()?))).collect();
+            let context = Arc::clone(&dispatcher.context);
+            // A separate task, so that a crash of the claim is detected: nothing was sent.
+            let claimed = tokio::spawn(async move {
+                let claimed = context.env.store.commit(guards.into_values().collect()).await;
+                context.env.probe.reach("webhook: claimed, not sent");
+                claimed.inspect_err(|error| context.commit_failed(error))
+            });
+            let is_claimed = match claimed.await {
+                Ok(claimed) => claimed.is_ok() || mutant!("deposed-holder-sends"),
+                Err(crash) => {
+                    tracing::error!(%crash, "the claim of {} deliveries crashed", ids.len());
+                    false
+                }
+            };
+            if is_claimed {
+                begun.into_iter().for_each(|(delivery, work)| dispatcher.start(myself.clone(), delivery, work));
+                return;
+            }
+            drop(begun);
+            for (merchant, delivery) in ids {
+                let _ = myself.cast(Msg::Done { merchant, delivery, attempted: Attempted::NotRecorded });
+            }
+        });
+    }
+
+    fn start(&self, myself: ActorRef<Msg>, delivery: Delivery, work: Work) {
         let context = Arc::clone(&self.context);
         tokio::spawn(async move {
+            // The bucket is released afterwards.
+            let _work = work;
             let (id, merchant) = (delivery.id, delivery.merchant);
-            // A task of its own, so that a crash of the attempt is seen here.
+            // A separate task, so that a crash of the attempt is detected.
             let for_attempt = Arc::clone(&context);
             let attempted = tokio::spawn(async move {
-                attempt(&for_attempt, delivery).await.inspect_err(|error| for_attempt.give_up_on(error))
+                attempt(&for_attempt, delivery).await.inspect_err(|error| for_attempt.commit_failed(error))
             });
             let attempted = match attempted.await {
                 Ok(Ok(attempted)) => attempted,

@@ -1,4 +1,4 @@
-//! What a merchant asks of its webhooks: how the endpoint is, what was sent, and to send it again.
+//! Webhook endpoints of merchants: health, deliveries, replay and redelivery.
 
 use std::time::Duration;
 
@@ -14,45 +14,45 @@ use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Page, Write};
 
 use crate::{error::EngineError, webhooks::handle::Webhooks};
 
-/// How far back a replay may reach.
+/// Maximum age of replayed events.
 const MAX_REPLAY: Duration = Duration::from_secs(30 * 86_400);
-/// Deliveries that go back into the outbox with one commit, and commits of one replay.
+/// Deliveries replayed in one commit, and commits of one replay.
 const REPLAYED_AT_ONCE: usize = 500;
 const REPLAY_COMMITS: usize = 20;
 
-/// Where a merchant's webhooks go, and how it goes.
+/// A merchant's webhook endpoint with its health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointState {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// Where to; none where the merchant has no endpoint.
+    /// The URL; `None` without an endpoint.
     pub url: Option<String>,
-    /// What the attempts show.
+    /// The health, derived from the attempts.
     pub endpoint: EndpointHealth,
-    /// What the merchant should know before it is disabled.
+    /// The warning before the endpoint is disabled.
     pub warning: Option<Warning>,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
-    /// Deliveries that went back into the outbox.
+    /// Deliveries that were put back into the outbox.
     pub count: usize,
-    /// Whether there are more than one call takes; the same call goes on with them.
+    /// Whether there are more than one call replays; repeat the call to continue.
     pub has_more: bool,
 }
 
-/// A delivery that was asked for.
+/// A requested delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     /// The delivery.
     pub logged: DeliveryRecord,
-    /// Whether the same was asked before under the same idempotency key, and nothing more is sent.
+    /// Whether an earlier request with the same idempotency key created it, so that nothing more is sent.
     pub is_replay: bool,
 }
 
 impl Webhooks {
-    /// Returns how a merchant's endpoint is.
+    /// Returns the health of a merchant's endpoint.
     ///
     /// # Errors
     /// [`EngineError::MerchantNotFound`]; store errors.
@@ -64,8 +64,8 @@ impl Webhooks {
         Ok(EndpointState { merchant, url, endpoint, warning })
     }
 
-    /// Enables a disabled endpoint. What happened meanwhile is held until it is replayed. The health of an enabled
-    /// endpoint stays as it is.
+    /// Enables a disabled endpoint. Events since then are held until they are replayed. The health of an enabled
+    /// endpoint does not change.
     ///
     /// # Errors
     /// [`EngineError::NoEndpoint`]; store errors.
@@ -82,7 +82,7 @@ impl Webhooks {
         self.endpoint(merchant).await
     }
 
-    /// Checks since when events may be put back into the outbox; `field` is what the caller calls that time.
+    /// Validates the start time of a replay; `field` is its name in the caller's request.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] for a time that is not within the last 30 days.
@@ -95,7 +95,7 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Puts every event since `since` that was not taken back into the outbox, at the beginning of its schedule.
+    /// Puts every undelivered event since `since` back into the outbox, with a new schedule.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] for a time that is not within the last 30 days; [`EngineError::NoEndpoint`]; store
@@ -105,7 +105,7 @@ impl Webhooks {
         let now = self.access.now();
         self.with_endpoint(merchant).await?;
         let store = &self.access.context.env.store;
-        // Ids order by time; this one is before all of its millisecond.
+        // Ids are ordered by time; this one precedes all of its millisecond.
         let mut after = DeliveryId::from_bits(u128::from(since.millis()) << 80);
         let mut replayed = Replayed { count: 0, has_more: false };
         let mut told =
@@ -122,7 +122,7 @@ impl Webhooks {
             after = last.id;
             let count = found.len();
             let replays = found.into_iter().map(|delivery| Write::Replay { delivery, at: now });
-            self.access.commit(Batch { writes: replays.chain(told.take()).collect() }).await?;
+            self.access.commit(replays.chain(told.take()).collect()).await?;
             replayed.count += count;
             self.notifier.outbox_changed();
         }
@@ -131,7 +131,7 @@ impl Webhooks {
         Ok(replayed)
     }
 
-    /// Sends a test event to a merchant's endpoint, once, as any other event is sent; under one idempotency key one.
+    /// Sends a test event to a merchant's endpoint; once per idempotency key.
     ///
     /// # Errors
     /// [`EngineError::NoEndpoint`]; [`EngineError::KeyReused`]; store errors.
@@ -163,8 +163,7 @@ impl Webhooks {
         Ok(sent)
     }
 
-    /// Sends the event of a delivery once more: a new delivery of the same event, with the same body; under one
-    /// idempotency key one.
+    /// Redelivers an event: a new delivery of the same event, with the same body; once per idempotency key.
     ///
     /// # Errors
     /// [`EngineError::DeliveryNotFound`]; [`EngineError::EventForgotten`]; [`EngineError::NoEndpoint`];
@@ -196,7 +195,7 @@ impl Webhooks {
         self.send(Batch::of(Write::Redeliver(delivery)).and(told), merchant, id, remembered).await
     }
 
-    /// Writes a delivery that was asked for, or finds the one that was asked for before under its key.
+    /// Stores a requested delivery, or returns the earlier one of its idempotency key.
     async fn send(
         &self,
         mut batch: Batch,
@@ -221,7 +220,7 @@ impl Webhooks {
         Ok(Sent { logged: self.logged(merchant, id).await?, is_replay })
     }
 
-    /// Lists a merchant's deliveries, newest first; they are not counted, and a page may be shorter than asked for and have a
+    /// Lists a merchant's deliveries, newest first, without a total; a page may be shorter than requested and have a
     /// next one.
     ///
     /// # Errors
@@ -230,7 +229,7 @@ impl Webhooks {
         self.access.context.env.store.deliveries(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
-    /// Returns the body that a delivery sends, as long as its event is kept.
+    /// Returns the body of a delivery, within the retention of its event.
     ///
     /// # Errors
     /// Store errors.
@@ -240,7 +239,7 @@ impl Webhooks {
         Ok(event.map(|event| event.body))
     }
 
-    /// Returns a delivery and every attempt that was made of it.
+    /// Returns a delivery with all of its attempts.
     ///
     /// # Errors
     /// [`EngineError::DeliveryNotFound`]; store errors.

@@ -23,13 +23,13 @@ impl Webhooks {
         Self { access: self.access.by(actor), ..self.clone() }
     }
 
-    /// Returns whether webhooks may go to plain http.
+    /// Returns whether webhooks may use plain http.
     #[must_use]
     pub fn allows_insecure(&self) -> bool {
         self.access.context.settings.allow_insecure_webhooks
     }
 
-    /// Returns how many deliveries of any merchant wait for the present moment, at most `limit`.
+    /// Returns the number of due deliveries of all merchants, at most `limit`.
     ///
     /// # Errors
     /// Store errors.

@@ -1,5 +1,5 @@
-//! Webhooks over real HTTP: one request, no redirects, no proxy, no cookies, no connection shared between merchants,
-//! and only to addresses that may be dialled.
+//! Webhooks over HTTP: one request, no redirects, no proxy, no cookies, no connection shared between merchants, and
+//! only to permitted addresses.
 
 use std::{io::ErrorKind, net::IpAddr, sync::Arc, time::Duration};
 
@@ -12,9 +12,9 @@ use crate::{
     webhooks::addresses::{AllowedAddresses, BLOCKED, Guarded, SystemResolver},
 };
 
-/// How long a connection may take.
+/// Timeout of establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// What is read of an answer, and what of that is kept.
+/// Maximum bytes of a response that are read, and that are stored.
 const MAX_ANSWER: usize = 64 * 1024;
 const MAX_SNIPPET: usize = 1024;
 
@@ -26,7 +26,7 @@ pub struct HttpWebhooks {
 }
 
 impl HttpWebhooks {
-    /// Returns a transport that dials what is allowed.
+    /// Returns a transport that connects to permitted addresses.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -45,7 +45,7 @@ impl HttpWebhooks {
         Ok(Self { client, allowed })
     }
 
-    /// Says whether a URL names an address, and one that may not be dialled: addresses pass no resolver.
+    /// Returns whether a URL contains an IP address that is not permitted: such a URL needs no resolver.
     fn is_blocked(&self, url: &str) -> bool {
         let Ok(url) = reqwest::Url::parse(url) else { return true };
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
@@ -64,7 +64,7 @@ impl HttpWebhooks {
             Ok(answer) => answer,
             Err(error) => return WebhookResponse { outcome: failure(error), snippet: String::new() },
         };
-        // The resolver gave only addresses that may be dialled; what answered must be one of them.
+        // The resolver returned permitted addresses only; the peer must be one of them.
         if answer.remote_addr().is_some_and(|address| !self.allowed.allows(address.ip())) {
             return WebhookResponse { outcome: Outcome::Blocked, snippet: String::new() };
         }
@@ -73,7 +73,7 @@ impl HttpWebhooks {
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
         let mut read = 0;
         let mut body = Vec::new();
-        // The status is what counts: an answer that breaks off or never ends does not undo it.
+        // The status decides: a response that is cut off or never ends does not change it.
         while let Ok(Some(chunk)) = answer.chunk().await {
             read += chunk.len();
             body.extend(chunk.iter().take(MAX_SNIPPET - body.len().min(MAX_SNIPPET)));
@@ -103,9 +103,9 @@ impl WebhookTransport for HttpWebhooks {
     }
 }
 
-/// Names what a request failed by.
+/// Classifies the cause of a failed request.
 fn failure(error: reqwest::Error) -> Outcome {
-    // A host may be named like an error.
+    // A host may have the name of an error.
     let error = error.without_url();
     let mut causes = String::new();
     let (mut kind, mut is_tls) = (None, false);
@@ -115,7 +115,7 @@ fn failure(error: reqwest::Error) -> Outcome {
         is_tls |= inner.is::<rustls::Error>();
         let io = inner.downcast_ref::<std::io::Error>();
         kind = io.map(std::io::Error::kind).filter(|kind| *kind != ErrorKind::Other).or(kind);
-        // What an I/O error wraps is no source of it.
+        // The error inside an I/O error is not one of its sources.
         let wrapped = io.and_then(|io| io.get_ref()).map(|wrapped| wrapped as &dyn std::error::Error);
         cause = wrapped.or_else(|| inner.source());
     }
@@ -138,7 +138,7 @@ fn failure(error: reqwest::Error) -> Outcome {
                 | ErrorKind::UnexpectedEof,
             ) => Outcome::ConnectionReset,
             Some(ErrorKind::TimedOut) => Outcome::Timeout,
-            // It was closed in the middle of the answer, or before it.
+            // The connection was closed in the middle of the response, or before it.
             _ if causes.contains("before message completed") => Outcome::ConnectionReset,
             _ => Outcome::Connect,
         }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn transport(extra: &[&str]) -> HttpWebhooks {
-        // Whoever comes first installs it; it is one for the process.
+        // Installed once per process by the first caller.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let networks = extra.iter().map(|network| network.parse().unwrap()).collect();
         HttpWebhooks::new(AllowedAddresses::public_and(networks)).unwrap()
@@ -205,7 +205,7 @@ mod tests {
             Closed,
             Plain,
         }
-        // Takes one connection, reads the beginning of what comes, and ends it in its way.
+        // Accepts one connection, reads the beginning of the request, and ends it as configured.
         async fn receiver(ending: Ending) -> u16 {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let port = listener.local_addr().unwrap().port();
@@ -225,7 +225,7 @@ mod tests {
         let (reset, closed) = (receiver(Ending::Reset).await, receiver(Ending::Closed).await);
         let plain = receiver(Ending::Plain).await;
         let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        // The paths and hosts are named like other errors.
+        // The paths and hosts have the names of other errors.
         for (url, wanted) in [
             (format!("http://127.0.0.1:{free}/dns/tls"), Outcome::ConnectionRefused),
             (format!("http://127.0.0.1:{reset}/resolve"), Outcome::ConnectionReset),
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(allowed.post(request).await.outcome, Outcome::Timeout);
     }
 
-    /// A name that is public when it is first asked for, and ours afterwards.
+    /// A name that is public at first, and private afterwards.
     #[derive(Default)]
     struct Rebinding(std::sync::atomic::AtomicU32);
 

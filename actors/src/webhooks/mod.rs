@@ -1,4 +1,4 @@
-//! Events and their delivery: announcements, the list of events, the outbox and the endpoints.
+//! Events and their delivery: the list of events, the outbox and the endpoints.
 
 pub mod addresses;
 pub mod http;

@@ -6,9 +6,10 @@ use std::{
 };
 
 use engine::ids::MerchantId;
+use engine::mutant;
 use tokio::sync::Notify;
 
-/// Streams of one merchant at once.
+/// Maximum number of event streams per merchant.
 const MAX_STREAMS: usize = 100;
 
 /// Notifies of new events.
@@ -32,7 +33,9 @@ impl Notifier {
 
     /// Wakes the streams of a merchant: it has a new event.
     pub(crate) fn has_event(&self, merchant: MerchantId) {
-        self.events.notify(merchant);
+        if !mutant!("streams-not-woken") {
+            self.events.notify(merchant);
+        }
     }
 
     /// Waits until the outbox has something new.
@@ -40,18 +43,18 @@ impl Notifier {
         self.outbox.notified().await;
     }
 
-    /// Returns the notifier of a merchant's events, unless it has as many streams as it may have.
+    /// Returns the notifier of a merchant's events, unless it has the maximum number of streams.
     pub(crate) fn stream_of(&self, merchant: MerchantId) -> Option<Arc<Notify>> {
         self.events.hold(merchant)
     }
 }
 
-/// Notifiers of the merchants whose events somebody waits for.
+/// Notifiers of the merchants with event streams.
 #[derive(Debug, Default)]
 struct EventNotifiers(Mutex<BTreeMap<MerchantId, Weak<Notify>>>);
 
 impl EventNotifiers {
-    /// Wakes who waits for events of a merchant.
+    /// Wakes the streams of a merchant.
     fn notify(&self, merchant: MerchantId) {
         let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match notifiers.get(&merchant).map(Weak::upgrade) {
@@ -61,7 +64,7 @@ impl EventNotifiers {
         }
     }
 
-    /// Returns a merchant's notifier, unless it has as many holders as it may have.
+    /// Returns a merchant's notifier, unless it has the maximum number of holders.
     fn hold(&self, merchant: MerchantId) -> Option<Arc<Notify>> {
         let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = notifiers.entry(merchant).or_default();

@@ -22,7 +22,7 @@ use crate::{
     x402::handle::{Target, X402, X402Error},
 };
 
-/// Rounds of fetching delegates: an account, its delegates, theirs.
+/// Rounds of fetching delegates: those of the account, then those of the delegates.
 const MAX_ROUNDS: usize = 4;
 /// Minimum time that a repeated settle waits before it returns `settlement_pending`.
 pub(crate) const MIN_WAIT: Duration = Duration::from_secs(3);
@@ -41,30 +41,23 @@ impl X402 {
         pay_to: AccountName,
         payload: &PaymentPayload,
     ) -> Result<PriorClaim, X402Error> {
-        let store = &self.access.context.env.store;
-        for tx_id in candidate_ids(&payload.transaction) {
-            if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))? {
-                return Ok(self.match_claim(claimed, payload));
-            }
-        }
-        if let Some(identifier) = payload.identifier.clone() {
-            let found = store.claim_by_identifier(pay_to, identifier).await;
-            if let Some(claimed) = found.map_err(|error| self.access.read_failed(&error))? {
-                return Ok(self.match_claim(claimed, payload));
-            }
-        }
-        let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
-        let nonce = nonce.map_err(|error| self.access.read_failed(&error))?;
-        if let Some(claimed) = nonce.filter(|_| !mutant!("nonce-claimed-twice")) {
-            return Ok(self.match_claim(claimed, payload));
-        }
-        Ok(PriorClaim::None)
+        let tx_ids = candidate_ids(&payload.transaction).into_iter().collect();
+        let (identifier, nonce) = (payload.identifier.clone(), payload.nonce.clone());
+        let found = self.access.context.env.store.overlapping_claim(pay_to, tx_ids, identifier, nonce).await;
+        let found = found.map_err(|error| self.access.read_failed(&error))?;
+        // Only a claim of the nonce alone is overlooked by this defect.
+        let is_by_nonce = |claimed: &ClaimRecord| {
+            let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
+            !is_this && (payload.identifier.is_none() || payload.identifier != claimed.identifier)
+        };
+        let found = found.filter(|claimed| !(mutant!("nonce-claimed-twice") && is_by_nonce(claimed)));
+        Ok(found.map_or(PriorClaim::None, |claimed| self.match_claim(claimed, payload)))
     }
 
     /// Compares a presented payment with an earlier claim.
     pub(crate) fn match_claim(&self, claimed: ClaimRecord, payload: &PaymentPayload) -> PriorClaim {
         let is_shown = claimed.proof.matches(&claimed.nonce, payload, self.access.context.settings.chain_id);
-        if is_shown || mutant!("anybody-shows-a-payment") {
+        if is_shown || mutant!("payer-proof-not-checked") {
             return PriorClaim::SamePayment(Box::new(claimed));
         }
         let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
@@ -105,7 +98,7 @@ impl X402 {
         Ok(Checked { presented, authorized })
     }
 
-    /// Checks the signatures against the payer's authority as the ledger has it.
+    /// Checks the signatures against the payer's authority on the ledger.
     pub(crate) async fn authorized(
         &self,
         payer: &AccountName,
@@ -120,7 +113,8 @@ impl X402 {
                 tracing::debug!(%error, "cannot read the payer's authority: {error}");
                 EngineError::LedgerUnavailable
             })?;
-            let has_new_accounts = fetched.keys().any(|name| !accounts.contains_key(name));
+            // The required authority is unknown yet.
+            let has_new_accounts = !fetched.is_empty();
             accounts.extend(fetched);
             let Some(payer_account) = accounts.get(payer) else {
                 let message = format!("the ledger has no account {payer}");
@@ -198,7 +192,7 @@ pub(crate) fn is_for(claimed: &ClaimRecord, requirements: &Requirements) -> bool
     match &claimed.purpose {
         Purpose::Facilitated(facilitation) => {
             claimed.pay_to == requirements.pay_to
-                && (facilitation.resource == requirements.resource || mutant!("sold-to-any-resource"))
+                && (facilitation.resource == requirements.resource || mutant!("settlement-not-bound-to-resource"))
         }
         Purpose::Session(_) => false,
     }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::{
     chain::{
         ledger::Ledger,
-        submission::{SubmitOutcome, submit},
+        submission::{SubmitOutcome, shared, submit},
     },
     context::Context,
     environment::TxStatus,
@@ -53,9 +53,12 @@ impl Actor for Facilitator {
 
     async fn pre_start(&self, myself: ActorRef<FacilitatorMsg>, (): ()) -> Result<Open, ActorProcessingErr> {
         let mut open = Open::default();
-        for claimed in self.context.env.store.open_facilitations().await? {
-            // The previous process may have broadcast it.
-            self.follow(&myself, &mut open, claimed, true);
+        // An engine with a shared store takes over only claims that no engine follows.
+        if !self.context.env.store.is_shared() {
+            for claimed in self.context.env.store.open_facilitations().await? {
+                // The previous process may have broadcast it.
+                self.follow(&myself, &mut open, claimed, true);
+            }
         }
         Ok(open)
     }
@@ -67,16 +70,29 @@ impl Actor for Facilitator {
         open: &mut Open,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            FacilitatorMsg::Follow(claimed, waiting) => {
+            FacilitatorMsg::Follow { claimed, is_new, decided: waiting } => {
                 let tx_id = claimed.tx_id;
-                let stored = self.context.sound(self.context.env.store.claim(tx_id).await)?.flatten();
-                if stored.is_some_and(|stored| stored.outcome == ClaimOutcome::Open) {
+                let stored = self.context.sound(self.context.env.store.claim(tx_id).await);
+                // A damaged record may be open: following its transaction is harmless.
+                let is_open = match &stored {
+                    Ok(stored) => stored.as_ref().and_then(Option::as_ref).is_some_and(|it| it.outcome.is_open()),
+                    Err(error) => {
+                        self.context.read_failed(error);
+                        true
+                    }
+                };
+                if is_open {
                     if !open.followed.contains_key(&tx_id) {
-                        self.follow(&myself, open, *claimed, false);
+                        self.follow(&myself, open, *claimed, !is_new);
                     }
                     if let Some(followed) = open.followed.get_mut(&tx_id) {
                         followed.waiting.push(waiting);
                     }
+                }
+            }
+            FacilitatorMsg::Adopt(claimed) => {
+                if !open.followed.contains_key(&claimed.tx_id) {
+                    self.follow(&myself, open, *claimed, true);
                 }
             }
             // Dropping the entry closes the channels of the waiting callers, which wakes them.
@@ -87,7 +103,7 @@ impl Actor for Facilitator {
 }
 
 impl Facilitator {
-    fn follow(&self, myself: &ActorRef<FacilitatorMsg>, open: &mut Open, claimed: ClaimRecord, possibly_sent: bool) {
+    fn follow(&self, myself: &ActorRef<FacilitatorMsg>, open: &mut Open, claimed: ClaimRecord, is_adopted: bool) {
         let tx_id = claimed.tx_id;
         let Purpose::Facilitated(facilitation) = claimed.purpose else { return };
         let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
@@ -97,20 +113,41 @@ impl Facilitator {
             let (notifier, myself, facilitation) = (Arc::clone(&notifier), myself.clone(), facilitation.clone());
             async move {
                 // The task may have panicked after the broadcast.
-                let possibly_sent = possibly_sent || begun > 0;
-                let outcome =
-                    submit_until_final(&context, &ledger, tx_id, &facilitation, claimed.at, possibly_sent).await;
-                while let Err(error) = decide(&context, &notifier, tx_id, ClaimOutcome::Open, outcome.clone()).await {
-                    tracing::warn!(%tx_id, %error, "cannot store the settlement outcome of {tx_id}: {error}");
-                    if error != SessionError::Overloaded {
-                        break;
+                let is_adopted = is_adopted || begun > 0;
+                if is_adopted && !shared(&context, tx_id).await {
+                    let _ = myself.cast(FacilitatorMsg::Decided(tx_id));
+                    return;
+                }
+                let mut possibly_sent = is_adopted;
+                loop {
+                    let outcome =
+                        submit_until_final(&context, &ledger, tx_id, &facilitation, claimed.at, possibly_sent).await;
+                    match decide(&context, &notifier, tx_id, outcome).await {
+                        Ok(()) => break,
+                        // Another engine has decided it, or may have broadcast it: then a refusal is not final.
+                        Err(SessionError::Contended) if !is_open(&context, tx_id).await => break,
+                        Err(SessionError::Contended) => possibly_sent = true,
+                        Err(error) => {
+                            tracing::warn!(%tx_id, %error, "cannot store the settlement outcome of {tx_id}: {error}");
+                            tokio::time::sleep(EARLY).await;
+                        }
                     }
-                    tokio::time::sleep(EARLY).await;
                 }
                 let _ = myself.cast(FacilitatorMsg::Decided(tx_id));
             }
         });
         open.followed.insert(tx_id, Followed { _task: task, waiting: Vec::new() });
+    }
+}
+
+/// Returns whether a claim is open; one whose record is damaged is not followed.
+async fn is_open(context: &Context, tx_id: TxId) -> bool {
+    match context.sound(context.env.store.claim(tx_id).await) {
+        Ok(claimed) => claimed.flatten().is_some_and(|claimed| claimed.outcome.is_open()),
+        Err(error) => {
+            context.read_failed(&error);
+            true
+        }
     }
 }
 
@@ -131,11 +168,10 @@ async fn submit_until_final(
                 SubmitOutcome::Accepted if facilitation.finality == ClaimFinality::Accepted => {
                     return ClaimOutcome::Settled { is_reported: false, block_num: None };
                 }
-                SubmitOutcome::Accepted => possibly_sent = true,
+                SubmitOutcome::Accepted | SubmitOutcome::Unknown => {}
                 SubmitOutcome::Refused(refused) => {
                     return ClaimOutcome::Refused { reason: refused.reason, message: refused.message };
                 }
-                SubmitOutcome::Unknown => {}
             }
         }
         match ledger.nodes.find_transaction(tx_id, expiration).await {

@@ -14,25 +14,24 @@ use engine::{
 use ractor::ActorRef;
 
 use crate::{
-    access::Access, chain::ledger::Ledger, error::EngineError, payments::handle::Payments,
-    webhooks::notifier::Notifier, x402::claims::FacilitatorMsg,
+    access::Access, chain::ledger::Ledger, error::EngineError, payments::handle::Payments, x402::claims::FacilitatorMsg,
 };
 
-/// A payment that an agent submits.
+/// A submitted payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct X402Request {
-    /// What it is for.
+    /// Its target.
     pub target: Target,
     /// The payment.
     pub payload: PaymentPayload,
 }
 
-/// What an agent pays for.
+/// The target of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A session of ours.
+    /// A session of this gateway.
     Session(PaymentId),
-    /// Requirements of somebody else's server; we only verify and broadcast.
+    /// Requirements of another server, for which the gateway only verifies and broadcasts.
     Requirements(Requirements),
 }
 
@@ -41,13 +40,13 @@ pub enum Target {
 pub struct Settled {
     /// The transaction.
     pub tx_id: TxId,
-    /// Who paid.
+    /// The payer.
     pub payer: AccountName,
-    /// The block it is in, where that is known.
+    /// The number of its block, if known.
     pub block_num: Option<u32>,
-    /// How much reached the one who was to be paid.
+    /// The amount that the payee received.
     pub amount: Money,
-    /// Whether an earlier request showed this payment: this request did not make it.
+    /// Whether an earlier request settled this payment.
     pub is_replay: bool,
 }
 
@@ -57,7 +56,7 @@ pub enum X402Error {
     /// A verdict about the payment.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// No verdict: the engine or the ledger could not be asked.
+    /// No verdict: the engine or the ledger is unavailable.
     #[error(transparent)]
     Unavailable(#[from] EngineError),
 }
@@ -72,12 +71,12 @@ impl X402Error {
     }
 }
 
-/// Who asks for a settlement, as far as it says so.
+/// The caller of a settlement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The merchant whose API key the request carries: the seller.
+    /// The merchant of the request's API key: the seller.
     pub seller: Option<MerchantId>,
-    /// The seller's idempotency key: one for each inbound request of its own.
+    /// The seller's idempotency key, one for each of its inbound requests.
     pub key: Option<IdempotencyKey>,
 }
 
@@ -86,7 +85,6 @@ pub struct Caller {
 pub struct X402 {
     pub(crate) access: Access,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) notifier: Arc<Notifier>,
     pub(crate) payments: Payments,
     facilitator: ActorRef<FacilitatorMsg>,
 }
@@ -95,11 +93,10 @@ impl X402 {
     pub(crate) fn new(
         access: Access,
         ledger: Arc<Ledger>,
-        notifier: Arc<Notifier>,
         payments: Payments,
         facilitator: ActorRef<FacilitatorMsg>,
     ) -> Self {
-        Self { access, ledger, notifier, payments, facilitator }
+        Self { access, ledger, payments, facilitator }
     }
 
     /// Returns the same handle for another actor of the audit log.

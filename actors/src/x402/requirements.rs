@@ -1,10 +1,12 @@
-//! Payments for other people's servers: verified, claimed, broadcast, and reported as a success once.
+//! Payments for other servers: verified, claimed, broadcast, and reported as a success once.
 
 use engine::{
     idempotency::{IdempotencyRecord, Resource, settlement_fingerprint},
     ids::MerchantId,
+    ledger::TxId,
     money::usd_cents,
     mutant,
+    time::Timestamp,
     x402::{
         ClaimOutcome, ClaimRecord, Expected, Facilitation, MemoRule, PaymentPayload, Purpose, Reason, Refused,
         Requirements,
@@ -28,8 +30,9 @@ use crate::{
 enum Reporting {
     /// Not to this caller: the payment belongs to another request.
     Never,
-    /// Only if it was not reported before.
-    Once,
+    /// Only if it was not reported before. The idempotency key of the request, if it has one, is stored with the report, so that
+    /// the caller may repeat it.
+    Once(Option<IdempotencyRecord>),
     /// Any number of times: the caller repeats the request that the payment belongs to.
     Repeatable,
 }
@@ -38,6 +41,13 @@ impl Caller {
     /// Returns the idempotency key of the request; `None` without an authenticated seller.
     fn request_key(&self) -> Option<(MerchantId, [u8; 32])> {
         self.seller.zip(self.key.as_ref().map(|key| key.digest("x402 settle")))
+    }
+
+    /// Returns the record of the request's idempotency key, if it has one.
+    fn remembered(&self, requirements: &Requirements, tx_id: TxId, at: Timestamp) -> Option<IdempotencyRecord> {
+        let (merchant, key) = self.request_key()?;
+        let (fingerprint, resource) = (settlement_fingerprint(requirements), Resource::Settlement(tx_id));
+        Some(IdempotencyRecord { merchant, key, fingerprint, resource, at })
     }
 }
 
@@ -50,7 +60,9 @@ impl X402 {
     ) -> Result<Settled, X402Error> {
         let target = Target::Requirements(requirements.clone());
         if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
-            return self.await_facilitation(settled, Reporting::Repeatable).await;
+            let once = mutant!("success-under-a-key-reported-once");
+            let reporting = if once { Reporting::Once(None) } else { Reporting::Repeatable };
+            return self.await_facilitation(settled, reporting, false).await;
         }
         match self.find_claim(requirements.pay_to, payload).await? {
             PriorClaim::None => {}
@@ -68,17 +80,11 @@ impl X402 {
         };
         let payer = checked.presented.payer;
         let claimed = self.claim_record(requirements, payload, caller, &checked);
-        let remembered = caller.request_key().map(|(merchant, key)| IdempotencyRecord {
-            merchant,
-            key,
-            fingerprint: settlement_fingerprint(requirements),
-            resource: Resource::Settlement(claimed.tx_id),
-            at: claimed.at,
-        });
-        match claims::claim(&self.access.context, &claimed, remembered).await {
+        let remembered = caller.remembered(requirements, claimed.tx_id, claimed.at);
+        match self.claim(&claimed, remembered).await {
             Ok(()) => {
-                let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once };
-                self.await_facilitation(claimed, reporting).await
+                let reporting = if remembered.is_some() { Reporting::Repeatable } else { Reporting::Once(None) };
+                self.await_facilitation(claimed, reporting, true).await
             }
             // Two identical concurrent requests: one of them reports the success.
             Err(ClaimError::Failed(SessionError::Claimed(other))) => match self.match_claim(*other, payload) {
@@ -92,9 +98,30 @@ impl X402 {
             // Another request with the same key was faster.
             Err(ClaimError::Remembered(earlier)) => {
                 let earlier = self.settlement_of(&earlier, requirements, payload).await?;
-                self.await_facilitation(earlier, Reporting::Repeatable).await
+                self.await_facilitation(earlier, Reporting::Repeatable, false).await
             }
         }
+    }
+
+    /// Stores a claim and has its transaction followed, also if the caller disconnects meanwhile, which drops its
+    /// request: a claim without a follower would stay open.
+    async fn claim(&self, claimed: &ClaimRecord, remembered: Option<IdempotencyRecord>) -> Result<(), ClaimError> {
+        if mutant!("claim-dropped-with-its-request") {
+            return claims::claim(&self.access.context, claimed, remembered).await;
+        }
+        let (x402, claimed) = (self.clone(), Box::new(claimed.clone()));
+        let task = tokio::spawn(async move {
+            claims::claim(&x402.access.context, &claimed, remembered).await?;
+            let (decided, _) = oneshot::channel();
+            // Without a facilitator the process ends.
+            let _ = x402.send(FacilitatorMsg::Follow { claimed, is_new: true, decided });
+            Ok(())
+        });
+        task.await.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shuts down.
+            Err(_) => Err(ClaimError::Failed(SessionError::Unknown)),
+        })
     }
 
     /// Returns the record that claims a checked payment.
@@ -141,7 +168,7 @@ impl X402 {
         match prior {
             PriorClaim::SamePayment(claimed) if is_for(&claimed, requirements) => {
                 let reporting = self.reporting(caller, requirements, payload, &claimed).await?;
-                self.await_facilitation(*claimed, reporting).await
+                self.await_facilitation(*claimed, reporting, false).await
             }
             prior => Err(duplicate(&prior, &Target::Requirements(requirements.clone()))),
         }
@@ -179,16 +206,20 @@ impl X402 {
     ) -> Result<Reporting, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Reporting::Never) };
         let key = caller.request_key().map(|(_, key)| key);
-        let is_sellers =
-            facilitation.seller.is_none() || facilitation.seller == caller.seller || mutant!("sold-to-any-seller");
+        let is_sellers = facilitation.seller.is_none()
+            || facilitation.seller == caller.seller
+            || mutant!("settlement-not-bound-to-seller");
         let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
-        if !is_sellers || !is_requests {
+        if !is_sellers || !is_requests || mutant!("sellers-refused-their-success") {
             return Ok(Reporting::Never);
         }
         Ok(match self.settled_under(caller, requirements, payload).await? {
             Some(earlier) if earlier.tx_id == claimed.tx_id => Reporting::Repeatable,
-            None if mutant!("key-of-any-request") => Reporting::Repeatable,
-            _ => Reporting::Once,
+            None if mutant!("repeat-without-idempotency-key") => Reporting::Repeatable,
+            // The claim was made without a key.
+            None if mutant!("key-not-stored-with-report") => Reporting::Once(None),
+            None => Reporting::Once(caller.remembered(requirements, claimed.tx_id, self.access.now())),
+            Some(_) => Reporting::Once(None),
         })
     }
 
@@ -204,7 +235,7 @@ impl X402 {
         }
         let claimed =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
-        // The key and the claim were stored in one batch, and the retention of claims is longer.
+        // A settled claim outlives the key of its request.
         match self.match_claim(claimed.ok_or(EngineError::StoreFailed)?, payload) {
             PriorClaim::SamePayment(claimed) => Ok(*claimed),
             _ => Err(EngineError::KeyReused.into()),
@@ -220,8 +251,11 @@ impl X402 {
         if requirements.valid_before.is_some_and(|until| self.access.now() > until) {
             return Err(Refused::new(Reason::PaymentExpired, "the requirements are no longer valid").into());
         }
-        if self.access.context.settings.x402.only_registered && !self.ledger.watched.contains(&requirements.pay_to) {
-            let message = "payTo is no account of a merchant here";
+        if self.access.context.settings.x402.only_registered
+            && !mutant!("strangers-are-served")
+            && !self.ledger.watched.contains(&requirements.pay_to)
+        {
+            let message = "payTo is not an account of a registered merchant";
             return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
         }
         let expected =
@@ -231,7 +265,25 @@ impl X402 {
         Ok(checked)
     }
 
-    async fn await_facilitation(&self, claimed: ClaimRecord, reporting: Reporting) -> Result<Settled, X402Error> {
+    /// Returns whether a caller may receive a success that was reported to a concurrent one: it sent the same request.
+    async fn was_reported_under(&self, reporting: Reporting) -> Result<bool, X402Error> {
+        let own = match reporting {
+            Reporting::Repeatable => return Ok(true),
+            Reporting::Never | Reporting::Once(None) => return Ok(false),
+            Reporting::Once(Some(own)) => own,
+        };
+        let found = self.access.context.env.store.remembered(own.merchant, own.key).await;
+        let found = found.map_err(|error| self.access.read_failed(&error))?;
+        Ok(found.is_some_and(|found| found.resource == own.resource && found.fingerprint == own.fingerprint))
+    }
+
+    /// Waits for the outcome of a claim, which this request has just made if it `is_new`.
+    async fn await_facilitation(
+        &self,
+        claimed: ClaimRecord,
+        reporting: Reporting,
+        is_new: bool,
+    ) -> Result<Settled, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else {
             return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
         };
@@ -243,7 +295,7 @@ impl X402 {
             return Err(already_settled().into());
         }
         let (reply, decided) = oneshot::channel();
-        self.send(FacilitatorMsg::Follow(Box::new(claimed.clone()), reply))?;
+        self.send(FacilitatorMsg::Follow { claimed: Box::new(claimed.clone()), is_new, decided: reply })?;
         tokio::select! {
             biased;
             _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
@@ -256,28 +308,37 @@ impl X402 {
         let stored =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         match stored.map_or(ClaimOutcome::Open, |claimed| claimed.outcome) {
-            ClaimOutcome::Open => {
-                let message = "the transaction is on its way; ask again with the same payment";
+            ClaimOutcome::Open | ClaimOutcome::Shared => {
+                let message = "the transaction is in flight; repeat the request with the same payment";
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
             ClaimOutcome::Settled { is_reported: true, block_num }
-                if reporting == Reporting::Repeatable || mutant!("told-twice") =>
+                if reporting == Reporting::Repeatable || mutant!("settlement-succeeds-twice") =>
             {
                 settled(block_num, true)
             }
-            ClaimOutcome::Settled { is_reported: true, .. } => Err(already_settled().into()),
+            ClaimOutcome::Settled { is_reported: true, block_num } => {
+                if self.was_reported_under(reporting).await? {
+                    settled(block_num, true)
+                } else {
+                    Err(already_settled().into())
+                }
+            }
             ClaimOutcome::Settled { is_reported: false, block_num } => {
-                match claims::mark_reported(&self.access.context, &self.notifier, tx_id, block_num).await {
+                let remembered = if let Reporting::Once(remembered) = reporting { remembered } else { None };
+                match claims::mark_reported(&self.access.context, tx_id, block_num, remembered).await {
                     Ok(()) => settled(block_num, false),
-                    Err(SessionError::Contended) if reporting == Reporting::Repeatable => settled(block_num, true),
                     // The success was reported to a concurrent caller.
+                    Err(SessionError::Contended) if self.was_reported_under(reporting).await? => {
+                        settled(block_num, true)
+                    }
                     Err(SessionError::Contended) => Err(already_settled().into()),
                     Err(error) => Err(EngineError::from(error).into()),
                 }
             }
             ClaimOutcome::Refused { reason, message } => Err(refused(reason, &message).into()),
             ClaimOutcome::Expired => {
-                Err(refused(Reason::InvalidTransactionState, "the transaction did not happen before it expired").into())
+                Err(refused(Reason::InvalidTransactionState, "the transaction expired without being included").into())
             }
         }
     }

@@ -34,13 +34,13 @@ impl X402 {
             }
             prior => return Err(duplicate(&prior, &Target::Session(id))),
         }
-        // A wallet's payment has no receipt: its transaction is public, and anybody can show it.
+        // A wallet payment has no receipt: its transaction is public, and anybody could submit it.
         if let Some(tx_id) = wallet_transfer(&payment, payload) {
             return Err(self.wallet_payment(tx_id, payload).await.into());
         }
         let checked = match self.check_session(&payment, payload).await {
             Ok(checked) => checked,
-            // The same request may have claimed it, and even have settled it, while this one was looking.
+            // A concurrent identical request may have claimed it, and even settled it, in the meantime.
             Err(refused) => match self.claimed_for(&payment, payload).await? {
                 Some(claimed) => return self.follow_session(id, &claimed, payload, true).await,
                 None => return Err(refused),
@@ -81,7 +81,7 @@ impl X402 {
                 }
                 prior => Err(duplicate(&prior, &Target::Session(id)).by(&payer)),
             },
-            // The same request twice at once: both wait for the one outcome, and it may be there already.
+            // Two identical concurrent requests: both wait for the one outcome, which may already be known.
             Err(SessionError::Rejected { rejection, payment }) => match self.claimed_for(&payment, payload).await? {
                 Some(claimed) => self.follow_session(id, &claimed, payload, true).await,
                 None if wallet_transfer(&payment, payload).is_some() => {
@@ -94,7 +94,7 @@ impl X402 {
         }
     }
 
-    /// Looks up whether this payer claimed this very payment for this session.
+    /// Returns whether this payer claimed this payment for this session.
     async fn claimed_for(&self, payment: &Payment, payload: &PaymentPayload) -> Result<Option<ClaimRecord>, X402Error> {
         Ok(match self.find_claim(payment.pay_to, payload).await? {
             PriorClaim::SamePayment(claimed) if claimed.purpose == Purpose::Session(payment.id) => Some(*claimed),
@@ -102,7 +102,7 @@ impl X402 {
         })
     }
 
-    /// Refuses a payment that a wallet sent. Names it only to its payer.
+    /// Refuses a payment that a wallet sent. Names the transaction only to its payer.
     async fn wallet_payment(&self, tx_id: TxId, payload: &PaymentPayload) -> Refused {
         let payer = match sender(payload) {
             Some(payer) if !payload.transaction.signatures.is_empty() => payer,
@@ -110,7 +110,7 @@ impl X402 {
         };
         match self.authorized(&payer, payload).await {
             Ok(_) => sent_by_wallet().by(&payer).with_tx(tx_id),
-            // What nobody can verify is nobody's.
+            // An unverifiable payment has no owner.
             Err(_) => sent_by_wallet(),
         }
     }
@@ -148,7 +148,7 @@ impl X402 {
         if payment.state != State::Pending {
             return Err(Refused::new(Reason::SessionNotPending, format_args!("the session is {}", payment.state)));
         }
-        if payment.is_expired(self.access.now()) && !mutant!("verifies-what-is-over") {
+        if payment.is_expired(self.access.now()) && !mutant!("expired-session-is-verified") {
             return Err(Refused::new(Reason::SessionExpired, "the session has expired"));
         }
         if payment.pending_cancellation().is_some() {
@@ -158,7 +158,7 @@ impl X402 {
             return Err(Refused::new(Reason::MerchantInactive, "the merchant is inactive"));
         }
         if !merchant.x402_enabled {
-            return Err(Refused::new(Reason::X402Disabled, "the merchant does not take x402"));
+            return Err(Refused::new(Reason::X402Disabled, "the merchant does not accept x402"));
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl X402 {
                 Refused::new(Reason::DuplicateSettlement, "another transaction is paying this session")
             }
             Rejection::Detected { .. } => {
-                Refused::new(Reason::DuplicateSettlement, "the session is being paid already")
+                Refused::new(Reason::DuplicateSettlement, "the session is already being paid")
             }
             Rejection::Expired { .. } => Refused::new(Reason::SessionExpired, "the session has expired"),
             Rejection::Cancelling { .. } => Refused::new(Reason::SessionCancelling, "the session is being cancelled"),
@@ -177,7 +177,7 @@ impl X402 {
         }
     }
 
-    /// Waits for the outcome of a claim whose payer shows it; whatever it is, the payer is verified.
+    /// Waits for the outcome of a claim whose payer submits it again; the payer is verified in any case.
     async fn follow_session(
         &self,
         id: PaymentId,
@@ -185,6 +185,10 @@ impl X402 {
         payload: &PaymentPayload,
         is_replay: bool,
     ) -> Result<Settled, X402Error> {
+        if is_replay {
+            // Another engine may have claimed it and stopped: this one broadcasts the same bytes.
+            self.payments.refresh(id)?;
+        }
         let settled = self.await_session(id, claimed).await.map_err(|error| match error {
             X402Error::Refused(refused) if refused.payer.is_none() => match sender(payload) {
                 Some(payer) => refused.by(&payer).into(),
@@ -192,29 +196,29 @@ impl X402 {
             },
             other => other,
         })?;
-        Ok(Settled { is_replay: is_replay && !mutant!("replay-not-told"), ..settled })
+        Ok(Settled { is_replay: is_replay && !mutant!("replay-not-marked"), ..settled })
     }
 
-    /// Waits, for as long as a payer should, until the outcome of the claimed transaction is known.
+    /// Waits up to the timeout for the outcome of the claimed transaction.
     async fn await_session(&self, id: PaymentId, claimed: &ClaimRecord) -> Result<Settled, X402Error> {
         let left = (claimed.at + MAX_WAIT_FOR_OUTCOME).since(self.access.now()).max(MIN_WAIT);
         let mut watch = self.payments.watch(id).await?;
         let decided = tokio::time::timeout(left, async {
             while let Some(payment) = watch.next().await {
-                // A session that left `pending`, or let go of the claim, has its answer; `processing` is one, too.
+                // A session that left `pending`, or released the claim, is decided; `processing` is a result, too.
                 let is_decided = payment.state != State::Pending || !holds(&payment, claimed.tx_id);
-                if is_decided && !mutant!("agents-wait-the-hold") {
+                if is_decided && !mutant!("agents-wait-the-full-hold") {
                     return;
                 }
             }
         });
         tokio::select! {
             biased;
-            // Nothing can be decided any more in this life, and who waits would only delay the next.
+            // The engine shuts down: nothing can be decided any more, and waiting would delay the restart.
             _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
             _ = decided => {}
         }
-        // The stored payment decides, also after the time is up: another engine may have settled it.
+        // The stored payment decides, also after the timeout: another engine may have settled it.
         let payment = self.payments.any(id).await?;
         self.outcome(&payment, claimed.tx_id).await
     }
@@ -233,18 +237,18 @@ impl X402 {
             None => refused,
         };
         if payment.state == State::Completed {
-            let message = "another transaction has paid this session; a refund is the merchant's to make";
+            let message = "another transaction has paid this session; contact the merchant for a refund";
             return Err(by(Refused::new(Reason::DuplicateSettlement, message).with_tx(tx_id)).into());
         }
         if holds(payment, tx_id) {
-            let message = "the transaction is on its way; ask again with the same payment";
+            let message = "the transaction is in flight; repeat the request with the same payment";
             return Err(by(Refused::new(Reason::SettlementPending, message).with_tx(tx_id)).into());
         }
         let claimed =
             self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         Err(match claimed.map(|claimed| claimed.outcome) {
             Some(ClaimOutcome::Refused { reason, message }) => Refused::new(reason, message),
-            _ => Refused::new(Reason::InvalidTransactionState, "the transaction did not happen before it expired"),
+            _ => Refused::new(Reason::InvalidTransactionState, "the transaction expired without being included"),
         }
         .into())
     }
@@ -254,14 +258,14 @@ fn holds(payment: &Payment, tx_id: TxId) -> bool {
     payment.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
 }
 
-/// Returns the transaction that is shown, where the scanner found it before anybody claimed it.
+/// Returns the submitted transaction if the scanner found it before it was claimed.
 fn wallet_transfer(payment: &Payment, payload: &PaymentPayload) -> Option<TxId> {
     let ids = candidate_ids(&payload.transaction);
     let credited = payment.transfers.iter().map(|credit| credit.tx_id);
     credited.chain(payment.paid_by).find(|tx_id| ids.contains(tx_id))
 }
 
-/// Returns who sends the transfers of a claimed transaction: they were checked before it was claimed.
+/// Returns the senders of the transfers of a claimed transaction, which were checked before the claim.
 fn sender(payload: &PaymentPayload) -> Option<AccountName> {
     payload.transaction.operations.first()?.payment().map(|(from, ..)| from)
 }

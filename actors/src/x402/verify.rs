@@ -4,7 +4,7 @@ use engine::account::AccountName;
 
 use crate::x402::handle::{Caller, Settled, Target, X402, X402Error, X402Request};
 
-/// Returns the word under which a verdict is counted.
+/// Returns the label of a verdict in the metrics.
 fn verdict_word<T>(verdict: &Result<T, X402Error>) -> &'static str {
     match verdict {
         Ok(_) => "success",
@@ -14,10 +14,10 @@ fn verdict_word<T>(verdict: &Result<T, X402Error>) -> &'static str {
 }
 
 impl X402 {
-    /// Checks a payment and changes nothing. Returns who would pay.
+    /// Verifies a payment without side effects. Returns the payer.
     ///
     /// # Errors
-    /// [`X402Error::Refused`] by the first check that fails.
+    /// [`X402Error::Refused`] of the first failed check.
     pub async fn verify(&self, request: &X402Request) -> Result<AccountName, X402Error> {
         let verdict = self.verified(request).await;
         self.access.context.metrics.judged("verify", verdict_word(&verdict));
@@ -40,22 +40,22 @@ impl X402 {
         Ok(checked.presented.payer)
     }
 
-    /// Checks a payment, claims its transaction for this one purpose, brings it onto the chain and completes.
-    /// The payer of a session gets the same receipt however often it shows the same payment.
+    /// Verifies a payment, claims its transaction for this purpose, broadcasts it and completes. The payer of a session
+    /// gets the same receipt however often it submits the same payment.
     ///
     /// # Errors
-    /// [`X402Error::Refused`]; with [`SettlementPending`](engine::x402::Reason::SettlementPending) the same request may be
-    /// repeated until it is decided.
+    /// [`X402Error::Refused`]; with [`SettlementPending`](engine::x402::Reason::SettlementPending) the same request may
+    /// be repeated until it is decided.
     pub async fn settle(&self, request: &X402Request) -> Result<Settled, X402Error> {
         self.settle_for(request, &Caller::default()).await
     }
 
-    /// Does as [`X402::settle`]; for requirements of other servers the same seller gets the same success under
-    /// the same idempotency key. A session needs no key.
+    /// The same as [`X402::settle`]; for requirements of other servers, the same seller gets the same success with the
+    /// same idempotency key. A session needs no key.
     ///
     /// # Errors
-    /// As [`X402::settle`], [`KeyReused`](crate::error::EngineError::KeyReused) where the key stands for something else, and
-    /// [`IdentifierReused`](crate::error::EngineError::IdentifierReused).
+    /// As [`X402::settle`], [`KeyReused`](crate::error::EngineError::KeyReused) if the key was used for another
+    /// request, and [`IdentifierReused`](crate::error::EngineError::IdentifierReused).
     pub async fn settle_for(&self, request: &X402Request, caller: &Caller) -> Result<Settled, X402Error> {
         let verdict = match &request.target {
             Target::Session(id) => self.settle_session(*id, &request.payload).await,

@@ -20,7 +20,11 @@ fn limits() -> Compliance {
 }
 
 async fn limited() -> World {
-    let mut world = World::prepared(store());
+    limited_over(store()).await
+}
+
+async fn limited_over(store: Arc<dyn Store>) -> World {
+    let mut world = World::prepared(store);
     world.settings.compliance = Some(limits());
     world.start().await;
     world
@@ -123,7 +127,7 @@ async fn a_single_payment_and_a_months_volume_have_limits_and_a_merchant_may_hav
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_over_one_store_let_nothing_through_that_one_would_refuse() {
-    let world = limited().await;
+    let world = limited_over(Connection::to(&store())).await;
     let merchant = world.merchant().await;
     let second = Tree::start(world.env.clone(), world.settings.clone()).await.unwrap();
     world.until("the second follows", async || second.engine().operations.health().await.unwrap().is_following).await;

@@ -99,6 +99,46 @@ async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_success_that_is_first_reported_under_a_key_is_reported_again_under_it() {
+    let mut world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let soon = world.engine().now() + Duration::from_secs(60);
+    let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
+    let asked = X402Request {
+        target: Target::Requirements(requirements("/a")),
+        ..request(PaymentId::from_bits(0), &transaction, "n-1")
+    };
+    // The request that makes the claim has no key, and its caller leaves.
+    let left = settling(&world, asked.clone());
+    until_handed_in(&world, &transaction).await;
+    left.abort();
+    let under =
+        |key: &str| Caller { seller: Some(merchant.id), key: Some(IdempotencyKey::parse(key).expect("a valid key")) };
+    let answers: Vec<_> = (0..5)
+        .map(|_| {
+            let (engine, asked, caller) = (world.engine(), asked.clone(), under("k-1"));
+            tokio::spawn(async move { engine.x402.settle_for(&asked, &caller).await })
+        })
+        .collect();
+    world.ledger.produce_mempool();
+    let mut replays = Vec::new();
+    for answer in answers {
+        let settled = answer.await.unwrap().unwrap();
+        assert_eq!(settled.tx_id, id_of(&transaction));
+        replays.push(settled.is_replay);
+    }
+    assert_eq!(replays.iter().filter(|is_replay| !**is_replay).count(), 1, "one success: {replays:?}");
+    world.stop().await;
+    world.start().await;
+    let again = world.engine().x402.settle_for(&asked, &under("k-1")).await.unwrap();
+    assert_eq!((again.tx_id, again.is_replay), (id_of(&transaction), true));
+    for caller in [under("k-2"), Caller::default()] {
+        let answer = world.engine().x402.settle_for(&asked, &caller).await;
+        assert_eq!(reason(answer), Reason::DuplicateSettlement, "{caller:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_restart() {
     let mut world = World::started(store()).await;
     let soon = world.engine().now() + Duration::from_secs(120);

@@ -7,7 +7,7 @@ use std::sync::{
 
 use engine::ids::MerchantId;
 use futures_util::future::BoxFuture;
-use storage::{Batch, Call, CommitError, ReadError, Store, Wrapped};
+use storage::{Batch, Call, CommitError, CommitId, ReadError, Resolution, Store, Wrapped};
 
 /// A store behind which everything is well.
 pub(crate) struct FaultyStore {
@@ -71,5 +71,12 @@ impl Store for FaultyStore {
             return Box::pin(async { Err(CommitError::Unknown("the disk is gone".to_owned())) });
         }
         self.inner.commit(batch)
+    }
+
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(CommitError::Unknown("the disk is gone".to_owned())) });
+        }
+        self.inner.resolve(id)
     }
 }

@@ -86,8 +86,8 @@ async fn all_dead_idempotency_keys_go_at_once() {
             let remembered = IdempotencyRecord { merchant, key: digest, fingerprint: [0; 32], resource: made, at };
             Write::Remember { remembered, most: u64::MAX }
         };
-        let writes = (chunk * 1_000..(chunk + 1) * 1_000).map(key).collect();
-        world.env.store.commit(Batch { writes }).await.unwrap();
+        let batch = (chunk * 1_000..(chunk + 1) * 1_000).map(key).collect();
+        world.env.store.commit(batch).await.unwrap();
     }
     assert_eq!(world.env.store.oldest_key().await.unwrap(), Some(at));
     // A day, and at most two rounds.

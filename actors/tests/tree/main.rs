@@ -9,11 +9,13 @@ mod books;
 mod cancelling;
 mod clock;
 mod compliance;
+mod connection;
 mod engines;
 mod facilitated;
 mod faulty_store;
 mod housekeeping;
 mod nodes;
+mod outages;
 mod ownership;
 mod replays;
 mod sales;
@@ -27,6 +29,7 @@ use std::{
 };
 
 use actors::{EngineError, StartError, Tree};
+use connection::Connection;
 use engine::{
     hive::ChainId,
     idempotency::IdempotencyKey,
@@ -36,7 +39,9 @@ use engine::{
 };
 use faulty_store::FaultyStore;
 use redb::backends::InMemoryBackend;
-use storage::{Batch, CommitMode, EmbeddedStore, Options, PaymentQuery, Store, UnmatchedReason, Vault, Write};
+use storage::{
+    Batch, CommitError, CommitMode, EmbeddedStore, Options, PaymentQuery, Store, UnmatchedReason, Vault, Write,
+};
 use world::{BEGIN, World, draft, name, transfer};
 
 pub(crate) fn store() -> Arc<dyn Store> {
@@ -276,7 +281,7 @@ async fn a_storm_of_expiries_wakes_a_few_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_over_one_store_complete_a_session_once() {
-    let store = store();
+    let store: Arc<dyn Store> = Connection::to(&store());
     let one = World::started(Arc::clone(&store)).await;
     let mut two = World::prepared(Arc::clone(&store));
     // The same ledger and the same receiver, other ids.

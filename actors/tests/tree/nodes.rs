@@ -10,7 +10,7 @@ use std::{
 
 use actors::{
     EngineError, Tree,
-    environment::{Account, Answer, Identity, Node, TxStatus},
+    environment::{Account, Answer, Identity, Node, NodeError, TxStatus},
 };
 use engine::{
     account::AccountName,
@@ -23,7 +23,7 @@ use engine::{
 
 use crate::{
     store,
-    world::{ScriptedNode, World, draft, name, transfer},
+    world::{Ledger, ScriptedNode, World, draft, name, transfer},
 };
 
 impl World {
@@ -135,6 +135,79 @@ async fn blocks_are_read_from_the_fastest_nodes_wherever_the_slow_one_stands() {
     }
 }
 
+/// A node that limits the rate of requests for a minute, and counts them.
+struct Limited {
+    node: ScriptedNode,
+    until: tokio::time::Instant,
+    asked_for_identity: AtomicUsize,
+}
+
+impl Node for Limited {
+    fn name(&self) -> &str {
+        "limited"
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        self.asked_for_identity.fetch_add(1, Ordering::Relaxed);
+        let retry_after = Some(self.until.saturating_duration_since(tokio::time::Instant::now()));
+        match retry_after {
+            Some(Duration::ZERO) => self.node.identity(),
+            _ => Box::pin(std::future::ready(Err(NodeError::RateLimited { retry_after }))),
+        }
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        self.node.head()
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        self.node.blocks(from, count)
+    }
+
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+        self.node.virtual_operations(block_num)
+    }
+
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        self.node.history(account, span)
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        self.node.accounts(names)
+    }
+
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+        self.node.find_transaction(tx_id, expiration)
+    }
+
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        self.node.broadcast(signed_json)
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        self.node.price()
+    }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        self.node.hbd_price()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_limits_the_rate_while_the_engine_starts_is_left_alone() {
+    let mut world = World::prepared(store());
+    let scripted = |name| ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers: false };
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
+    let limited = Arc::new(Limited { node: scripted("limited"), until, asked_for_identity: AtomicUsize::new(0) });
+    let others = ["two", "three"].map(|name| Arc::new(scripted(name)) as Arc<dyn Node>);
+    world.env.nodes = [Arc::clone(&limited) as Arc<dyn Node>].into_iter().chain(others).collect();
+    world.start().await;
+    tokio::time::sleep_until(until - Duration::from_secs(1)).await;
+    assert_eq!(limited.asked_for_identity.load(Ordering::Relaxed), 1, "asked at the start only");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(limited.asked_for_identity.load(Ordering::Relaxed), 2, "asked again afterwards");
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_three_nodes_one_that_hides_what_came_by_itself_is_outvoted() {
     let mut world = World::prepared(store());
@@ -191,6 +264,52 @@ async fn before_the_chain_was_ever_reached_no_payment_is_taken() {
     world.ledger.set_down(false);
     world.until("it is reached", async || world.engine().operations.health().await.unwrap().is_following).await;
     world.engine().payments.open(&merchant, draft(), None).await.unwrap();
+}
+
+impl Ledger {
+    /// Gives every block another id: the nodes serve another chain, and the first one again after a second call.
+    pub(crate) fn switch_chain(&self) {
+        for block in &mut self.inner.lock().unwrap().blocks {
+            block.id.0[10] ^= 1;
+            block.previous.0[10] ^= 1;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_another_chain_are_not_followed_and_take_no_payment() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let health = async || world.engine().operations.health().await.unwrap();
+    world.ledger.switch_chain();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(health().await.is_following, "no irreversible block contradicts the one read before");
+    world.pay(payment.id);
+    world.until("it is noticed", async || !health().await.is_following).await;
+    assert!(health().await.ledger.is_reachable);
+    let refused = world.engine().payments.open(&merchant, draft(), None).await;
+    assert_eq!(refused, Err(EngineError::LedgerUnavailable), "no transfer would complete it");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!((health().await.is_following, world.state(payment.id).await), (false, State::Pending));
+    world.ledger.switch_chain();
+    world.until_state(payment.id, State::Completed).await;
+    assert!(health().await.is_following);
+    world.open(&merchant).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_contradiction_of_a_node_is_no_other_chain() {
+    let world = World::started(store()).await;
+    world.ledger.switch_chain();
+    world.ledger.produce(vec![]);
+    world.ledger.settle();
+    tokio::time::sleep(world.settings.poll_interval * 3 / 2).await;
+    assert!(world.engine().operations.health().await.unwrap().is_following);
+    world.ledger.switch_chain();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let health = world.engine().operations.health().await.unwrap();
+    assert_eq!((health.is_following, health.ledger.scanned_num), (true, 2));
 }
 
 fn engine_merchant() -> engine::merchant::Merchant {

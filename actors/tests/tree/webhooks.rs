@@ -24,8 +24,8 @@ const GONE: Outcome = Outcome::Refused { status: 410, retry_after: None };
 /// Writes events as payments would, and wakes whoever sends them with one that is real.
 async fn flood(world: &World, merchant: &Merchant, count: u32) {
     let now = world.engine().now();
-    let writes = (0..count).map(|number| Write::Event(event(now, merchant.id, number, u128::from(number)))).collect();
-    world.env.store.commit(Batch { writes }).await.unwrap();
+    let batch = (0..count).map(|number| Write::Event(event(now, merchant.id, number, u128::from(number)))).collect();
+    world.env.store.commit(batch).await.unwrap();
 }
 
 fn event(at: Timestamp, merchant: MerchantId, number: u32, payment: u128) -> EventRecord {

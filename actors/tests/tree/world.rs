@@ -69,14 +69,14 @@ impl Probe for Trap {
 /// A chain that grows when told.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    inner: Mutex<Chain>,
+    pub(crate) inner: Mutex<Chain>,
 }
 
 type ToldHistory = Arc<dyn Fn(Vec<Transfer>) -> Vec<Transfer> + Send + Sync>;
 
 #[derive(Default, Clone)]
 pub(crate) struct Chain {
-    blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     irreversible: u32,
     salt: u8,
     is_down: bool,

@@ -1,4 +1,4 @@
-//! `admin`: the first admin key, made in a data directory or by a running engine.
+//! `admin`: creates an admin, in a data directory or in a running engine; other admin tasks are subcommands.
 
 use proto::{Caller, Engine, v1};
 use serde_json::json;
@@ -7,8 +7,8 @@ use super::{
     export_account,
     failure::Failure,
     inspect,
-    output::say,
-    target::{Target, ask},
+    output::print,
+    target::{Target, call_engine},
     verify_merchant,
 };
 
@@ -46,31 +46,32 @@ struct AdminArgs {
     json: bool,
 }
 
-/// Makes an admin and prints its key, which is shown this once.
+/// Runs the subcommand, or creates an admin.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Some(Command::VerifyMerchant(args)) => verify_merchant::run(args).await,
         Some(Command::Payment(args)) => inspect::run(args).await,
         Some(Command::ExportAccount(args)) => export_account::run(args).await,
-        None => make(args.admin).await,
+        None => create(args.admin).await,
     }
 }
 
-async fn make(args: AdminArgs) -> Result<(), Failure> {
+/// Creates an admin and prints its API key and webhook secret, which are not shown again.
+async fn create(args: AdminArgs) -> Result<(), Failure> {
     let config = args.target.load()?;
     let request =
         v1::RegisterAdminRequest { name: args.name, hive_account: args.account.unwrap_or_default(), icon_url: None };
     let register = async |engine: Engine| {
         Ok(engine.merchants().register_admin(Caller::default().request(request)).await?.into_inner())
     };
-    let made = ask(&config, true, register).await?;
-    let id = made.merchant.map(|merchant| merchant.id).unwrap_or_default();
-    let (key, secret) = (made.api_key, made.webhook_secret);
+    let registered = call_engine(&config, true, register).await?;
+    let id = registered.merchant.map(|merchant| merchant.id).unwrap_or_default();
+    let (key, secret) = (registered.api_key, registered.webhook_secret);
     if args.json {
         let line = json!({"id": id, "apiKey": key, "webhookSecret": secret, "privileges": ["admin"]});
-        return say(&format!("{line}\n"));
+        return print(&format!("{line}\n"));
     }
-    say(&format!(
+    print(&format!(
         "Admin merchant {id}\n  API key         {key}\n  webhook secret  {secret}\nStore both: they are shown only once.\n"
     ))
 }

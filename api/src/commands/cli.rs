@@ -1,4 +1,4 @@
-//! The commands of the command line, and the start and the exit of the process.
+//! The command line: its commands, and the exit code of the process.
 
 use std::{io::Write as _, process::ExitCode};
 
@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use super::{
     admin, dev, doctor, facade,
     failure::{self, Failure},
-    ledger, load, master_key, pay, serve, show, simulate, store, transfer, tx,
+    gate, ledger, load, master_key, mcp, pay, serve, show_config, simulate, store, transfer, tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.
@@ -30,12 +30,18 @@ enum Command {
     Facade(facade::Args),
     /// Create an admin and show its API key; other admin tasks are subcommands
     Admin(Box<admin::Args>),
-    /// Run only a development ledger, with play money
+    /// Run only a development ledger, without real money
     Ledger(ledger::Args),
     /// Sign and broadcast a transfer
     Transfer(transfer::Args),
     /// Pay a URL that responds with 402, and print the receipt
     Pay(pay::Args),
+    /// Manage an agent's wallet: budgets, approvals, and a ledger of payments
+    Wallet(wallet::Args),
+    /// Serve the Model Context Protocol: agents pay with a wallet, merchants accept payments
+    Mcp(mcp::Args),
+    /// Require x402 payments in front of any HTTP API: a reverse proxy with a price for each route
+    Gate(Box<gate::Args>),
     /// Load a running gateway, and report throughput, latency and errors
     Load(load::Args),
     /// Inspect transactions
@@ -57,7 +63,7 @@ enum Command {
     /// Check settings, nodes, disk, clock and webhooks, and suggest fixes
     Doctor(doctor::Args),
     /// Show the settings in force and the source of each, without secrets
-    Config(show::Args),
+    Config(show_config::Args),
 }
 
 /// Runs the command line. Returns the exit code.
@@ -71,7 +77,7 @@ pub fn main() -> ExitCode {
     let is_silent = matches!(&cli.command, Command::Pay(args) if args.is_silent());
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
-        // Its line of JSON on standard output has the message.
+        // The line of JSON on standard output contains the message.
         Err(failure) if is_silent => ExitCode::from(failure.exit_code()),
         Err(failure) => {
             // A closed standard error does not change the exit code.
@@ -82,7 +88,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    // Another library of the process may have installed a provider already; both work.
+    // Fails if another library of the process has installed a provider; any provider works.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;
@@ -99,6 +105,9 @@ fn run(command: Command) -> Result<(), Failure> {
             }),
             Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Pay(args) => Ok(Box::pin(pay::run(args)).await?),
+            Command::Wallet(args) => Box::pin(wallet::run(args)).await,
+            Command::Mcp(args) => Box::pin(mcp::run(args)).await,
+            Command::Gate(args) => Box::pin(gate::run(*args)).await,
             Command::Load(args) => Box::pin(load::run(args)).await,
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
@@ -109,7 +118,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Compact(args) => Box::pin(store::compact(args)).await,
             Command::Export(args) => Box::pin(store::export(args)).await,
             Command::Doctor(args) => Box::pin(doctor::run(args)).await,
-            Command::Config(args) => show::run(args),
+            Command::Config(args) => show_config::run(args),
         }
     })
 }
@@ -121,15 +130,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_command_takes_settings() {
+    fn command_lines_are_parsed() {
         for line in [
             "hivetill dev --listen 127.0.0.1:0 --ledger-listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --data d --block-interval 250ms --limits production --json",
-            "hivetill serve --config f.toml --set session.max_awake=1 --listen 127.0.0.1:0 --data d --node http://a --node http://b",
+            "hivetill serve --config f.toml --set session.max_active=1 --listen 127.0.0.1:0 --data d --node http://a --node http://b",
             "hivetill engine --grpc-listen 127.0.0.1:0 --data d",
             "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
             "hivetill admin --name Operator --account alice --data d --json",

@@ -1,4 +1,4 @@
-//! `dev`: the whole gateway over a Hive ledger of its own, ready to take a payment.
+//! `dev`: the whole gateway with a development ledger, a demo merchant and funded accounts.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -20,22 +20,23 @@ use storage::{EmbeddedStore, prelude::*};
 use super::{
     failure::{Failure, of_ledger},
     files::{self, TemporaryDirectory},
-    local, logs, master_key,
-    output::say,
+    logs, master_key,
+    output::print,
     running::{
-        Running, address_of, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest,
+        RunningEngine, address_of, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest,
     },
     serve::required,
     settings::{SettingsArgs, push},
-    stop::Stop,
-    tokens,
+    shutdown::Shutdown,
+    socket, tokens,
 };
 use crate::metrics::Metrics;
 
-/// The demo's shop and its operator, both accounts of the demo ledger.
+/// Name and Hive account of the demo merchant.
 const SHOP: (&str, &str) = ("Blue Mug Shop", "shop.demo");
+/// Name and Hive account of the demo admin.
 const OPERATOR: (&str, &str) = ("Operator", "hivetill.fees");
-/// How long the engine may take to follow its own ledger.
+/// Timeout for the engine to synchronize with the ledger at the start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
@@ -72,7 +73,7 @@ const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-/// What must survive a restart besides ledger and store: the only copies of the demo's keys.
+/// The demo's keys. They are stored in a file, because the store contains only digests of API keys.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Credentials {
     merchant_id: String,
@@ -81,19 +82,19 @@ struct Credentials {
     admin_api_key: String,
 }
 
-/// Runs ledger, engine and facade, prints where they are, and serves until it is asked to end.
+/// Runs ledger, engine and facade, prints their URLs and keys, and serves until a signal or a failure.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let temporary = if args.data.is_none() { Some(TemporaryDirectory::make()?) } else { None };
+    let temporary = if args.data.is_none() { Some(TemporaryDirectory::create()?) } else { None };
     let data = args.data.clone().or_else(|| temporary.as_ref().map(|folder| folder.0.clone())).unwrap_or_default();
-    files::make_directory(&data)?;
+    files::create_directory(&data)?;
     let key_file = data.join(master_key::FILE_NAME);
-    let own = own_settings(&args, &key_file);
+    let defaults = default_settings(&args, &key_file);
     let mut flags = Vec::new();
     push(&mut flags, "listen", Some(args.listen));
     push(&mut flags, "grpc.listen", Some(args.grpc_listen));
     push(&mut flags, "data_dir", Some(data.display()));
     let color = args.settings.color();
-    let config = args.settings.clone().load_over(("dev", own.clone()), flags.clone())?;
+    let config = args.settings.clone().load_over(("dev", defaults.clone()), flags.clone())?;
     logs::start(&config, color);
 
     let rest = listen(required(&config, "listen"), "--listen").await?;
@@ -102,16 +103,16 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let exporter = listen_for_metrics(&config).await?;
     let ledger = start_ledger(&args, &data).await?;
     push(&mut flags, "ledger.nodes", Some(ledger.rpc_url(0)));
-    let config = args.settings.clone().load_over(("dev", own), flags)?;
+    let config = args.settings.clone().load_over(("dev", defaults), flags)?;
 
     if config.text("master_key_file") == key_file.display().to_string() {
-        files::kept_secret(&key_file)?;
+        files::secret(&key_file)?;
     }
-    let running = Running::start(&config, &data, true).await?;
+    let running = RunningEngine::start(&config, &data, true).await?;
     wait_until_ready(&running.engine(), &running.store).await?;
     let credentials = credentials(&running.engine(), &data).await?;
-    let stop = Stop::new();
-    let places = Places {
+    let shutdown = Shutdown::new();
+    let endpoints = Endpoints {
         api: config.optional("base_url").map_or(format!("http://{}", address_of(&rest)?), str::to_owned),
         ledger: ledger.rpc_url(0),
         control: ledger.control_addr.map(|address| format!("http://{address}")).unwrap_or_default(),
@@ -123,30 +124,30 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         grpc_token: tokens::token(&config, &data)?,
     };
     let mut metrics = Metrics::default();
-    running.show(&mut metrics, &data);
-    let control = Some(places.control.clone());
+    running.register_metrics(&mut metrics, &data);
+    let control = Some(endpoints.control.clone());
     let mut ports = vec![
-        serve_rest(&config, (rest, health), running.service().in_process(), control, &stop, &mut metrics)?,
-        serve_grpc(&config, &data, grpc, &running, &stop)?,
+        serve_rest(&config, (rest, health), running.service().in_process(), control, &shutdown, &mut metrics)?,
+        serve_grpc(&config, &data, grpc, &running, &shutdown)?,
     ];
-    ports.extend(local::serve(&config, &data, &running, &stop)?);
-    ports.extend(serve_metrics(exporter, metrics, &stop)?);
+    ports.extend(socket::serve(&config, &data, &running, &shutdown)?);
+    ports.extend(serve_metrics(exporter, metrics, &shutdown)?);
     let accounts = accounts(ledger.genesis());
     if args.json {
-        say(&json_line(&places, &credentials, &accounts))?;
+        print(&json_line(&endpoints, &credentials, &accounts))?;
     } else {
-        say(&screen(&places, &credentials, &accounts, args.data.as_deref()))?;
+        print(&screen(&endpoints, &credentials, &accounts, args.data.as_deref()))?;
     }
 
-    let end = running.until_end().await;
-    stop.tell();
-    running.end(ports).await;
+    let result = running.wait_for_shutdown().await;
+    shutdown.request();
+    running.shutdown(ports).await;
     ledger.shutdown().await;
-    end
+    result
 }
 
-/// Returns the settings that `dev` starts with, below those of the caller.
-fn own_settings(args: &Args, key_file: &Path) -> Vec<(&'static str, String)> {
+/// Returns the defaults of `dev`; settings of the caller override them.
+fn default_settings(args: &Args, key_file: &Path) -> Vec<(&'static str, String)> {
     let poll_ms = (args.block_interval.as_millis() / 3).clamp(20, 1_000);
     vec![
         ("network", "dev".to_owned()),
@@ -162,7 +163,7 @@ fn own_settings(args: &Args, key_file: &Path) -> Vec<(&'static str, String)> {
 
 async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
     let clock: devnet::Clock = Arc::new(|| SystemClock.now());
-    // The first block is made at once and is of the present: the chain began a block before.
+    // The first block is produced at once with the current time, so the genesis is one block interval earlier.
     let genesis = Genesis::demo(files::random(), clock().minus(args.block_interval.max(Duration::from_secs(1))));
     let next = if args.ledger_listen.port() == 0 { 0 } else { args.ledger_listen.port().wrapping_add(1) };
     let control = args.control_listen.unwrap_or(SocketAddr::new(args.ledger_listen.ip(), next));
@@ -175,12 +176,14 @@ async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
     };
     let lag = options.irreversibility_lag;
     let ledger = Devnet::start(options).await.map_err(of_ledger)?;
-    begin(&ledger, lag).await.map_err(|error| Failure::Other(format!("the ledger cannot start: {error:?}")))?;
+    produce_first_block(&ledger, lag)
+        .await
+        .map_err(|error| Failure::Other(format!("the ledger cannot start: {error:?}")))?;
     Ok(ledger)
 }
 
-/// Makes a new chain's first block, and makes it final, so that nobody waits for the ledger to begin.
-async fn begin(ledger: &Devnet, lag: u32) -> Result<(), devnet::Failure> {
+/// Produces the first block of a new chain as irreversible, so that payments can be created at once.
+async fn produce_first_block(ledger: &Devnet, lag: u32) -> Result<(), devnet::Failure> {
     let status = ledger.control("control.status", json!({})).await?;
     if status["irreversible"] == 0 {
         ledger.control("control.set_irreversibility_lag", json!({"blocks": 0})).await?;
@@ -194,56 +197,56 @@ async fn begin(ledger: &Devnet, lag: u32) -> Result<(), devnet::Failure> {
 async fn wait_until_ready(engine: &Engine, store: &EmbeddedStore) -> Result<(), Failure> {
     let ready = async {
         loop {
-            let follows = engine.operations.health().await.is_ok_and(|health| health.is_following);
-            if follows && matches!(store.rate().await, Ok(Some(_))) {
+            let is_following = engine.operations.health().await.is_ok_and(|health| health.is_following);
+            if is_following && matches!(store.rate().await, Ok(Some(_))) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let waited = tokio::time::timeout(START_TIMEOUT, ready).await;
-    waited.map_err(|_| Failure::Other("the engine does not follow its ledger; see the log".to_owned()))
+    let ready = tokio::time::timeout(START_TIMEOUT, ready).await;
+    ready.map_err(|_| Failure::Other("the engine does not follow the ledger; see the log".to_owned()))
 }
 
-/// Returns the demo's keys: those of the last run in this directory, or new ones.
+/// Returns the demo's keys: those of an earlier run in this data directory, or new ones.
 async fn credentials(engine: &Engine, data: &Path) -> Result<Credentials, Failure> {
     let path = data.join("dev.json");
     if let Some(text) = files::read(&path)? {
-        let broken = |error: serde_json::Error| Failure::File { path: path.clone(), why: error.to_string() };
-        let kept: Credentials = serde_json::from_str(&text).map_err(broken)?;
-        let shop = engine.merchants.authenticate(&kept.api_key).await;
+        let invalid = |error: serde_json::Error| Failure::File { path: path.clone(), reason: error.to_string() };
+        let stored: Credentials = serde_json::from_str(&text).map_err(invalid)?;
+        let shop = engine.merchants.authenticate(&stored.api_key).await;
         if let Ok(shop) = shop
-            && engine.merchants.authenticate(&kept.admin_api_key).await.is_ok()
+            && engine.merchants.authenticate(&stored.admin_api_key).await.is_ok()
         {
-            // The secret may have been rotated since.
+            // The secret may have been rotated since the file was written.
             let webhook_secret = shop.secrets.current.reveal().to_owned();
-            return Ok(Credentials { webhook_secret, ..kept });
+            return Ok(Credentials { webhook_secret, ..stored });
         }
-        // The key was re-issued meanwhile, or the store is another's: make a new demo.
+        // A key was reissued, or the store was replaced: register a new demo.
     }
     let register = async |(name, account): (&str, &str), is_admin| {
         let registration = Registration::check(name, account, None)
-            .map_err(|_| Failure::Other("the demo's names are not accepted".to_owned()))?;
+            .map_err(|_| Failure::Other("the names of the demo are invalid".to_owned()))?;
         let failed = |error| Failure::Other(format!("the demo merchant cannot be registered: {error}"));
-        let made = engine.merchants.enroll(registration, is_admin, true).await.map_err(failed)?;
-        engine.merchants.vouch_for(made.merchant.id, None).await.map_err(failed)?;
-        Ok::<_, Failure>(made)
+        let registered = engine.merchants.enroll(registration, is_admin, true).await.map_err(failed)?;
+        engine.merchants.vouch_for(registered.merchant.id, None).await.map_err(failed)?;
+        Ok::<_, Failure>(registered)
     };
     let shop = register(SHOP, false).await?;
     let operator = register(OPERATOR, true).await?;
-    let made = Credentials {
+    let credentials = Credentials {
         merchant_id: shop.merchant.id.to_string(),
         api_key: shop.api_key,
         webhook_secret: shop.secret.reveal().to_owned(),
         admin_api_key: operator.api_key,
     };
-    let text = serde_json::to_string_pretty(&made).map_err(|error| Failure::Other(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&credentials).map_err(|error| Failure::Other(error.to_string()))?;
     files::write_private(&path, &text)?;
-    Ok(made)
+    Ok(credentials)
 }
 
-/// Where everything is.
-struct Places {
+/// The URLs of the gateway's ports, and the access token of the gRPC port.
+struct Endpoints {
     api: String,
     ledger: String,
     control: String,
@@ -266,15 +269,15 @@ fn accounts(genesis: &Genesis) -> Vec<FundedAccount> {
     Genesis::DEMO.into_iter().map(account).collect()
 }
 
-fn json_line(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]) -> String {
+fn json_line(endpoints: &Endpoints, credentials: &Credentials, accounts: &[FundedAccount]) -> String {
     let accounts: Vec<_> =
         accounts.iter().map(|account| json!({"name": account.name, "activeKey": account.active_key})).collect();
     let line = json!({
-        "api": places.api,
-        "ledger": places.ledger,
-        "control": places.control,
-        "grpc": places.grpc,
-        "grpcToken": places.grpc_token,
+        "api": endpoints.api,
+        "ledger": endpoints.ledger,
+        "control": endpoints.control,
+        "grpc": endpoints.grpc,
+        "grpcToken": endpoints.grpc_token,
         "merchant": {
             "id": credentials.merchant_id,
             "apiKey": credentials.api_key,
@@ -287,12 +290,12 @@ fn json_line(places: &Places, credentials: &Credentials, accounts: &[FundedAccou
     format!("{line}\n")
 }
 
-/// The one screen a newcomer sees.
-fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount], data: Option<&Path>) -> String {
-    let Places { api, ledger, control, grpc, grpc_token } = places;
+/// Returns the text that `dev` prints: URLs, keys, accounts, and the commands of a first payment.
+fn screen(endpoints: &Endpoints, credentials: &Credentials, accounts: &[FundedAccount], data: Option<&Path>) -> String {
+    let Endpoints { api, ledger, control, grpc, grpc_token } = endpoints;
     let Credentials { api_key, webhook_secret, admin_api_key, merchant_id } = credentials;
     let (shop, account) = SHOP;
-    let kept =
+    let data =
         data.map_or("a temporary directory; use --data DIR to keep it".to_owned(), |data| data.display().to_string());
     let funded: String = accounts
         .iter()
@@ -302,8 +305,8 @@ fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]
     let payer_key = accounts.first().map(|payer| payer.active_key.as_str()).unwrap_or_default();
     format!(
         "
-  Hivetill takes payments at  {api}
-  over a Hive ledger of its own. No real money moves. Ctrl-C ends it.
+  Hivetill is running at  {api}
+  with a development ledger: no real money. Press Ctrl-C to stop.
 
   Merchant          {shop} (@{account})  {merchant_id}
     API key         {api_key}
@@ -311,20 +314,20 @@ fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]
   Admin's API key   {admin_api_key}
   Ledger JSON-RPC   {ledger}    control  {control}
   Engine gRPC       {grpc}    token  {grpc_token}
-  Data              {kept}
+  Data              {data}
 
-  Accounts, with so many HIVE and HBD each, and their active keys
+  Accounts: name, balance in HIVE and in HBD, active key
 {funded}
-  1. Create a payment of 1.500 HBD; the second line shows its id and its checkout page
+  1. Create a payment of 1.500 HBD; the second line prints its id and its checkout URL
 
-ANSWER=$(curl -s {api}/api/public/payments -H 'x-api-key: {api_key}' -H 'content-type: application/json' -d '{{\"amount\":\"1500\",\"currency\":\"HBD\",\"description\":\"A blue mug\"}}')
-ID=$(echo $ANSWER | grep -o 'pay_[0-9a-z]*' | head -1); echo $ID {api}/checkout/$ID
+RESPONSE=$(curl -s {api}/api/public/payments -H 'x-api-key: {api_key}' -H 'content-type: application/json' -d '{{\"amount\":\"1500\",\"currency\":\"HBD\",\"description\":\"A blue mug\"}}')
+ID=$(echo $RESPONSE | grep -o 'pay_[0-9a-z]*' | head -1); echo $ID {api}/checkout/$ID
 
-  2. Pay it as alice (or open {api}/dashboard in a browser, log in with the API key, and pay it there with play money; the checkout page takes real wallets only)
+  2. Pay it as alice (or open {api}/dashboard in a browser, log in with the API key, and pay it there with test money; the checkout page supports only real wallets)
 
 {program} transfer --node {ledger} --from alice --to {account} --amount '1.500 HBD' --memo pos-$ID --key {payer_key}
 
-  3. Read its status: pending, and completed as soon as the block cannot change any more
+  3. Read its status: pending, then completed once the block is irreversible
 
 curl -s {api}/api/public/payments/$ID/status -H 'x-api-key: {api_key}'
 
@@ -337,8 +340,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_for_scripts_has_exactly_what_scripts_read() {
-        let places = Places {
+    fn the_json_line_has_all_urls_and_keys() {
+        let endpoints = Endpoints {
             api: "a".into(),
             ledger: "l".into(),
             control: "c".into(),
@@ -352,7 +355,7 @@ mod tests {
             admin_api_key: "x".into(),
         };
         let accounts = [FundedAccount { name: "alice", units: 1, active_key: "5".into() }];
-        let line = json_line(&places, &credentials, &accounts);
+        let line = json_line(&endpoints, &credentials, &accounts);
         assert_eq!(line.matches('\n').count(), 1);
         let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(

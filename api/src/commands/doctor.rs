@@ -1,4 +1,4 @@
-//! `doctor`: looks at everything a gateway stands on, says what is wrong with it and what to do.
+//! `doctor`: checks settings, engine, store, nodes, clock and webhooks, and suggests fixes.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use super::{
     facade,
     failure::Failure,
     logs, master_key,
-    output::say,
+    output::print,
     settings::{SettingsArgs, push},
 };
 use crate::{config::Config, metrics::disk_free_bytes};
@@ -28,9 +28,10 @@ use crate::{config::Config, metrics::disk_free_bytes};
 mod engine;
 mod nodes;
 
-/// Free disk space below which a finding is a failure, and below which it is a warning.
-const DISK_FAILS_BYTES: u64 = 256 << 20;
-const DISK_WARNS_BYTES: u64 = 2 << 30;
+/// Free disk space below which the check fails.
+const DISK_FAIL_BYTES: u64 = 256 << 20;
+/// Free disk space below which the check is a warning.
+const DISK_WARN_BYTES: u64 = 2 << 30;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -56,65 +57,70 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// How much something matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Grade {
-    /// As it should be.
-    Well,
-    /// It works, and somebody should look.
+enum Severity {
+    /// No problem.
+    Ok,
+    /// A problem that does not affect payments yet.
     Warning,
-    /// Payments fail, or will soon.
+    /// A problem because of which payments fail now or soon.
     Failing,
 }
 
-impl Grade {
-    const fn word(self) -> &'static str {
+impl Severity {
+    const fn as_str(self) -> &'static str {
         match self {
-            Self::Well => "ok",
+            Self::Ok => "ok",
             Self::Warning => "warning",
             Self::Failing => "failing",
         }
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug)]
 struct Finding {
-    what: String,
-    grade: Grade,
-    seen: String,
-    /// What to do about it.
+    /// The subject of the check.
+    check: String,
+    severity: Severity,
+    message: String,
+    /// The suggested fix.
     remedy: Option<String>,
 }
 
-/// Everything that was looked at.
+/// The results of all checks.
 #[derive(Debug, Default)]
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn well(&mut self, what: &str, seen: impl Into<String>) {
-        self.0.push(Finding { what: what.to_owned(), grade: Grade::Well, seen: seen.into(), remedy: None });
+    fn ok(&mut self, check: &str, message: impl Into<String>) {
+        let check = check.to_owned();
+        self.0.push(Finding { check, severity: Severity::Ok, message: message.into(), remedy: None });
     }
 
-    fn warn(&mut self, what: &str, seen: impl Into<String>, remedy: &str) {
-        self.add(Grade::Warning, what, seen, remedy);
+    fn warn(&mut self, check: &str, message: impl Into<String>, remedy: &str) {
+        self.add(Severity::Warning, check, message, remedy);
     }
 
-    fn fail(&mut self, what: &str, seen: impl Into<String>, remedy: &str) {
-        self.add(Grade::Failing, what, seen, remedy);
+    fn fail(&mut self, check: &str, message: impl Into<String>, remedy: &str) {
+        self.add(Severity::Failing, check, message, remedy);
     }
 
-    fn add(&mut self, grade: Grade, what: &str, seen: impl Into<String>, remedy: &str) {
-        let (what, remedy) = (what.to_owned(), Some(remedy.to_owned()));
-        self.0.push(Finding { what, grade, seen: seen.into(), remedy });
+    fn add(&mut self, severity: Severity, check: &str, message: impl Into<String>, remedy: &str) {
+        let (check, remedy) = (check.to_owned(), Some(remedy.to_owned()));
+        self.0.push(Finding { check, severity, message: message.into(), remedy });
     }
 
-    fn worst(&self) -> Grade {
-        self.0.iter().map(|finding| finding.grade).max().unwrap_or(Grade::Well)
+    fn worst(&self) -> Severity {
+        self.0.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Ok)
     }
 }
 
-/// Looks at everything and tells. Warnings are no failure.
+/// Runs all checks and prints the findings.
+///
+/// # Errors
+/// If a check fails; warnings are not failures.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = Vec::new();
     push(&mut flags, "data_dir", args.data.map(|path| path.display().to_string()));
@@ -132,43 +138,45 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
             findings.fail("engine", failure.to_string(), "set engine_url and grpc.token to those of the engine");
         }
         Ok(Some(transport)) => {
-            engine::ask(transport, &config, &mut findings).await;
+            engine::check_running(transport, &config, &mut findings).await;
         }
         Ok(None) => {
             master_key_file(&config, &data, &mut findings);
             directory(&data, &mut findings);
-            engine::look(&config, &data, &mut findings).await;
+            engine::check(&config, &data, &mut findings).await;
         }
     }
-    nodes::look(&config, &mut findings).await;
+    nodes::check(&config, &mut findings).await;
     webhooks(&config, args.webhook.as_deref(), &mut findings).await;
-    tell(&findings, args.json)?;
-    if findings.worst() == Grade::Failing {
-        let count = findings.0.iter().filter(|finding| finding.grade == Grade::Failing).count();
-        return Err(Failure::Unwell(count));
+    print_findings(&findings, args.json)?;
+    if findings.worst() == Severity::Failing {
+        let count = findings.0.iter().filter(|finding| finding.severity == Severity::Failing).count();
+        return Err(Failure::ChecksFailed(count));
     }
     Ok(())
 }
 
-fn tell(findings: &Findings, as_json: bool) -> Result<(), Failure> {
+fn print_findings(findings: &Findings, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        let list = findings.0.iter().map(|finding| {
-            json!({"what": finding.what, "grade": finding.grade.word(), "seen": finding.seen, "remedy": finding.remedy})
+        let list = findings.0.iter().map(|Finding { check, severity, message, remedy }| {
+            json!({"check": check, "severity": severity.as_str(), "message": message, "remedy": remedy})
         });
-        return say(&format!("{}\n", json!({"grade": findings.worst().word(), "findings": list.collect::<Vec<_>>()})));
+        let list = list.collect::<Vec<_>>();
+        return print(&format!("{}\n", json!({"severity": findings.worst().as_str(), "findings": list})));
     }
     let mut text = String::new();
-    for Finding { what, grade, seen, remedy } in &findings.0 {
-        text.push_str(&format!("{:<8} {what}: {seen}\n", grade.word()));
+    for Finding { check, severity, message, remedy } in &findings.0 {
+        text.push_str(&format!("{:<8} {check}: {message}\n", severity.as_str()));
         if let Some(remedy) = remedy {
             text.push_str(&format!("         -> {remedy}\n"));
         }
     }
-    say(&text)
+    print(&text)
 }
 
+/// Checks the settings.
 fn settings(config: &Config, findings: &mut Findings) {
-    let is_real = config.text("network") == "mainnet";
+    let is_mainnet = config.text("network") == "mainnet";
     let what = "settings";
     match config.optional("base_url") {
         None => findings.warn(
@@ -176,27 +184,27 @@ fn settings(config: &Config, findings: &mut Findings) {
             "base_url is not set: checkout links use the listening address",
             "set base_url to the public https URL",
         ),
-        Some(url) if is_real && !url.starts_with("https://") => {
+        Some(url) if is_mainnet && !url.starts_with("https://") => {
             findings.warn(
                 what,
                 format!("base_url is {url}"),
                 "put a reverse proxy with TLS in front and use its https URL",
             );
         }
-        Some(url) => findings.well(what, format!("the public URL is {url}")),
+        Some(url) => findings.ok(what, format!("the public URL is {url}")),
     }
     let is_behind_proxy = config.optional("base_url").is_some_and(|url| url.starts_with("https://"));
     if is_behind_proxy && config.list("trusted_proxies").is_empty() {
         findings.warn(
             what,
-            "trusted_proxies is empty: rate limits count the proxy instead of its clients",
+            "trusted_proxies is empty: rate limits apply to the proxy instead of its clients",
             "set trusted_proxies to the proxy's network, such as 127.0.0.1/32",
         );
     }
-    if is_real && config.text("limits.profile") == "off" {
+    if is_mainnet && config.text("limits.profile") == "off" {
         findings.warn(what, "limits.profile is off", "set limits.profile to production");
     }
-    if is_real && config.flag("webhooks.allow_insecure") {
+    if is_mainnet && config.flag("webhooks.allow_insecure") {
         findings.warn(
             what,
             "webhooks.allow_insecure is on: webhooks can reach this host",
@@ -206,26 +214,26 @@ fn settings(config: &Config, findings: &mut Findings) {
     nodes::majority(config, findings);
 }
 
-/// Says who may register, by the mode in force.
+/// Checks the registration mode in force.
 fn registration(mode: &str, config: &Config, findings: &mut Findings) {
     let what = "registration";
     match mode {
         "open" if config.text("network") == "mainnet" => findings.warn(
             what,
-            "registration is open: everybody can register as a merchant",
+            "registration is open: anyone can register as a merchant",
             "set registration to approval or closed, unless this service is open to the public",
         ),
-        mode => findings.well(what, format!("registration is {mode}")),
+        mode => findings.ok(what, format!("registration is {mode}")),
     }
 }
 
-/// Looks at the file of the master key. Whether secrets are sealed with it is asked of the store itself.
+/// Checks the file of the master key. Whether the stored secrets are encrypted is checked with the store.
 fn master_key_file(config: &Config, data: &Path, findings: &mut Findings) {
-    let Some(path) = master_key::file_in_force(config, data) else {
-        if config.optional("master_key").is_none() && !config.flag("seal_secrets") {
+    let Some(path) = master_key::key_file(config, data) else {
+        if config.optional("master_key").is_none() && !config.flag("encrypt_secrets") {
             findings.warn(
                 "settings",
-                "seal_secrets is off: webhook secrets are stored unencrypted, also in every backup",
+                "encrypt_secrets is off: webhook secrets are stored unencrypted, also in every backup",
                 "remove that setting; the next start generates a master key and encrypts them",
             );
         }
@@ -242,54 +250,58 @@ fn master_key_file(config: &Config, data: &Path, findings: &mut Findings) {
             format!("other users can read the master key {}", path.display()),
             "chmod 600 the file, then rotate the key: hivetill rotate-master-key",
         ),
-        Ok(_) => findings.well("settings", format!("the master key is {}", path.display())),
+        Ok(_) => findings.ok("settings", format!("the master key is {}", path.display())),
     }
 }
 
+/// Checks the data directory and the free space of its disk.
 fn directory(data: &Path, findings: &mut Findings) {
     let what = "data directory";
-    let shown = data.display();
+    let path = data.display();
     match fs::metadata(data) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             findings.warn(
                 what,
-                format!("{shown} does not exist"),
+                format!("{path} does not exist"),
                 "check the path; `hivetill admin` creates a new store",
             );
         }
-        Err(error) => findings.fail(what, format!("{shown}: {error}"), "run as its owner"),
-        Ok(folder) if !folder.is_dir() => findings.fail(what, format!("{shown} is a file"), "set a directory"),
+        Err(error) => findings.fail(what, format!("{path}: {error}"), "run doctor as the owner of the directory"),
+        Ok(folder) if !folder.is_dir() => {
+            findings.fail(what, format!("{path} is a file"), "set data_dir to a directory");
+        }
         Ok(folder) if folder.permissions().mode() & 0o077 != 0 => findings.warn(
             what,
-            format!("other users can read {shown} (mode {:o}, user {})", folder.mode() & 0o777, folder.uid()),
-            "chmod 700 it",
+            format!("other users can read {path} (mode {:o}, user {})", folder.mode() & 0o777, folder.uid()),
+            "chmod 700 the directory",
         ),
-        Ok(_) => findings.well(what, shown.to_string()),
+        Ok(_) => findings.ok(what, path.to_string()),
     }
-    let place = data.ancestors().find(|place| place.exists()).unwrap_or(Path::new("."));
+    let existing = data.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("."));
     let mebibytes = |bytes: u64| bytes >> 20;
-    match disk_free_bytes(place) {
+    match disk_free_bytes(existing) {
         None => findings.warn("disk", "free space is unknown", "check it with df"),
-        Some(free) if free < DISK_FAILS_BYTES => findings.fail(
+        Some(free) if free < DISK_FAIL_BYTES => findings.fail(
             "disk",
             format!("{} MiB free", mebibytes(free)),
             "free space now: a full disk shuts the engine down (exit code 8)",
         ),
-        Some(free) if free < DISK_WARNS_BYTES => {
+        Some(free) if free < DISK_WARN_BYTES => {
             findings.warn(
                 "disk",
                 format!("{} MiB free", mebibytes(free)),
                 "free space; docs/reference/limits.md lists the disk usage",
             );
         }
-        Some(free) => findings.well("disk", format!("{} MiB free", mebibytes(free))),
+        Some(free) => findings.ok("disk", format!("{} MiB free", mebibytes(free))),
     }
 }
 
+/// Sends a test request to a webhook URL.
 async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
     let what = "webhooks";
     let Some(url) = url else {
-        return findings.well(what, "not tested; --webhook URL sends a test request to an endpoint");
+        return findings.ok(what, "not tested; --webhook URL sends a test request to an endpoint");
     };
     let allows_plain = config.flag("webhooks.allow_insecure");
     if !allows_plain && !url.starts_with("https://") {
@@ -308,14 +320,14 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
         body: json!({"type": "test", "from": "hivetill doctor"}).to_string().into_bytes(),
         timeout: config.millis("webhooks.timeout_ms"),
     };
-    let begun = SystemClock.now();
+    let started = SystemClock.now();
     let outcome = transport.post(request).await.outcome;
-    let took = SystemClock.now().since(begun);
+    let latency = SystemClock.now().since(started);
     match outcome {
-        Outcome::Accepted { status } => findings.well(what, format!("{url} answered {status} in {took:.0?}")),
-        // It is unsigned: an endpoint that checks signatures turns it away, and shows that it can be reached.
+        Outcome::Accepted { status } => findings.ok(what, format!("{url} responded with {status} in {latency:.0?}")),
+        // The request is unsigned: an endpoint that verifies signatures rejects it, which proves that it is reachable.
         Outcome::Refused { status, .. } if status < 500 => {
-            findings.well(what, format!("{url} responded with {status} to an unsigned test"));
+            findings.ok(what, format!("{url} responded with {status} to an unsigned test"));
         }
         Outcome::Refused { status, .. } => {
             findings.fail(what, format!("{url} responded with {status}"), "see the receiver's log");
@@ -344,10 +356,10 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
     }
 }
 
-/// How far the clock may be off: blocks are three seconds apart, signatures of webhooks live five minutes.
-const CLOCK_WARNS: Duration = Duration::from_secs(3);
+/// Clock error above which the check is a warning: one block interval.
+const CLOCK_WARN: Duration = Duration::from_secs(3);
 
-/// Returns an address as logs may show it: a URL may carry a key in its path or query.
+/// Returns the host and port of a URL, because its path or query may contain a key that must not be printed.
 fn host(url: &str) -> String {
     match url::Url::parse(url) {
         Ok(url) => {

@@ -1,11 +1,11 @@
-//! `admin export-account`: what is kept about a Hive account.
+//! `admin export-account`: exports all records about a Hive account.
 
 use proto::{Caller, Engine, v1};
 
 use super::{
     failure::Failure,
-    output::say,
-    target::{Target, ask},
+    output::print,
+    target::{Target, call_engine},
 };
 
 #[derive(Debug, clap::Args)]
@@ -25,9 +25,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         let mut client = engine.maintenance().max_decoding_message_size(usize::MAX);
         let mut records = client.export_account(Caller::default().request(request)).await?.into_inner();
         while let Some(record) = records.message().await? {
-            say(&format!("{}\n", record.json))?;
+            print(&format!("{}\n", record.json))?;
         }
         Ok(())
     };
-    ask(&config, false, export).await
+    call_engine(&config, false, export).await
 }

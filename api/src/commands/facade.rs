@@ -1,4 +1,4 @@
-//! `facade`: REST and the checkout page over an engine elsewhere; and how any command reaches such an engine.
+//! `facade`: the REST API and the checkout page in front of a separate engine; the gRPC transport of all commands.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,10 +11,10 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use super::{
     failure::Failure,
     files, logs,
-    running::{ended, listen, listen_for_health, listen_for_metrics, pem, serve_metrics, serve_rest},
+    running::{join_ports, listen, listen_for_health, listen_for_metrics, pem, serve_metrics, serve_rest},
     serve::required,
     settings::{FacadeFlags, SettingsArgs, push},
-    stop::{self, Stop},
+    shutdown::{self, Shutdown},
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -41,43 +41,44 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.settings.load(flags)?;
     logs::start(&config, color);
     let transport =
-        remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
-    stop::survive_hangup();
+        remote(&config)?.ok_or_else(|| Failure::Other("set the URL of the engine: --engine-url URL".to_owned()))?;
+    shutdown::ignore_hangup();
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
-    let stop = Stop::new();
+    let shutdown = Shutdown::new();
     let mut metrics = Metrics::default();
-    let mut ports = vec![serve_rest(&config, (rest, health), transport, None, &stop, &mut metrics)?];
-    ports.extend(serve_metrics(exporter, metrics, &stop)?);
-    stop::asked().await;
-    stop.tell();
-    ended(ports).await;
+    let mut ports = vec![serve_rest(&config, (rest, health), transport, None, &shutdown, &mut metrics)?];
+    ports.extend(serve_metrics(exporter, metrics, &shutdown)?);
+    shutdown::signal().await;
+    shutdown.request();
+    join_ports(ports).await;
     Ok(())
 }
 
-/// Returns the way to the engine of the settings, if they name one. It connects when it is first used, and again
-/// whenever the connection was lost.
+/// Returns the transport to the engine at the setting `engine_url`; `None` if it is not set. The transport connects on the
+/// first call, and reconnects after the connection was lost.
 pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
     let Some(url) = config.optional("engine_url") else { return Ok(None) };
     let token = match config.optional("grpc.token") {
         Some(token) => Some(token.to_owned()),
-        None => files::kept_token(Path::new(config.text("data_dir")))?,
+        None => files::stored_token(Path::new(config.text("data_dir")))?,
     };
     let token = token.ok_or_else(|| {
         Failure::Other(
-            "the engine asks for a token: set HIVETILL_GRPC_TOKEN, or grpc.token in the settings file".to_owned(),
+            "the engine requires an access token: set HIVETILL_GRPC_TOKEN, or grpc.token in the settings file"
+                .to_owned(),
         )
     })?;
     let channel = channel(config, url)?;
     let transport = Transport::remote(channel, Some(&token));
-    transport.map(Some).map_err(|_| Failure::Other("grpc.token cannot stand in a header".to_owned()))
+    transport.map(Some).map_err(|_| Failure::Other("grpc.token is not a valid header value".to_owned()))
 }
 
 fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
-    let unfit = |error: tonic::transport::Error| Failure::Other(format!("engine_url {url}: {error}"));
+    let invalid = |error: tonic::transport::Error| Failure::Other(format!("engine_url {url}: {error}"));
     let mut endpoint = Endpoint::from_shared(url.to_owned())
-        .map_err(unfit)?
+        .map_err(invalid)?
         .tcp_nodelay(true)
         .connect_timeout(Duration::from_secs(3))
         .timeout(Duration::from_secs(30))
@@ -86,12 +87,12 @@ fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
         .keep_alive_while_idle(true);
     if let Some(ca) = config.optional("grpc.tls_ca") {
         let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem(ca)?));
-        if let (Some(own), Some(key)) =
+        if let (Some(certificate), Some(key)) =
             (config.optional("grpc.tls_client_cert"), config.optional("grpc.tls_client_key"))
         {
-            tls = tls.identity(Identity::from_pem(pem(own)?, pem(key)?));
+            tls = tls.identity(Identity::from_pem(pem(certificate)?, pem(key)?));
         }
-        endpoint = endpoint.tls_config(tls).map_err(unfit)?;
+        endpoint = endpoint.tls_config(tls).map_err(invalid)?;
     } else if url.starts_with("https:") {
         return Err(Failure::Other("an engine_url with https needs grpc.tls_ca".to_owned()));
     }

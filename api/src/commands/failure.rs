@@ -1,4 +1,4 @@
-//! Failures of commands: the message and the exit code of each.
+//! Failures of commands, with their messages and exit codes.
 
 use std::{
     io,
@@ -20,20 +20,20 @@ pub(super) const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 invalid
      the store is corrupt, inconsistent or missing, 11 the store is of a newer version, 12 the clock is wrong, 13 the \
      doctor found a failure. `pay` and `simulate` have additional codes.";
 
-/// Why a command ended without doing its work.
+/// The failure of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Settings cannot be used.
+    /// The settings are invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address} ({flag}): {source}{}", taken(.source, .flag))]
+    /// A listening address cannot be used.
+    #[error("cannot listen on {address} ({flag}): {source}{}", address_in_use_hint(.source, .flag))]
     Listen {
-        /// The address.
+        /// The IP address and port.
         address: SocketAddr,
-        /// The flag or setting that chose it.
+        /// The flag or setting of the address.
         flag: &'static str,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
     /// The data directory cannot be opened.
@@ -41,75 +41,78 @@ pub enum Failure {
     Store {
         /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of the store.
         source: OpenError,
     },
-    /// A running engine has the data directory.
+    /// A running engine uses the data directory.
     #[error("{} is in use by a running engine; {hint}", path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// What to do instead.
+        /// The alternative.
         hint: &'static str,
     },
-    /// A store contradicts itself.
+    /// The store is inconsistent or damaged.
     #[error("{0}")]
-    Unsound(String),
-    /// The engine had to stop for want of room.
+    Inconsistent(String),
+    /// The engine shut down because the disk is full.
     #[error("disk full: {}. Free space and restart; acknowledged writes are durable", .0.display())]
     Full(PathBuf),
-    /// The clock is behind what every ledger node says.
+    /// The system clock is behind the head blocks of all ledger nodes.
     #[error("the system clock is wrong: the head block of every node is {} s ahead of it. Set the clock by NTP and restart", behind.as_secs())]
     Clock {
-        /// By how much at least.
+        /// The minimum delay.
         behind: Duration,
     },
-    /// The doctor found what makes payments fail.
+    /// Checks of the doctor failed.
     #[error("{0} checks failed")]
-    Unwell(usize),
-    /// The dev ledger's own file cannot be used.
+    ChecksFailed(usize),
+    /// The state file of the development ledger cannot be used.
     #[error("the ledger cannot start: {0}")]
     Ledger(String),
     /// The engine did not start.
     #[error("the engine cannot start: {}{}", .0, chain_hint(.0))]
     Start(#[from] StartError),
-    /// The engine had to stop.
+    /// The engine shut down after a failure.
     #[error("the engine shut down: {0}")]
     Engine(String),
-    /// The engine refused.
-    #[error("the engine refused the call: {}", refusal(.0))]
+    /// The engine refused a call.
+    #[error("the engine refused the call: {}", with_fields(.0))]
     Refused(ApiError),
-    /// A file of ours cannot be read or written.
-    #[error("{}: {why}", path.display())]
+    /// A file cannot be read or written.
+    #[error("{}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        why: String,
+        /// The error.
+        reason: String,
     },
-    /// A file may not be read or written by this user, or is on a read-only file system.
-    #[error("permission denied: {}: {why}", path.display())]
-    Denied {
+    /// The user has no permission to read or write a file, or its file system is read-only.
+    #[error("permission denied: {}: {reason}", path.display())]
+    PermissionDenied {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        why: String,
+        /// The error of the system.
+        reason: String,
     },
-    /// A setting names something that cannot be used.
-    #[error("{setting}: {why}")]
+    /// A setting refers to something that cannot be used.
+    #[error("{setting}: {reason}")]
     Setting {
         /// The setting.
         setting: &'static str,
-        /// Why not.
-        why: String,
+        /// The error.
+        reason: String,
     },
-    /// A payment was not made, or is not known to be.
+    /// The policy of an agent's wallet, or the routes of a gate, cannot be used.
+    #[error("{0}")]
+    Policy(String),
+    /// A payment failed, or its outcome is unknown.
     #[error(transparent)]
     Pay(#[from] super::pay::Failure),
-    /// A simulation broke a rule; its report is out already. The exit code says which kind.
+    /// A simulation failed, with this exit code. Its report has been printed.
     #[error("the simulation found a failure")]
     Simulation(u8),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}")]
     Other(String),
 }
@@ -120,10 +123,13 @@ impl Failure {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
-            Self::Denied { .. } => 9,
+            Self::PermissionDenied { .. } => 9,
             Self::Clock { .. } => 12,
-            Self::Unwell(_) => 13,
-            Self::Config(_) | Self::Setting { .. } | Self::Store { source: OpenError::MasterKey { .. }, .. } => 3,
+            Self::ChecksFailed(_) => 13,
+            Self::Config(_)
+            | Self::Policy(_)
+            | Self::Setting { .. }
+            | Self::Store { source: OpenError::MasterKey { .. }, .. } => 3,
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
@@ -138,7 +144,7 @@ impl Failure {
                     | OpenError::LogOnly(_),
                 ..
             }
-            | Self::Unsound(_)
+            | Self::Inconsistent(_)
             | Self::Start(StartError::Read(storage::ReadError::Damaged { .. })) => 10,
             Self::Store { source: OpenError::SchemaNewer { .. }, .. } => 11,
             Self::Store { .. }
@@ -152,12 +158,14 @@ impl Failure {
 }
 
 impl Failure {
-    /// Returns why a file cannot be read or written.
+    /// Returns the failure of reading or writing a file.
     pub(super) fn of_file(path: &Path, error: &io::Error) -> Self {
-        let (path, why) = (path.to_owned(), error.to_string());
+        let (path, reason) = (path.to_owned(), error.to_string());
         match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied { path, why },
-            _ => Self::File { path, why },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::PermissionDenied { path, reason }
+            }
+            _ => Self::File { path, reason },
         }
     }
 }
@@ -168,7 +176,7 @@ impl From<tonic::Status> for Failure {
     }
 }
 
-/// Tells why a dev ledger did not start.
+/// Converts the start error of a development ledger.
 pub(super) fn of_ledger(error: simulations::devnet::StartError) -> Failure {
     match error {
         simulations::devnet::StartError::Listen { address, source } => {
@@ -185,7 +193,7 @@ fn chain_hint(error: &StartError) -> &'static str {
     }
 }
 
-fn taken(source: &io::Error, flag: &str) -> String {
+fn address_in_use_hint(source: &io::Error, flag: &str) -> String {
     if source.kind() == io::ErrorKind::AddrInUse {
         format!("; another process uses it: choose another address with {flag}, or port 0 for a free port")
     } else {
@@ -193,7 +201,8 @@ fn taken(source: &io::Error, flag: &str) -> String {
     }
 }
 
-fn refusal(error: &ApiError) -> String {
+/// Formats an error with its invalid fields.
+fn with_fields(error: &ApiError) -> String {
     let mut text = error.message.to_string();
     for field in &error.fields {
         text.push_str(&format!(" ({}: {})", field.field, field.message));
@@ -206,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_that_asks_for_another_remedy_has_a_code_of_its_own() {
+    fn failures_with_different_remedies_have_different_exit_codes() {
         let of = |source| Failure::Store { path: PathBuf::from("data"), source }.exit_code();
         let path = || PathBuf::from("data");
         assert_eq!(of(OpenError::Locked(path())), 5);
@@ -224,7 +233,7 @@ mod tests {
             assert_eq!(Failure::of_file(Path::new("key"), &kind.into()).exit_code(), 9);
         }
         let page = include_str!("../../../docs/reference/exit-codes.md");
-        let (page, _) = page.split_once("## hivetill pay").expect("tables of others");
+        let (page, _) = page.split_once("## hivetill pay").expect("a section for pay");
         for code in 0..=13 {
             assert!(EXIT_CODES.contains(&format!(" {code} ")), "{code} is not explained");
             assert!(page.contains(&format!("\n| {code} | ")), "{code} is not in docs/reference/exit-codes.md");

@@ -1,4 +1,4 @@
-//! `admin payment`: any merchant's payment with its timeline, for support.
+//! `admin payment`: shows a payment of any merchant with its timeline, for support.
 
 use engine::money::Money;
 use proto::{ApiError, Caller, Engine, v1};
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{
     failure::Failure,
-    output::say,
-    target::{Target, ask},
+    output::print,
+    target::{Target, call_engine},
 };
 use crate::facade::{
     currency,
@@ -26,7 +26,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Prints the payment; the audit log records that the operator read it.
+/// Prints the payment; the audit log records the access.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.target.load()?;
     let request = v1::InspectPaymentRequest { payment_id: args.payment };
@@ -34,25 +34,25 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         let found = engine.payments().inspect_payment(Caller::default().request(request)).await?.into_inner();
         Ok(found.payment.unwrap_or_default())
     };
-    let payment = ask(&config, false, inspect).await?;
+    let payment = call_engine(&config, false, inspect).await?;
     let steps = timeline::of(&payment).map_err(Failure::Refused)?;
     if args.json {
         let steps: Vec<_> = steps.iter().map(|step| json!({ "at": step.at.to_string(), "event": step.what })).collect();
         let record = timeline::record(config.optional("base_url").unwrap_or_default(), &payment);
         let record = record.map_err(Failure::Refused)?;
-        return say(&format!("{}\n", json!({ "payment": record, "timeline": steps })));
+        return print(&format!("{}\n", json!({ "payment": record, "timeline": steps })));
     }
-    say(&page(&payment, &steps).map_err(Failure::Refused)?)
+    print(&page(&payment, &steps).map_err(Failure::Refused)?)
 }
 
 fn page(payment: &v1::Payment, steps: &[Step]) -> Result<String, ApiError> {
     let currency = currency(payment.currency)?;
     let money = |units| Money::new(units, currency);
     let mut text = format!(
-        "Payment {}, {} ({})\n  merchant  {} ({})\n  pays to   @{}, memo {}\n  amount    {}, received {}, missing {}\n",
+        "Payment {}, {} ({})\n  merchant  {} ({})\n  pay to    @{}, memo {}\n  amount    {}, received {}, remaining {}\n",
         payment.id,
         timeline::status(payment),
-        payment.status_reason().rest_name().unwrap_or("waiting"),
+        payment.status_reason().rest_name().unwrap_or("no transfer yet"),
         payment.merchant_id,
         payment.merchant_name,
         payment.pay_to,

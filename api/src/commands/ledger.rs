@@ -1,4 +1,4 @@
-//! `hivetill ledger`: the dev ledger alone, a Hive node on this machine with play money.
+//! `hivetill ledger`: the development ledger alone, a Hive node on this host without real money.
 
 use std::{io::Write, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,8 +17,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Arguments of `hivetill ledger`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// IP address and port of the node; port 0 takes a free port. Repeat it for several nodes of the same chain, each
-    /// with faults of its own
+    /// IP address and port of the node; port 0 takes a free port. Repeat it for several nodes of the same chain, whose
+    /// faults can be injected separately
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8091")]
     pub listen: Vec<SocketAddr>,
     /// IP address and port of the control methods: blocks on demand, forks, lag, wrong responses
@@ -41,14 +41,14 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Why the development ledger exited.
+/// The failure of the development ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It did not start.
+    /// It cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Its state file cannot be written; the log says why.
-    #[error("the state file cannot be written")]
+    /// Its state file cannot be written.
+    #[error("the state file cannot be written; see the log")]
     State,
     /// The terminal is closed, or signal handlers cannot be installed.
     #[error("cannot use the terminal: {0}")]
@@ -101,7 +101,7 @@ fn one_line(devnet: &Devnet) -> String {
 }
 
 fn screen(devnet: &Devnet) -> String {
-    let mut text = String::from("Hive dev ledger, play money only\n\n");
+    let mut text = String::from("Hive development ledger, no real money\n\n");
     for node in 0..devnet.rpc_addrs.len() {
         text += &format!("  node     {}\n", devnet.rpc_url(node));
     }
@@ -115,7 +115,7 @@ fn screen(devnet: &Devnet) -> String {
     text
 }
 
-/// The accounts of the genesis; later ones are told by `control.accounts`.
+/// Returns the genesis accounts and their active keys; `control.accounts` lists all accounts.
 fn accounts(devnet: &Devnet) -> impl Iterator<Item = (&str, String)> {
     let genesis = devnet.genesis();
     genesis.accounts.iter().map(|account| {
@@ -124,13 +124,13 @@ fn accounts(devnet: &Devnet) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// Reads `3s` or `200ms`.
+/// Parses a block interval such as `3s` or `200ms`.
 fn block_interval(text: &str) -> Result<Duration, String> {
     let (number, unit): (&str, fn(u64) -> Duration) = match text.strip_suffix("ms") {
         Some(number) => (number, Duration::from_millis),
         None => (text.strip_suffix('s').unwrap_or(text), Duration::from_secs),
     };
-    let time = number.parse().map(unit).map_err(|_| "must look like `3s` or `200ms`".to_owned())?;
+    let time = number.parse().map(unit).map_err(|_| "must be a time such as `3s` or `200ms`".to_owned())?;
     if time.is_zero() || time > Duration::from_secs(3_600) {
         return Err("must be between 1ms and 3600s".to_owned());
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_in_seconds_or_milliseconds() {
+    fn block_intervals_are_seconds_or_milliseconds() {
         assert_eq!(block_interval("3s"), Ok(Duration::from_secs(3)));
         assert_eq!(block_interval("200ms"), Ok(Duration::from_millis(200)));
         assert_eq!(block_interval("1"), Ok(Duration::from_secs(1)));

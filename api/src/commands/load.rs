@@ -1,4 +1,4 @@
-//! `hivetill load`: drives a running gateway as hard as asked and says how it fared, in the manner of `pgbench`.
+//! `hivetill load`: generates load on a running gateway and reports throughput, latency and errors, like `pgbench`.
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -11,21 +11,21 @@ use engine::account::AccountName;
 use reqwest::Url;
 use tokio::time::Instant;
 
-mod local;
 mod prepare;
+mod process;
 mod report;
 mod wire;
 mod workers;
 
-use self::{local::Process, prepare::Prepared, report::Report, workers::Tally};
-use super::{failure::Failure, output::say};
+use self::{prepare::Prepared, process::Process, report::Report, workers::Measurement};
+use super::{failure::Failure, output::print};
 
-/// More sessions beforehand than this take longer than the measurement.
+/// Maximum number of payments to create before the measurement.
 const MAX_SESSIONS: u32 = 1_000_000;
-/// A run of which more than this share was turned away by rate limits measured the limits.
+/// Share of responses with status 429 above which the result is invalid, because it measures the rate limits.
 const MAX_LIMITED_SHARE: f64 = 0.05;
 
-/// What is asked of the gateway, again and again.
+/// The requests of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Workload {
     /// Create payments
@@ -45,7 +45,7 @@ pub(super) enum Workload {
 }
 
 impl Workload {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Status => "status",
@@ -72,7 +72,7 @@ pub(super) struct Args {
     /// Requests to send
     #[arg(value_enum)]
     workload: Workload,
-    /// URL of the gateway (plain http: measure behind the proxy, not through it)
+    /// URL of the gateway, plain http: bypass the reverse proxy
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: Url,
     /// API key of a merchant. Prefer the environment variable: other users of the host can see command lines
@@ -121,34 +121,38 @@ impl std::fmt::Debug for Args {
     }
 }
 
-/// Opens what is needed, measures, and prints the report.
+/// Creates the payments, runs the measurement, and prints the report.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let target = target_of(&args.url, args.allow_remote).await?;
     let prepared = Prepared::of(&args, target).await?;
     let process = Process::listening_on(target);
-    let tally = drive(&args, target, prepared, process.as_ref()).await?;
-    let report = Report::new(&args, &tally);
-    say(&if args.json { format!("{}\n", report.json()) } else { report.text() })?;
-    verdict(&report)
+    let measurement = measure(&args, target, prepared, process.as_ref()).await?;
+    let report = Report::new(&args, &measurement);
+    print(&if args.json { format!("{}\n", report.json()) } else { report.text() })?;
+    check_validity(&report)
 }
 
-/// A run that measured something else than it says is no result.
-fn verdict(report: &Report) -> Result<(), Failure> {
+/// Checks that the result is valid.
+///
+/// # Errors
+/// If rate limits determined the result, or most requests failed.
+fn check_validity(report: &Report) -> Result<(), Failure> {
     if report.limited_share() > MAX_LIMITED_SHARE {
-        let why = "rate limits turned away too many of these requests: this measured the limits, not the gateway. Run the \
-                   gateway with --set limits.profile=off, or below its limits with --rate";
-        return Err(Failure::Other(why.to_owned()));
+        let message = "rate limits rejected too many requests: the result measures the limits, not the gateway. Run the \
+                       gateway with --set limits.profile=off, or stay below its limits with --rate";
+        return Err(Failure::Other(message.to_owned()));
     }
-    if report.answers() == 0 || report.failed_share() > 0.5 {
+    if report.responses() == 0 || report.failed_share() > 0.5 {
         return Err(Failure::Other("most requests failed".to_owned()));
     }
     Ok(())
 }
 
+/// Resolves the URL of the gateway. Other hosts are refused unless `allow_remote` is set.
 async fn target_of(url: &Url, allow_remote: bool) -> Result<SocketAddr, Failure> {
-    let refuse = |why: &str| Err(Failure::Other(format!("--url {url}: {why}")));
+    let refuse = |reason: &str| Err(Failure::Other(format!("--url {url}: {reason}")));
     if url.scheme() != "http" {
-        return refuse("only plain http is supported; measure the gateway itself, behind its proxy");
+        return refuse("only plain http is supported: use the gateway's own address, not that of its reverse proxy");
     }
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return refuse("has no host") };
     let mut found = match tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await {
@@ -157,46 +161,46 @@ async fn target_of(url: &Url, allow_remote: bool) -> Result<SocketAddr, Failure>
     };
     match found.next() {
         Some(address) if address.ip().is_loopback() || allow_remote => Ok(address),
-        Some(_) => refuse("is another host; add --allow-remote if you may load it"),
+        Some(_) => refuse("is another host; add --allow-remote if you are allowed to load it"),
         None => refuse("unknown host"),
     }
 }
 
-/// Runs the workers through warm-up and measurement, with a line of progress a second.
-async fn drive(
+/// Runs the workers through warm-up and measurement, and prints the progress every second.
+async fn measure(
     args: &Args,
     target: SocketAddr,
     prepared: Prepared,
     process: Option<&Process>,
-) -> Result<Tally, Failure> {
-    let crew = workers::start(args, target, prepared);
+) -> Result<Measurement, Failure> {
+    let workers = workers::start(args, target, prepared);
     let shows_progress = !args.json && std::io::stderr().is_terminal();
     if args.workload != Workload::X402Settle {
-        crew.wait(args.warmup).await;
+        workers.wait(args.warmup).await;
     }
     let before = process.and_then(Process::usage);
-    let begin = Instant::now();
-    crew.count_from_now();
-    while begin.elapsed() < args.duration && !crew.is_done() {
-        crew.wait((args.duration.saturating_sub(begin.elapsed())).min(Duration::from_secs(1))).await;
+    let start = Instant::now();
+    workers.start_measurement();
+    while start.elapsed() < args.duration && !workers.is_done() {
+        workers.wait((args.duration.saturating_sub(start.elapsed())).min(Duration::from_secs(1))).await;
         if shows_progress {
-            let (answers, seconds) = (crew.answers(), begin.elapsed().as_secs());
-            let rate = answers / seconds.max(1);
+            let (responses, seconds) = (workers.responses(), start.elapsed().as_secs());
+            let rate = responses / seconds.max(1);
             let line = format!(
-                "\r{seconds:>4} s of {} s  {answers:>9} responses  {rate:>7} a second ",
+                "\r{seconds:>4} s of {} s  {responses:>9} responses  {rate:>7} a second ",
                 args.duration.as_secs()
             );
-            // A line of progress that cannot be shown is no reason to stop.
+            // A failed write of the progress does not abort the measurement.
             let _ = std::io::stderr().write_all(line.as_bytes());
         }
     }
-    let measured = begin.elapsed();
+    let measured = start.elapsed();
     let after = process.and_then(Process::usage);
     if shows_progress {
         let _ = std::io::stderr().write_all(b"\r\n");
     }
     let usage = before.zip(after).map(|(before, after)| after.since(before));
-    crew.finish(measured, usage).await
+    workers.finish(measured, usage).await
 }
 
 #[cfg(test)]
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn another_machine_is_loaded_only_when_told_to() {
+    async fn another_host_is_loaded_only_with_allow_remote() {
         let url = |text: &str| Url::parse(text).unwrap();
         assert!(target_of(&url("http://127.0.0.1:8080"), false).await.is_ok());
         assert!(target_of(&url("http://[::1]:8080"), false).await.is_ok());

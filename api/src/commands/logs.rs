@@ -1,16 +1,16 @@
-//! Log lines: to the standard error, as text or JSON; and spans to a collector, where the program is built for it. Keys
-//! and secrets never reach them.
+//! Logging to standard error as text or JSON; and spans to an OpenTelemetry collector, in builds with the feature `otlp`.
+//! Keys and secrets are never logged.
 
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
 
 use crate::config::Config;
 
-/// Starts logging. Our own crates log at the chosen level, others only what is wrong with them.
+/// Starts logging: crates of this workspace at the level of the setting `log.level`, dependencies at `warn`.
 pub(super) fn start(config: &Config, color: bool) {
     let level = config.text("log.level");
-    let ours = ["api", "actors", "storage", "simulations", "engine", "proto", "hivetill"];
-    let ours: Vec<String> = ours.iter().map(|name| format!("{name}={level}")).collect();
-    let filter = EnvFilter::new(format!("warn,{}", ours.join(",")));
+    let crates = ["api", "actors", "storage", "simulations", "engine", "proto", "hivetill"];
+    let crates: Vec<String> = crates.iter().map(|name| format!("{name}={level}")).collect();
+    let filter = EnvFilter::new(format!("warn,{}", crates.join(",")));
     let lines = fmt::layer().with_ansi(color).with_writer(std::io::stderr);
     let lines = if config.text("log.format") == "json" {
         lines.json().flatten_event(true).boxed()
@@ -20,7 +20,7 @@ pub(super) fn start(config: &Config, color: bool) {
     let subscriber = registry().with(filter).with(lines);
     #[cfg(feature = "otlp")]
     let subscriber = subscriber.with(otlp::layer(config.optional("otlp.endpoint")));
-    // A second start in one process finds the first at work; that is as good.
+    // Fails if logging was already started in this process, which keeps the first configuration.
     let _ = subscriber.try_init();
 }
 
@@ -36,7 +36,7 @@ mod otlp {
     use tracing_opentelemetry::OpenTelemetryLayer;
     use tracing_subscriber::registry::LookupSpan;
 
-    /// Sends spans in batches, from a thread of its own; what a process that ends has not sent yet is lost.
+    /// Returns a layer that exports spans in batches from a background thread. Spans not yet exported at exit are lost.
     pub(super) fn layer<S>(endpoint: Option<&str>) -> Option<OpenTelemetryLayer<S, SdkTracer>>
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
@@ -45,10 +45,10 @@ mod otlp {
         let exporter = match exporter {
             Ok(exporter) => exporter,
             Err(error) => {
-                // Nothing logs yet.
+                // Logging has not started yet.
                 let _ = std::io::Write::write_fmt(
                     &mut std::io::stderr(),
-                    format_args!("hivetill: spans are not sent: {error}\n"),
+                    format_args!("hivetill: spans are not exported: {error}\n"),
                 );
                 return None;
             }

@@ -1,4 +1,4 @@
-//! The command line, one file a command.
+//! The commands of the command line, one file each.
 
 mod admin;
 mod cli;
@@ -10,28 +10,33 @@ mod export_account;
 mod facade;
 mod failure;
 mod files;
+mod gate;
+mod http_server;
 mod inspect;
 pub mod ledger;
 mod load;
-mod local;
 mod logs;
 mod master_key;
+mod mcp;
 mod open_files;
 mod output;
 mod pay;
 mod running;
+mod section;
 mod serve;
 mod settings;
-mod show;
+mod show_config;
+mod shutdown;
 mod signing;
 mod simulate;
-mod stop;
+mod socket;
 mod store;
 mod target;
 mod tokens;
 pub mod transfer;
 pub mod tx;
 mod verify_merchant;
+mod wallet;
 
 pub use cli::main;
 pub use failure::Failure;

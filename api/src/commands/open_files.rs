@@ -1,34 +1,30 @@
-//! The limit on open files: raised to what the connections need, as far as the system allows.
+//! The limit on open files, raised to the number that the connections need.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{info, warn};
 
-/// Files besides the connections of customers: the store, nodes, webhooks, streams to other engines.
-const OTHERS: u64 = 512;
+/// Number of open files besides client connections: the store, nodes, webhooks, gRPC connections.
+const OTHER_FILES: u64 = 512;
 
-/// Makes room for so many connections at once, and reports where there is not enough.
-pub(super) fn provide(connections: usize) {
-    let wanted = wanted(connections);
+/// Raises the limit on open files for a number of client connections. Logs a warning if the hard limit is too low.
+pub(super) fn raise_limit(connections: usize) {
+    let required = (connections as u64).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);
     // No value means no limit.
-    let Some(current) = limit.current.filter(|current| *current < wanted) else { return };
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let got = match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
-        Ok(()) => raised,
+    let Some(current) = limit.current.filter(|current| *current < required) else { return };
+    let target = limit.maximum.map_or(required, |maximum| maximum.min(required));
+    let raised = match setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum: limit.maximum }) {
+        Ok(()) => target,
         Err(_) => current,
     };
-    if got < wanted {
+    if raised < required {
         warn!(
-            open_files = got,
-            wanted,
-            "this process may open {got} files, and limits.connections = {connections} needs {wanted}: raise the hard \
-             limit (systemd: LimitNOFILE={wanted}) or lower limits.connections"
+            open_files = raised,
+            required,
+            "this process can open {raised} files, but limits.connections = {connections} needs {required}: raise the \
+             hard limit (systemd: LimitNOFILE={required}) or lower limits.connections"
         );
     } else {
-        info!(open_files = got, "limit on open files raised from {current} to {got}");
+        info!(open_files = raised, "limit on open files raised from {current} to {raised}");
     }
-}
-
-fn wanted(connections: usize) -> u64 {
-    (connections as u64).saturating_add(OTHERS)
 }

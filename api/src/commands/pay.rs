@@ -1,43 +1,45 @@
-//! `hivetill pay`: pays an address that answers 402, once, and prints the receipt. For agents and scripts.
+//! `hivetill pay`: pays a URL that responds with 402, once, and prints the receipt. For agents and scripts.
 
-use std::{io::Write as _, time::Duration};
+use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use actors::{
-    environment::{Account, Clock as _, Entropy, Node as _, NodeError},
-    hive_rpc::HiveRpc,
+    environment::{Clock as _, Entropy},
     system::{SystemClock, SystemEntropy},
 };
 use engine::{
     account::AccountName,
-    hive::{Authority, ChainId, KeyError, Operation, Pack, PrivateKey, PublicKey, Role, Transaction, check},
+    hive::{Operation, Pack, Transaction},
     ledger::TxId,
     money::{Currency, Money},
     x402::{PaymentPayload, Version},
 };
-use reqwest::{Client, Url, header::ACCEPT, redirect::Policy};
+use reqwest::{Client, Url, header::LOCATION, redirect::Policy};
 use serde_json::{Value, json};
 
-mod asked;
-mod handing;
+mod failure;
+pub(super) mod key;
+pub(super) mod ledger;
+pub(super) mod quote;
+pub(super) mod request;
+pub(super) mod submission;
 
-use asked::{Asked, Unacceptable};
-use handing::{Handed, Hands};
+pub(super) use failure::Failure;
+use key::KeySource;
+use ledger::{Ledger, Reached, check_account, is_here};
+use quote::{Quote, Unacceptable};
+use request::Request;
+use submission::{Outcome, Submission, Submitted};
 
-use super::signing::{Anchor, Unsignable};
-use crate::config::{Config, ConfigError, Layers, process_variables};
+use super::wallet::{Purchase, Wallet};
 
-/// How long one exchange with the server may take: a gateway holds a payment for 20 s, others wait for a block.
+/// Timeout of one exchange with the server: a gateway keeps a request open for 20 s, others wait for a block.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long one call to a ledger node may take.
-const NODE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Where `hivetill dev` has its ledger.
-const DEV_NODE: &str = "http://127.0.0.1:8091";
 
 /// The exit codes, for `--help`.
-const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, 10 refused before signing, \
-     11 not paid: the server refused, or the transaction expired, 12 unknown: look up the transaction before you \
-     pay again, 13 the server or the ledger is unreachable, and nothing was submitted, 14 this payment was settled \
-     before, and the server serves nothing for it any more.\n\n\
+const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, key or policy, 10 \
+     refused before signing, 11 not paid: the server refused, or the transaction expired, 12 unknown: look up the \
+     transaction before you pay again, 13 the server or the ledger is unreachable, and nothing was submitted, 14 this \
+     payment was settled before, and the server serves nothing for it any more.\n\n\
      The command prints one line of JSON, unless the command line is invalid. Its `status` is paid, free, offer, refused, \
      unpaid, unknown, unreachable or settled.";
 
@@ -48,16 +50,35 @@ pub(super) struct Args {
     /// The URL to pay: one that responds with 402, such as a checkout URL
     #[arg(value_name = "URL", value_parser = address)]
     url: Url,
-    /// Hive account that pays
-    #[arg(long, value_name = "ACCOUNT")]
-    account: AccountName,
+    /// Pay from this wallet: its policy limits what may be spent, and a repeated request is never paid twice
+    #[arg(long, value_name = "DIR", env = "HIVETILL_WALLET")]
+    wallet: Option<PathBuf>,
+    /// Hive account that pays; a wallet names its own
+    #[arg(long, value_name = "ACCOUNT", required_unless_present = "wallet")]
+    account: Option<AccountName>,
     /// Maximum amount to pay, including the fee, such as `5.000 HBD`; offers in other currencies are refused
-    #[arg(long, value_name = "AMOUNT", value_parser = Money::parse_ledger)]
-    max: Money,
-    /// The payer's private active key (WIF). Prefer the environment variable: other users of the host can see command
-    /// lines
-    #[arg(long, value_name = "WIF", env = "HIVETILL_KEY", hide_env_values = true)]
-    key: Option<String>,
+    #[arg(long, value_name = "AMOUNT", value_parser = Money::parse_ledger, required_unless_present = "wallet")]
+    max: Option<Money>,
+    /// A file with the payer's private active key (WIF) that only its owner may read; by default the key is in the
+    /// environment variable HIVETILL_KEY
+    #[arg(long, value_name = "FILE", conflicts_with = "key_descriptor")]
+    key_file: Option<PathBuf>,
+    /// A file descriptor to read the key from
+    #[arg(long = "key-fd", value_name = "NUMBER")]
+    key_descriptor: Option<u32>,
+    /// HTTP method; by default GET, with --data POST
+    #[arg(long, short = 'X', value_name = "METHOD")]
+    method: Option<String>,
+    /// A request header, `Name: value`; may be repeated
+    #[arg(long = "header", short = 'H', value_name = "HEADER")]
+    headers: Vec<String>,
+    /// The request body, or `@FILE`; sent as JSON unless --header names another content type
+    #[arg(long, short = 'd', value_name = "DATA")]
+    data: Option<String>,
+    /// Name of the purchase: a wallet pays a request with the same method, URL, body and key once. Sent as
+    /// `Idempotency-Key`
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
     /// Ledger node for the transaction. By default the setting ledger.nodes; for a URL on this host, the ledger of
     /// `hivetill dev`
     #[arg(long = "node", value_name = "URL")]
@@ -72,416 +93,291 @@ pub(super) struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Submit this signed payment again and sign nothing: `payment` of an earlier run's JSON, or `-` for standard input.
-    /// Give the same URL, --account and --max as before
-    #[arg(long, value_name = "HEADER", conflicts_with = "dry_run")]
+    /// Give the same URL, --account and --max as before. A wallet repeats its payments by itself
+    #[arg(long, value_name = "HEADER", conflicts_with_all = ["dry_run", "wallet"])]
     payment: Option<String>,
     /// Allow payments over plain http to another host, where others on the network can read them
     #[arg(long)]
     allow_http: bool,
 }
 
-impl Args {
-    /// Says whether nothing may be printed to standard error.
-    pub(super) const fn is_silent(&self) -> bool {
-        self.json
-    }
-}
-
-/// Hides the key and the payment.
+/// Hides the payment and the request.
 impl std::fmt::Debug for Args {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Args").field("account", &self.account).field("max", &self.max).finish_non_exhaustive()
     }
 }
 
-/// Why nothing was paid, or is not known to be.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// There is no key to sign with.
-    #[error("--key or HIVETILL_KEY is needed to pay")]
-    NoKey,
-    /// The key is none.
-    #[error("--key or HIVETILL_KEY {0}")]
-    Key(#[from] KeyError),
-    /// `--payment` is none of this account.
-    #[error("--payment {0}")]
-    Payment(String),
-    /// The header is a bearer token: whoever reads it can submit it first.
-    #[error("{0} uses plain http to another host; add --allow-http to pay there nevertheless")]
-    PlainHttp(Url),
-    /// Settings cannot be used.
-    #[error("{0}")]
-    Config(#[from] ConfigError),
-    /// A client cannot be made.
-    #[error("cannot make a client: {0}")]
-    Setup(#[from] reqwest::Error),
-    /// The offer is not one to accept.
-    #[error("refused: {0}")]
-    Unacceptable(#[from] Unacceptable),
-    /// What was offered cannot be put into a transaction.
-    #[error("refused: {0}")]
-    Unsignable(#[from] Unsignable),
-    /// The account cannot pay this.
-    #[error("refused: {0}")]
-    Account(#[from] NotOurs),
-    /// No exchange with the server.
-    #[error("{url} cannot be reached: {why}")]
-    Server {
-        /// The address.
-        url: Url,
-        /// Why not.
-        why: String,
-    },
-    /// No exchange with the ledger.
-    #[error("cannot query the ledger: the node {0}")]
-    Ledger(#[from] NodeError),
-    /// The server asks for no payment and gives nothing either.
-    #[error("the server refused: HTTP {status}{}", .reason.as_ref().map(|word| format!(", {word}")).unwrap_or_default())]
-    NotOffered {
-        /// HTTP status.
-        status: u16,
-        /// The word it says.
-        reason: Option<String>,
-    },
-    /// A payment of this session is under way: perhaps one of an earlier run.
-    #[error("another payment is in flight ({reason}{}): wait for its outcome before you pay", .tx_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
-    Busy {
-        /// The word the server says.
-        reason: String,
-        /// The transaction that is under way, where the server names it.
-        tx_id: Option<String>,
-    },
-    /// It was submitted and refused, or expired.
-    #[error("not paid: {reason}{}", .message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default())]
-    Unpaid {
-        /// The word.
-        reason: String,
-        /// A sentence.
-        message: Option<String>,
-    },
-    /// It was submitted, and its outcome is unknown.
-    #[error("unknown whether the payment succeeded ({reason}): look up {tx_id} before you pay again")]
-    Unknown {
-        /// The transaction.
-        tx_id: TxId,
-        /// The last word heard.
-        reason: String,
-    },
-    /// It was settled before, and the server serves nothing for it any more.
-    #[error("{0} was settled before: do not submit it again and sign no other; ask the seller")]
-    Settled(TxId),
-    /// The terminal is gone.
-    #[error("cannot write: {0}")]
-    Output(#[from] std::io::Error),
-}
-
-/// Why this account and key do not pay.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotOurs {
-    /// The node's chain is not the one that is paid on.
-    #[error("the node serves the chain {found}, not {wanted}")]
-    Chain {
-        /// What it serves.
-        found: ChainId,
-        /// What is paid on.
-        wanted: ChainId,
-    },
-    /// The ledger does not know it.
-    #[error("the ledger has no account {0}")]
-    NoAccount(AccountName),
-    /// The key is not enough.
-    #[error("{key} alone does not satisfy the active authority of {account}")]
-    NotItsKey {
-        /// The key's public half.
-        key: PublicKey,
-        /// Who was to pay.
-        account: AccountName,
-    },
-    /// There is less.
-    #[error("{account} has {has}")]
-    Funds {
-        /// Who was to pay.
-        account: AccountName,
-        /// What it has.
-        has: Money,
-    },
-}
-
-impl Failure {
-    /// Returns the exit code.
-    pub(super) const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Output(_) | Self::Setup(_) => 1,
-            Self::NoKey | Self::Key(_) | Self::Payment(_) | Self::PlainHttp(_) | Self::Config(_) => 2,
-            Self::Unacceptable(_) | Self::Unsignable(_) | Self::Account(_) => 10,
-            Self::NotOffered { .. } | Self::Unpaid { .. } => 11,
-            Self::Unknown { .. } | Self::Busy { .. } => 12,
-            Self::Server { .. } | Self::Ledger(_) => 13,
-            Self::Settled(_) => 14,
-        }
+impl Args {
+    /// Returns whether nothing may be printed to standard error.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.json
     }
 
-    fn status(&self) -> &'static str {
-        match self.exit_code() {
-            11 => "unpaid",
-            12 => "unknown",
-            13 => "unreachable",
-            14 => "settled",
-            _ => "refused",
+    fn request(&self) -> Result<Request, Failure> {
+        let mut request = Request::get(self.url.clone());
+        if let Some(method) = &self.method {
+            request = request.with_method(method)?;
         }
+        for line in &self.headers {
+            request = request.with_header(line)?;
+        }
+        if let Some(data) = &self.data {
+            let body = match data.strip_prefix('@') {
+                Some(path) => {
+                    std::fs::read(path).map_err(|error| request::BadRequest::Data(format!("{path}: {error}")))?
+                }
+                None => data.clone().into_bytes(),
+            };
+            request = request.with_body(body, self.method.is_some());
+        }
+        if let Some(key) = &self.idempotency_key {
+            request = request.with_idempotency_key(key)?;
+        }
+        Ok(request)
     }
 
-    /// Returns the word for scripts.
-    fn reason(&self) -> String {
-        match self {
-            Self::NoKey => "no_key".into(),
-            Self::Key(_) => "bad_key".into(),
-            Self::Payment(_) => "bad_payment".into(),
-            Self::PlainHttp(_) => "plain_http".into(),
-            Self::Config(_) => "bad_settings".into(),
-            Self::Setup(_) | Self::Output(_) => "failed".into(),
-            Self::Unacceptable(why) => why.word().into(),
-            Self::Unsignable(_) => "not_a_transfer".into(),
-            Self::Account(NotOurs::Chain { .. }) => "other_chain".into(),
-            Self::Account(NotOurs::NoAccount(_)) => "no_account".into(),
-            Self::Account(NotOurs::NotItsKey { .. }) => "not_its_key".into(),
-            Self::Account(NotOurs::Funds { .. }) => "insufficient_funds".into(),
-            Self::Server { .. } => "server_unreachable".into(),
-            Self::Ledger(_) => "ledger_unreachable".into(),
-            Self::Settled(_) => engine::x402::Reason::DuplicateSettlement.as_str().into(),
-            Self::NotOffered { status, reason } => reason.clone().unwrap_or_else(|| format!("http_{status}")),
-            Self::Unpaid { reason, .. } | Self::Unknown { reason, .. } | Self::Busy { reason, .. } => reason.clone(),
-        }
+    /// Returns the source of the key, if a flag sets it.
+    fn key_source(&self) -> Option<KeySource> {
+        let file = self.key_file.clone().map(KeySource::File);
+        file.or_else(|| self.key_descriptor.map(KeySource::Descriptor))
     }
 }
 
-/// Reads the 402, pays at most `--max`, and prints one line of JSON.
+/// A payment without a wallet: account and maximum come from the command line.
+struct Single<'a> {
+    args: &'a Args,
+    request: &'a Request,
+    account: AccountName,
+    max: Money,
+}
+
+/// Reads the 402 response, pays at most the maximum, and prints one line of JSON.
 ///
 /// # Errors
-/// [`Failure`]; its exit code says whether money can have moved.
+/// [`Failure`]; its exit code shows whether money can have moved.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let mut told = json!({ "url": args.url.as_str(), "payer": args.account.as_str() });
-    let result = Box::pin(pay(&args, &mut told)).await;
+    let mut report = json!({ "url": args.url.as_str() });
+    let result = Box::pin(pay(&args, &mut report)).await;
     if let Err(failure) = &result {
-        told["status"] = failure.status().into();
-        told["reason"] = failure.reason().into();
-        told["message"] = failure.to_string().into();
-        if let Failure::Busy { tx_id: Some(tx_id), .. } = failure {
-            told["txId"] = tx_id.as_str().into();
-        }
+        failure.describe(&mut report);
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{told}")?;
+    writeln!(out, "{report}")?;
     out.flush()?;
     result
 }
 
-async fn pay(args: &Args, told: &mut Value) -> Result<(), Failure> {
-    if args.url.scheme() == "http" && !is_here(&args.url) && !args.allow_http {
-        return Err(Failure::PlainHttp(args.url.clone()));
+async fn pay(args: &Args, report: &mut Value) -> Result<(), Failure> {
+    check_transport(&args.url, args.allow_http)?;
+    let request = args.request()?;
+    if let Some(directory) = &args.wallet {
+        let wallet = Wallet::open(directory)?;
+        let purchase = Purchase {
+            wallet: &wallet,
+            request: &request,
+            max: args.max,
+            nodes: &args.nodes,
+            key: args.key_source(),
+            expires_in: Duration::from_secs(args.expires_in.into()),
+            is_dry_run: args.dry_run,
+            progress: &|text| say(args, text),
+        };
+        return Box::pin(purchase.run(report)).await;
     }
-    if let Some(payment) = &args.payment {
-        return repeat(args, payment, told).await;
+    let (Some(account), Some(max)) = (args.account, args.max) else {
+        unreachable!("the command line needs both without a wallet");
+    };
+    let single = Single { args, request: &request, account, max };
+    report["payer"] = account.as_str().into();
+    match &args.payment {
+        Some(payment) => single.repeat(payment, report).await,
+        None => single.pay(report).await,
     }
-    let key = match &args.key {
-        Some(wif) => Some(PrivateKey::from_wif(wif)?),
-        None if args.dry_run => None,
-        None => return Err(Failure::NoKey),
-    };
-    let client = client()?;
-    let asked = match ask(&client, &args.url, args.max.currency).await? {
-        Offer::Asked(asked) => asked,
-        Offer::Free(response) => {
-            told["status"] = "free".into();
-            told["response"] = response;
-            return Ok(());
-        }
-    };
-    merge(told, asked.describe());
-    asked.check(&args.account, args.max, SystemClock.now())?;
-    say(args, &format!("{}: {}", args.url, asked.sentence()));
-    let Some(key) = key.filter(|_| !args.dry_run) else {
-        told["status"] = "offer".into();
-        return Ok(());
-    };
-    let nonce = hex::encode((&SystemEntropy as &dyn Entropy).bytes::<16>());
-    let (node, transaction) = sign(args, &asked, &nonce, &key).await?;
-    let tx_id = transaction.id(Pack::Legacy);
-    told["txId"] = tx_id.to_string().into();
-    told["expiresAt"] = transaction.expiration.to_string().into();
-    say(args, &format!("signed {tx_id}; submitting it"));
-    let (header, value) = asked.header(&transaction, &nonce)?;
-    told["payment"] = value.as_str().into();
-    let hands = Hands { client: &client, url: &args.url, header, value, tx_id };
-    let patience = Duration::from_secs(args.expires_in.into());
-    let handed = hands.hand_in(&node, transaction.expiration, patience, |word| say(args, word)).await;
-    report(handed, tx_id, args.url.clone(), told)
 }
 
-/// A client that follows no redirect: it could hand the payment to somebody else.
-fn client() -> Result<Client, Failure> {
+impl Single<'_> {
+    async fn pay(&self, report: &mut Value) -> Result<(), Failure> {
+        let Self { args, request, account, max } = self;
+        let key = if args.dry_run { None } else { Some(args.key_source().unwrap_or_default().read()?) };
+        let client = client()?;
+        let quote = match ask(&client, request, &[max.currency]).await? {
+            Response::Quoted(quote) => quote,
+            Response::Free(response) => {
+                report["status"] = "free".into();
+                report["response"] = response;
+                return Ok(());
+            }
+        };
+        merge(report, quote.describe());
+        quote.check(account, *max, SystemClock.now())?;
+        say(args, &format!("{}: {}", args.url, quote.sentence()));
+        let Some(key) = key else {
+            report["status"] = "offer".into();
+            return Ok(());
+        };
+        let nonce = new_nonce();
+        let Reached { node, anchor, account: payer } = self.ledger()?.reach(*account).await?;
+        check_account(&payer, &key, quote.total)?;
+        quote.check_time(anchor.head_time)?;
+        let expires_in = Duration::from_secs(args.expires_in.into());
+        // Nothing after this signs again.
+        let transaction = anchor.sign(quote.transfers(account, &nonce), expires_in, Pack::Legacy, &key)?;
+        let tx_id = transaction.id(Pack::Legacy);
+        describe_transaction(&transaction, tx_id, report);
+        say(args, &format!("signed {tx_id}; submitting it"));
+        let (header, value) = quote.header(&transaction, &nonce)?;
+        report["payment"] = value.as_str().into();
+        let submission = Submission { client: &client, request, header, value, tx_id };
+        let on_retry = |text: &str| say(args, text);
+        let submitted = submission.run(&node, transaction.expiration, expires_in, &on_retry).await;
+        conclude(submitted, tx_id, &args.url, report)
+    }
+
+    fn ledger(&self) -> Result<Ledger, Failure> {
+        Ledger::new(&self.args.nodes, Some(&self.args.url))
+    }
+
+    /// Submits a payment that an earlier run signed.
+    async fn repeat(&self, payment: &str, report: &mut Value) -> Result<(), Failure> {
+        let value = if payment == "-" { std::io::read_to_string(std::io::stdin())? } else { payment.to_owned() };
+        let value = value.trim().to_owned();
+        let payload = match PaymentPayload::decode_header(&value) {
+            Ok(Ok(payload)) => payload,
+            Ok(Err(refused)) => return Err(Failure::Payment(refused.to_string())),
+            Err(error) => return Err(Failure::Payment(error.to_string())),
+        };
+        let transaction = payload.transaction;
+        check_again(&transaction, self.account, self.max)?;
+        let tx_id = transaction.id(Pack::Legacy);
+        describe_transaction(&transaction, tx_id, report);
+        report["payment"] = value.as_str().into();
+        let node = self.ledger()?.reach(self.account).await?.node;
+        let header = if payload.version == Version::V1 { "x-payment" } else { "payment-signature" };
+        say(self.args, &format!("submitting {tx_id} again"));
+        let client = client()?;
+        let submission = Submission { client: &client, request: self.request, header, value, tx_id };
+        let timeout = transaction.expiration.since(SystemClock.now());
+        let on_retry = |text: &str| say(self.args, text);
+        let submitted = submission.run(&node, transaction.expiration, timeout, &on_retry).await;
+        conclude(submitted, tx_id, &self.args.url, report)
+    }
+}
+
+/// Refuses plain http to another host.
+pub(super) fn check_transport(url: &Url, allow_http: bool) -> Result<(), Failure> {
+    if url.scheme() == "http" && !is_here(url) && !allow_http { Err(Failure::PlainHttp(url.clone())) } else { Ok(()) }
+}
+
+/// Creates a client that follows no redirect: it could submit the payment to another server.
+pub(super) fn client() -> Result<Client, Failure> {
     Ok(Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?)
 }
 
-/// Submits a payment that an earlier run signed.
-async fn repeat(args: &Args, payment: &str, told: &mut Value) -> Result<(), Failure> {
-    let value = if payment == "-" { std::io::read_to_string(std::io::stdin())? } else { payment.to_owned() };
-    let value = value.trim().to_owned();
-    let payload = match PaymentPayload::decode_header(&value) {
-        Ok(Ok(payload)) => payload,
-        Ok(Err(refused)) => return Err(Failure::Payment(refused.to_string())),
-        Err(error) => return Err(Failure::Payment(error.to_string())),
-    };
-    let transaction = payload.transaction;
-    check_again(&transaction, args)?;
-    let tx_id = transaction.id(Pack::Legacy);
-    told["txId"] = tx_id.to_string().into();
-    told["expiresAt"] = transaction.expiration.to_string().into();
-    told["payment"] = value.as_str().into();
-    let (nodes, wanted) = ledger(args)?;
-    let (node, ..) = reach(&nodes, wanted, args.account).await?;
-    let header = if payload.version == Version::V1 { "x-payment" } else { "payment-signature" };
-    say(args, &format!("submitting {tx_id} again"));
-    let client = client()?;
-    let hands = Hands { client: &client, url: &args.url, header, value, tx_id };
-    let patience = transaction.expiration.since(SystemClock.now());
-    let handed = hands.hand_in(&node, transaction.expiration, patience, |word| say(args, word)).await;
-    report(handed, tx_id, args.url.clone(), told)
+/// Returns a new random nonce.
+pub(super) fn new_nonce() -> String {
+    hex::encode((&SystemEntropy as &dyn Entropy).bytes::<16>())
 }
 
-/// Checks that a signed payment takes at most `--max` from `--account`, and nothing else.
-fn check_again(transaction: &Transaction, args: &Args) -> Result<(), Failure> {
+/// Checks that a signed payment transfers at most `max` from `account`, and nothing else.
+fn check_again(transaction: &Transaction, account: AccountName, max: Money) -> Result<(), Failure> {
     let mut units = 0_u64;
     for operation in &transaction.operations {
         let Operation::Transfer(transfer) = operation else {
             return Err(Failure::Payment("contains more than transfers".to_owned()));
         };
-        if transfer.from != args.account.as_str() {
-            return Err(Failure::Payment(format!("is from {}, not from {}", transfer.from, args.account)));
+        if transfer.from != account.as_str() {
+            return Err(Failure::Payment(format!("is from {}, not from {account}", transfer.from)));
         }
         let money = transfer.amount.money().ok_or_else(|| Failure::Payment("is in neither HIVE nor HBD".to_owned()))?;
-        if money.currency != args.max.currency {
-            return Err(Unacceptable::OtherCurrency { asked: money, max: args.max }.into());
+        if money.currency != max.currency {
+            return Err(Unacceptable::OtherCurrency { asked: money, max }.into());
         }
         units = units.saturating_add(money.units);
     }
-    let asked = Money::new(units, args.max.currency);
-    if units > args.max.units { Err(Unacceptable::AboveMaximum { asked, max: args.max }.into()) } else { Ok(()) }
+    let asked = Money::new(units, max.currency);
+    if units > max.units { Err(Unacceptable::AboveMaximum { asked, max }.into()) } else { Ok(()) }
 }
 
-fn report(handed: Handed, tx_id: TxId, url: Url, told: &mut Value) -> Result<(), Failure> {
-    told["attempts"] = handed.attempts.into();
-    if let Some(status) = handed.http_status {
-        told["httpStatus"] = status.into();
+fn describe_transaction(transaction: &Transaction, tx_id: TxId, report: &mut Value) {
+    report["txId"] = tx_id.to_string().into();
+    report["expiresAt"] = transaction.expiration.to_string().into();
+}
+
+/// Adds the result of a submission to a report.
+///
+/// # Errors
+/// [`Failure`] unless the payment was confirmed.
+pub(super) fn conclude(submitted: Submitted, tx_id: TxId, url: &Url, report: &mut Value) -> Result<(), Failure> {
+    report["attempts"] = submitted.attempts.into();
+    if let Some(status) = submitted.http_status {
+        report["httpStatus"] = status.into();
     }
-    if let Some(receipt) = handed.receipt {
-        told["receipt"] = receipt;
+    if let Some(receipt) = submitted.receipt {
+        report["receipt"] = receipt;
     }
-    match handed.outcome {
-        handing::Outcome::Paid { response } => {
-            if let Some(told) = told.as_object_mut() {
-                told.remove("payment");
+    match submitted.outcome {
+        Outcome::Paid { response } => {
+            if let Some(report) = report.as_object_mut() {
+                report.remove("payment");
             }
-            told["status"] = "paid".into();
-            told["response"] = response;
+            report["status"] = "paid".into();
+            report["response"] = response;
             Ok(())
         }
-        handing::Outcome::Unpaid { reason, message } => Err(Failure::Unpaid { reason, message }),
-        handing::Outcome::Unknown { reason } => Err(Failure::Unknown { tx_id, reason }),
-        handing::Outcome::Settled => Err(Failure::Settled(tx_id)),
-        handing::Outcome::NeverSent { why } => Err(Failure::Server { url, why }),
+        Outcome::Unpaid { reason, message } => Err(Failure::Unpaid { reason, message }),
+        Outcome::Unknown { reason } => Err(Failure::Unknown { tx_id, reason }),
+        Outcome::Settled => Err(Failure::Settled(tx_id)),
+        Outcome::NeverSent { why } => Err(Failure::Server { url: url.clone(), why }),
     }
 }
 
-enum Offer {
-    Asked(Box<Asked>),
+/// The response to a request without a payment.
+pub(super) enum Response {
+    /// A price.
+    Quoted(Box<Quote>),
+    /// The requested content: there is nothing to pay.
     Free(Value),
 }
 
-/// Asks what the address costs.
-async fn ask(client: &Client, url: &Url, currency: Currency) -> Result<Offer, Failure> {
-    let unreachable =
-        |error: reqwest::Error| Failure::Server { url: url.clone(), why: handing::causes(&error.without_url()) };
-    let answer = client.get(url.clone()).header(ACCEPT, "application/json").send().await.map_err(unreachable)?;
-    let status = answer.status().as_u16();
-    let headers = answer.headers().clone();
-    let body = handing::read(answer).await.map_err(unreachable)?;
+/// Requests a URL without a payment. Of several offers returns the first in one of `currencies`, in their order.
+pub(super) async fn ask(client: &Client, request: &Request, currencies: &[Currency]) -> Result<Response, Failure> {
+    let url = &request.url;
+    let response = request.begin(client).send().await.map_err(|error| unreachable_or_malformed(url, error))?;
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
+    let body = submission::read(response).await.map_err(|error| unreachable_or_malformed(url, error))?;
     match status {
-        402 => Ok(Offer::Asked(Box::new(Asked::read(&headers, &body, currency)?))),
-        200..=299 => Ok(Offer::Free(handing::shown(&body))),
-        409 if handing::is_under_way(&body) => Err(Failure::Busy {
-            reason: handing::word_of(&body).unwrap_or_default(),
-            tx_id: handing::shown(&body)["txId"].as_str().map(str::to_owned),
-        }),
-        _ => Err(Failure::NotOffered { status, reason: handing::word_of(&body) }),
-    }
-}
-
-/// Checks that the account can pay, and signs. Nothing after this signs again.
-async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Result<(HiveRpc, Transaction), Failure> {
-    let (nodes, wanted) = ledger(args)?;
-    let (node, anchor, account) = reach(&nodes, wanted, args.account).await?;
-    check_account(&account, key, asked.total)?;
-    asked.check_time(anchor.head_time)?;
-    let expires_in = Duration::from_secs(args.expires_in.into());
-    let transaction = anchor.sign(asked.transfers(&args.account, nonce), expires_in, Pack::Legacy, key)?;
-    Ok((node, transaction))
-}
-
-/// Returns the nodes to ask, and the chain that they must serve.
-fn ledger(args: &Args) -> Result<(Vec<String>, ChainId), Failure> {
-    let own = if is_here(&args.url) { vec![("ledger.nodes", DEV_NODE.to_owned())] } else { Vec::new() };
-    let variables = process_variables();
-    let config = Config::load(Layers { command: own, command_name: "pay", variables, ..Layers::default() })?;
-    let nodes = if args.nodes.is_empty() { config.list("ledger.nodes") } else { args.nodes.clone() };
-    Ok((nodes, config.engine().chain_id))
-}
-
-/// Returns the first node that responds, its head, and the payer's account.
-async fn reach(nodes: &[String], wanted: ChainId, payer: AccountName) -> Result<(HiveRpc, Anchor, Account), Failure> {
-    let mut last = NodeError::Unreachable("no node is set".to_owned());
-    for url in nodes {
-        let node = HiveRpc::new(url, NODE_TIMEOUT)?;
-        let found = async { Ok((Anchor::of(&node).await?, node.accounts(vec![payer]).await?)) };
-        let (anchor, accounts) = match found.await {
-            Ok(found) => found,
-            Err(error) => {
-                last = error;
-                continue;
-            }
-        };
-        if anchor.chain != wanted {
-            return Err(NotOurs::Chain { found: anchor.chain, wanted }.into());
+        402 => {
+            let quotes = currencies.iter().map(|currency| (*currency, Quote::read(&headers, &body, *currency)));
+            let quotes: Vec<_> = quotes.collect();
+            let is_wanted = |(currency, quote): &&(Currency, Result<Quote, Unacceptable>)| {
+                quote.as_ref().is_ok_and(|quote| quote.total.currency == *currency)
+            };
+            let found = quotes.iter().find(is_wanted).or(quotes.first());
+            let quote = found.map_or(Err(Unacceptable::NoOffer), |(_, quote)| quote.clone())?;
+            Ok(Response::Quoted(Box::new(quote)))
         }
-        let account = accounts.into_iter().find(|account| account.name == payer);
-        return Ok((node, anchor, account.ok_or(NotOurs::NoAccount(payer))?));
+        200..=299 => Ok(Response::Free(submission::shown(&body))),
+        300..=399 => {
+            let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+            Err(Failure::Redirect(to.to_owned()))
+        }
+        409 if submission::is_under_way(&body) => Err(Failure::Busy {
+            reason: submission::word_of(&body).unwrap_or_default(),
+            tx_id: submission::shown(&body)["txId"].as_str().map(str::to_owned),
+        }),
+        _ => Err(Failure::NotOffered { status, reason: submission::word_of(&body) }),
     }
-    Err(last.into())
 }
 
-fn check_account(account: &Account, key: &PrivateKey, total: Money) -> Result<(), NotOurs> {
-    let name = account.name;
-    let has = account.balances.into_iter().find(|balance| balance.currency == total.currency);
-    let has = has.unwrap_or(Money::new(0, total.currency));
-    let required = [(Role::Active, name)].into();
-    let known: std::collections::BTreeMap<AccountName, Authority> = [(name, account.active.clone())].into();
-    let public = key.public();
-    // Where others must sign too, or an account's account, the ledger will say; here only one key is known.
-    if let Err(denied) = check(&required, &known, &[public].into())
-        && denied.unknown.is_empty()
-    {
-        return Err(NotOurs::NotItsKey { key: public, account: name });
+/// An oversized response head is an unreadable offer; any other error is a network error.
+fn unreachable_or_malformed(url: &Url, error: reqwest::Error) -> Failure {
+    let why = submission::causes(&error.without_url());
+    if why.contains("message head is too large") {
+        return Unacceptable::Malformed("response head").into();
     }
-    if has.units < total.units { Err(NotOurs::Funds { account: name, has }) } else { Ok(()) }
-}
-
-fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
+    Failure::Server { url: url.clone(), why }
 }
 
 fn address(text: &str) -> Result<Url, String> {
@@ -493,7 +389,8 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-fn merge(into: &mut Value, from: Value) {
+/// Adds the fields of one object to another.
+pub(super) fn merge(into: &mut Value, from: Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         into.extend(from);
     }
@@ -501,7 +398,7 @@ fn merge(into: &mut Value, from: Value) {
 
 fn say(args: &Args, text: &str) {
     if !args.json {
-        // Nobody to tell is no reason not to pay.
+        // A closed standard error must not prevent the payment.
         let _ = writeln!(std::io::stderr(), "hivetill: {text}");
     }
 }
@@ -524,14 +421,21 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_not_printed() {
-        let wif = PrivateKey::from_login("alice", "active", "test").unwrap().to_wif();
-        let args = parse(&["--key", &wif]).unwrap();
-        assert!(!format!("{args:?}").contains(&*wif));
+    fn the_key_cannot_be_on_the_command_line() {
+        assert!(parse(&["--key", "5abc"]).is_err());
+        assert!(parse(&["--key-file", "key"]).is_ok() && parse(&["--key-fd", "3"]).is_ok());
+        assert!(parse(&["--key-file", "key", "--key-fd", "3"]).is_err());
     }
 
     #[test]
-    fn only_web_addresses_and_ledger_amounts_are_taken() {
+    fn account_and_maximum_are_needed_unless_a_wallet_has_them() {
+        let parse = |line: &[&str]| Line::try_parse_from(["pay", "https://a.example/"].iter().chain(line)).is_ok();
+        assert!(!parse(&[]) && !parse(&["--account", "alice"]) && !parse(&["--max", "1.000 HBD"]));
+        assert!(parse(&["--wallet", "agent"]));
+    }
+
+    #[test]
+    fn only_web_addresses_and_ledger_amounts_are_accepted() {
         for url in ["file:///etc/passwd", "ftp://a.example/", "a.example", "https://", ""] {
             assert!(Line::try_parse_from(["pay", url, "--account", "alice", "--max", "5.000 HBD"]).is_err(), "{url}");
         }
@@ -541,34 +445,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn this_machine_is_told_from_others() {
-        for url in ["http://localhost:1/", "http://127.0.0.1/", "http://[::1]:8080/", "http://shop.localhost/"] {
-            assert!(is_here(&Url::parse(url).unwrap()), "{url}");
-        }
-        for url in ["http://localhost.example/", "http://10.0.0.1/", "http://[::2]/"] {
-            assert!(!is_here(&Url::parse(url).unwrap()), "{url}");
-        }
-    }
-
     #[tokio::test]
-    async fn a_payment_is_not_handed_over_plain_http_to_another_machine() {
+    async fn a_payment_is_not_submitted_over_plain_http_to_another_host() {
         let args = Args { url: Url::parse("http://shop.example/for/x").unwrap(), ..parse(&[]).unwrap() };
         let failure = pay(&args, &mut json!({})).await.unwrap_err();
         assert!(matches!(failure, Failure::PlainHttp(_)) && failure.exit_code() == 2, "{failure}");
-    }
-
-    #[test]
-    fn a_key_that_is_not_the_accounts_is_found_out_before_it_signs() {
-        let key = |name: &str| PrivateKey::from_login(name, "active", "test").unwrap();
-        let name = AccountName::parse("alice").unwrap();
-        let parse = |text: &str| Money::parse_ledger(text).unwrap();
-        let balances = [parse("0.000 HIVE"), parse("5.000 HBD")];
-        let account = Account { name, active: Authority::of_key(key("alice").public()), balances };
-        assert_eq!(check_account(&account, &key("alice"), parse("5.000 HBD")), Ok(()));
-        let short = NotOurs::Funds { account: name, has: parse("5.000 HBD") };
-        assert_eq!(check_account(&account, &key("alice"), parse("5.001 HBD")), Err(short));
-        let wrong = check_account(&account, &key("bob"), parse("5.000 HBD"));
-        assert_eq!(wrong, Err(NotOurs::NotItsKey { key: key("bob").public(), account: name }));
     }
 }

@@ -1,4 +1,4 @@
-//! A running engine: its store, its actors, the ports in front of it, and the order in which they start and end.
+//! A running engine: its store, its actors and its ports, and the order of their start and shutdown.
 
 use std::{
     net::SocketAddr,
@@ -26,13 +26,13 @@ use super::{
     clock,
     failure::Failure,
     files, master_key, open_files,
-    stop::{self, Stop},
+    shutdown::{self, Shutdown},
     tokens,
 };
 use crate::{
     config::Config,
     facade::{
-        Desk, Facade,
+        DashboardState, Facade,
         server::{self as http_server, Limits},
     },
     metrics::Metrics,
@@ -43,25 +43,24 @@ use crate::{
     version,
 };
 
-/// How long an orderly end may take: a little less than a service manager waits.
-const STOP_TIMEOUT: Duration = Duration::from_secs(24);
+/// Timeout of a graceful shutdown, below the usual timeouts of service managers.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(24);
 
-/// An engine at work.
-pub(super) struct Running {
+/// A running engine.
+pub(super) struct RunningEngine {
     tree: Tree,
     pub(super) store: Arc<EmbeddedStore>,
     data: PathBuf,
     registration: RegistrationMode,
-    /// What the gRPC ports count.
+    /// The metrics of the gRPC ports.
     pub(super) grpc: service::Metrics,
 }
 
-impl Running {
-    /// Opens the store and starts the actors; returns when recovery is done. Makes a store where there is none, if it
-    /// `may_create` one.
+impl RunningEngine {
+    /// Opens the store and starts the actors; returns after recovery. Creates a missing store if `may_create` is set.
     pub(super) async fn start(config: &Config, data: &Path, may_create: bool) -> Result<Self, Failure> {
-        stop::survive_hangup();
-        majority(config)?;
+        shutdown::ignore_hangup();
+        check_majority(config)?;
         let store = Arc::new(master_key::open_store(config, data, may_create)?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {
@@ -102,64 +101,68 @@ impl Running {
         Service::new(self.engine())
     }
 
-    /// Returns what an operator may ask of it.
+    /// Returns the maintenance service for operators.
     pub(super) fn maintenance(&self) -> Maintenance {
         Maintenance::new(Arc::clone(&self.store), self.engine(), self.registration)
     }
 
-    /// Adds what the engine counts to the metrics.
-    pub(super) fn show(&self, metrics: &mut Metrics, data: &Path) {
+    /// Registers the metrics of the engine.
+    pub(super) fn register_metrics(&self, metrics: &mut Metrics, data: &Path) {
         metrics.add_engine(&self.engine(), &self.store, data.to_owned());
         metrics.add_grpc(&self.grpc);
     }
 
-    /// Waits until the process is asked to end, or the engine must not go on.
-    pub(super) async fn until_end(&self) -> Result<(), Failure> {
+    /// Waits for a termination signal or a failure of the engine.
+    ///
+    /// # Errors
+    /// The failure of the engine.
+    pub(super) async fn wait_for_shutdown(&self) -> Result<(), Failure> {
         tokio::select! {
             biased;
-            why = self.tree.failed() => Err(self.failure(why)),
-            () = stop::asked() => Ok(()),
+            reason = self.tree.failed() => Err(self.failure(reason)),
+            () = shutdown::signal() => Ok(()),
         }
     }
 
-    fn failure(&self, why: String) -> Failure {
-        if self.store.is_full() { Failure::Full(self.data.clone()) } else { Failure::Engine(why) }
+    fn failure(&self, reason: String) -> Failure {
+        if self.store.is_full() { Failure::Full(self.data.clone()) } else { Failure::Engine(reason) }
     }
 
-    /// Lets the ports end what they are doing, stops the actors, then closes the store. What takes too long is left
-    /// behind: what was acknowledged is on disk already.
-    pub(super) async fn end(self, ports: Vec<JoinHandle<()>>) {
-        let begun = tokio::time::Instant::now();
-        let in_order = async {
-            ended(ports).await;
+    /// Shuts down gracefully: waits for the ports, stops the actors, then closes the store. After [`SHUTDOWN_TIMEOUT`] open
+    /// requests are abandoned; acknowledged writes are durable.
+    pub(super) async fn shutdown(self, ports: Vec<JoinHandle<()>>) {
+        let started = tokio::time::Instant::now();
+        let graceful = async {
+            join_ports(ports).await;
             self.tree.stop().await;
             self.store.close().await;
         };
-        if tokio::time::timeout(STOP_TIMEOUT, in_order).await.is_err() {
-            tracing::warn!("shutdown exceeded {STOP_TIMEOUT:?}: exiting with open requests");
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful).await.is_err() {
+            tracing::warn!("shutdown exceeded {SHUTDOWN_TIMEOUT:?}: exiting with open requests");
         } else {
-            info!("stopped after {:.1?}", begun.elapsed());
+            info!("stopped after {:.1?}", started.elapsed());
         }
     }
 }
 
-/// Refuses settings by which no number of sound nodes ever decides anything.
-fn majority(config: &Config) -> Result<(), Failure> {
+/// Checks that the required number of agreeing nodes does not exceed the number of configured nodes.
+fn check_majority(config: &Config) -> Result<(), Failure> {
     let nodes = config.list("ledger.nodes").len();
     let needed = actors::nodes_needed(nodes, config.count("ledger.min_agreeing_nodes"));
     if needed <= nodes {
         return Ok(());
     }
-    let why = format!("{needed} nodes must agree and ledger.nodes names {nodes}: no payment would ever complete");
-    Err(Failure::Setting { setting: "ledger.min_agreeing_nodes", why })
+    let reason = format!("{needed} nodes must agree, but ledger.nodes has {nodes}: no payment would ever complete");
+    Err(Failure::Setting { setting: "ledger.min_agreeing_nodes", reason })
 }
 
-/// Bytes of an answer that the kernel keeps for a client which does not read: accepted sockets inherit it.
+/// Size of the send buffer of a socket, which limits the memory of a client that does not read. Accepted sockets inherit
+/// it.
 const SEND_BUFFER_BYTES: u32 = 64 * 1024;
-/// Connections that wait in the kernel until they are accepted.
+/// Maximum number of connections that wait in the kernel to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// Takes an address.
+/// Binds a listener to an address; `flag` names the flag or setting in the error.
 pub(super) async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, Failure> {
     let bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -171,7 +174,7 @@ pub(super) async fn listen(address: SocketAddr, flag: &'static str) -> Result<Tc
     bind().map_err(|source| Failure::Listen { address, flag, source })
 }
 
-/// Takes the address of health checks, where one is set.
+/// Binds the listener of health checks; `None` if `health.listen` is not set.
 pub(super) async fn listen_for_health(config: &Config) -> Result<Option<TcpListener>, Failure> {
     match config.address("health.listen") {
         Some(address) => Ok(Some(listen(address, "the setting health.listen").await?)),
@@ -179,7 +182,7 @@ pub(super) async fn listen_for_health(config: &Config) -> Result<Option<TcpListe
     }
 }
 
-/// Takes the address of the metrics, where one is set.
+/// Binds the listener of the metrics; `None` if `metrics.listen` is not set.
 pub(super) async fn listen_for_metrics(config: &Config) -> Result<Option<TcpListener>, Failure> {
     match config.address("metrics.listen") {
         Some(address) => Ok(Some(listen(address, "the setting metrics.listen").await?)),
@@ -187,57 +190,58 @@ pub(super) async fn listen_for_metrics(config: &Config) -> Result<Option<TcpList
     }
 }
 
-/// Serves metrics where somebody may read them, until `stop`.
+/// Serves metrics until shutdown, if there is a listener for them.
 pub(super) fn serve_metrics(
     listener: Option<TcpListener>,
     metrics: Metrics,
-    stop: &Stop,
+    shutdown: &Shutdown,
 ) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(listener) = listener else { return Ok(None) };
     info!("metrics are at http://{}/metrics", address_of(&listener)?);
-    Ok(Some(metrics.serve(listener, stop.heard())))
+    Ok(Some(metrics.serve(listener, shutdown.requested())))
 }
 
-/// Returns the address that was taken.
+/// Returns the IP address and port of a listener.
 pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     listener.local_addr().map_err(|error| Failure::Other(format!("a listener has no address: {error}")))
 }
 
-/// Serves REST and the checkout page over an engine, until `stop`.
+/// Serves the REST API and the pages until shutdown.
 pub(super) fn serve_rest(
     config: &Config,
     (listener, health): (TcpListener, Option<TcpListener>),
     transport: Transport,
     test_ledger: Option<String>,
-    stop: &Stop,
+    shutdown: &Shutdown,
     metrics: &mut Metrics,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
     let base_url = config.optional("base_url").map_or_else(|| format!("http://{address}"), str::to_owned);
     let edge = config.edge(Arc::new(|| SystemClock.now()));
-    let desk = Some(Desk::new(files::random(), test_ledger));
-    let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
+    let dashboard = Some(DashboardState::new(files::random(), test_ledger));
+    let facade =
+        Facade::with_edge(edge, dashboard, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     metrics.add_facade(&facade);
-    open_files::provide(config.count("limits.connections"));
+    open_files::raise_limit(config.count("limits.connections"));
     let limits = limits(config);
     if let Some(health) = health {
         info!("health checks are at http://{}/readyz", address_of(&health)?);
-        tokio::spawn(http_server::serve_health(health, Arc::clone(&facade), limits.for_health(), stop.heard()));
+        tokio::spawn(http_server::serve_health(health, Arc::clone(&facade), limits.for_health(), shutdown.requested()));
     }
     info!(
         version = version::VERSION,
         commit = version::commit(),
         "REST and the checkout page are at {base_url} (listening on {address})"
     );
-    Ok(tokio::spawn(http_server::serve(listener, facade, limits, stop.heard())))
+    Ok(tokio::spawn(http_server::serve(listener, facade, limits, shutdown.requested())))
 }
 
-/// Returns what the REST port allows its clients.
+/// Returns the limits of the REST port.
 fn limits(config: &Config) -> Limits {
     let is_limited = config.text("limits.profile") == "production";
     Limits {
         connections: config.count("limits.connections"),
-        connections_per_address: is_limited.then(|| config.count("limits.connections_per_address")),
+        connections_per_ip: is_limited.then(|| config.count("limits.connections_per_ip")),
         head_timeout: config.millis("limits.head_timeout_ms"),
         body_timeout: config.millis("limits.body_timeout_ms"),
         write_timeout: config.millis("limits.write_timeout_ms"),
@@ -246,13 +250,13 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-/// Serves the engine over gRPC, until `stop`.
+/// Serves the gRPC port until shutdown.
 pub(super) fn serve_grpc(
     config: &Config,
     data: &Path,
     listener: TcpListener,
-    running: &Running,
-    stop: &Stop,
+    running: &RunningEngine,
+    shutdown: &Shutdown,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
     let tokens = tokens::tokens(config, data)?;
@@ -266,7 +270,7 @@ pub(super) fn serve_grpc(
     let connections = config.count("grpc.connections");
     let access = Access { tokens, tls, connections, metrics: running.grpc.clone() };
     info!("the engine's gRPC port is {address}");
-    let served = grpc_server::serve(listener, running.service(), running.maintenance(), access, stop.heard());
+    let served = grpc_server::serve(listener, running.service(), running.maintenance(), access, shutdown.requested());
     Ok(tokio::spawn(async move {
         if let Err(error) = served.await {
             tracing::error!("the gRPC port failed: {error}");
@@ -274,19 +278,21 @@ pub(super) fn serve_grpc(
     }))
 }
 
-/// Reads what encrypts the gRPC port.
+/// Returns the TLS configuration of the gRPC port; `None` if `grpc.tls_cert` is not set.
 fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
     let (Some(certificate), Some(key)) = (config.optional("grpc.tls_cert"), config.optional("grpc.tls_key")) else {
         return Ok(None);
     };
     let (certificate, key) = (pem(certificate)?, pem(key)?);
     let client_ca = config.optional("grpc.tls_client_ca").map(pem).transpose()?;
-    let unfit = |setting, error: &TlsError| Failure::Setting { setting, why: causes(error) };
-    Tls::new(&certificate, &key, None).map_err(|error| unfit("grpc.tls_cert", &error))?;
+    let invalid = |setting, error: &TlsError| Failure::Setting { setting, reason: causes(error) };
+    // Checked without the client authority first, so that the error names the right setting.
+    Tls::new(&certificate, &key, None).map_err(|error| invalid("grpc.tls_cert", &error))?;
     let tls = Tls::new(&certificate, &key, client_ca.as_deref());
-    Ok(Some(tls.map_err(|error| unfit("grpc.tls_client_ca", &error))?))
+    Ok(Some(tls.map_err(|error| invalid("grpc.tls_client_ca", &error))?))
 }
 
+/// Formats an error with its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -297,10 +303,10 @@ pub(super) fn pem(path: &str) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::of_file(path.as_ref(), &error))
 }
 
-/// Waits for the ends of all ports.
-pub(super) async fn ended(ports: Vec<JoinHandle<()>>) {
+/// Waits until all ports have stopped.
+pub(super) async fn join_ports(ports: Vec<JoinHandle<()>>) {
     for port in ports {
-        // A port that panicked has said so in the log.
+        // A panic is already logged.
         let _ = port.await;
     }
 }

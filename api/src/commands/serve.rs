@@ -1,17 +1,18 @@
-//! `serve`, the whole gateway in one process, and `engine`, its inner half.
+//! `serve`: the whole gateway in one process; `engine`: only the engine.
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
     failure::Failure,
-    local, logs,
-    running::{Running, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    logs,
+    running::{RunningEngine, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
-    stop::Stop,
+    shutdown::Shutdown,
+    socket,
 };
 use crate::{config::Config, metrics::Metrics};
 
-/// Where `engine` listens when nobody says.
+/// The default address of the gRPC port of `engine`.
 const GRPC_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
 
 #[derive(Debug, clap::Args)]
@@ -42,20 +43,20 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = Running::start(&config, &data, args.init).await?;
-    let stop = Stop::new();
+    let running = RunningEngine::start(&config, &data, args.init).await?;
+    let shutdown = Shutdown::new();
     let mut metrics = Metrics::default();
-    running.show(&mut metrics, &data);
+    running.register_metrics(&mut metrics, &data);
     let mut ports =
-        vec![serve_rest(&config, (rest, health), running.service().in_process(), None, &stop, &mut metrics)?];
+        vec![serve_rest(&config, (rest, health), running.service().in_process(), None, &shutdown, &mut metrics)?];
     if let Some(grpc) = grpc {
-        ports.push(serve_grpc(&config, &data, grpc, &running, &stop)?);
+        ports.push(serve_grpc(&config, &data, grpc, &running, &shutdown)?);
     }
-    ports.extend(local::serve(&config, &data, &running, &stop)?);
-    ports.extend(serve_metrics(exporter, metrics, &stop)?);
-    let end = running.until_end().await;
-    stop.tell();
-    running.end(ports).await;
+    ports.extend(socket::serve(&config, &data, &running, &shutdown)?);
+    ports.extend(serve_metrics(exporter, metrics, &shutdown)?);
+    let end = running.wait_for_shutdown().await;
+    shutdown.request();
+    running.shutdown(ports).await;
     end
 }
 
@@ -70,7 +71,7 @@ pub(super) struct EngineArgs {
     init: bool,
 }
 
-/// Runs the engine behind its gRPC port.
+/// Runs the engine with its gRPC port.
 pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let color = args.settings.color();
     let config = args.settings.load(args.engine.into_settings())?;
@@ -78,20 +79,20 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = Running::start(&config, &data, args.init).await?;
-    let stop = Stop::new();
+    let running = RunningEngine::start(&config, &data, args.init).await?;
+    let shutdown = Shutdown::new();
     let mut metrics = Metrics::default();
-    running.show(&mut metrics, &data);
-    let mut ports = vec![serve_grpc(&config, &data, grpc, &running, &stop)?];
-    ports.extend(local::serve(&config, &data, &running, &stop)?);
-    ports.extend(serve_metrics(exporter, metrics, &stop)?);
-    let end = running.until_end().await;
-    stop.tell();
-    running.end(ports).await;
+    running.register_metrics(&mut metrics, &data);
+    let mut ports = vec![serve_grpc(&config, &data, grpc, &running, &shutdown)?];
+    ports.extend(socket::serve(&config, &data, &running, &shutdown)?);
+    ports.extend(serve_metrics(exporter, metrics, &shutdown)?);
+    let end = running.wait_for_shutdown().await;
+    shutdown.request();
+    running.shutdown(ports).await;
     end
 }
 
-/// Returns an address that always has a value.
+/// Returns the address of a setting that cannot be empty.
 pub(super) fn required(config: &Config, name: &'static str) -> SocketAddr {
     config.address(name).expect("this setting cannot be empty")
 }

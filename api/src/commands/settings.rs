@@ -1,11 +1,11 @@
-//! The flags that choose settings, the same on every command that runs something.
+//! Command line flags for settings, shared by commands.
 
 use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
 use super::failure::Failure;
-use crate::config::{Config, Layers, process_variables};
+use crate::config::{Config, Layers, environment_variables};
 
 /// Sources of settings besides the defaults and environment variables.
 #[derive(Debug, Clone, Default, Args)]
@@ -22,17 +22,17 @@ pub(super) struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// Says whether log lines may have color.
+    /// Returns whether log lines have color.
     pub(super) fn color(&self) -> bool {
         !self.no_color && std::io::stderr().is_terminal()
     }
 
-    /// Loads the settings; `flags` are those a command has flags of its own for.
+    /// Loads the settings; `flags` are settings with dedicated flags of the command.
     pub(super) fn load(self, flags: Vec<(&'static str, String)>) -> Result<Config, Failure> {
         self.load_over(("", Vec::new()), flags)
     }
 
-    /// Loads the settings over a command's own defaults.
+    /// Loads the settings over the defaults of a command: its name and its settings.
     pub(super) fn load_over(
         self,
         command: (&'static str, Vec<(&'static str, String)>),
@@ -42,7 +42,7 @@ impl SettingsArgs {
             command_name: command.0,
             command: command.1,
             file: self.config,
-            variables: process_variables(),
+            environment: environment_variables(),
             pairs: self.pairs,
             flags,
         };
@@ -50,7 +50,7 @@ impl SettingsArgs {
     }
 }
 
-/// Flags of commands that hold data and follow the ledger.
+/// Flags of commands that run an engine.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct EngineFlags {
     /// The data directory (setting data_dir)
@@ -78,7 +78,7 @@ impl EngineFlags {
     }
 }
 
-/// Flags of commands that serve REST.
+/// Flags of commands that run a facade.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct FacadeFlags {
     /// IP address and port of the REST API and the checkout page (setting listen)
@@ -98,7 +98,7 @@ impl FacadeFlags {
     }
 }
 
-/// Adds a flag that was given.
+/// Adds a setting if its flag is set.
 pub(super) fn push(flags: &mut Vec<(&'static str, String)>, key: &'static str, value: Option<impl ToString>) {
     if let Some(value) = value {
         flags.push((key, value.to_string()));

@@ -1,4 +1,4 @@
-//! What every paying command does with a key: refer to the chain, build transfers, sign them once.
+//! Transaction building and signing for the commands that pay.
 
 use std::time::Duration;
 
@@ -12,30 +12,30 @@ use engine::{
     time::Timestamp,
 };
 
-/// Where a chain stands: what a new transaction refers to.
+/// The state of a chain that a new transaction refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Anchor {
-    /// The chain, which every digest begins with.
+    /// The chain id, part of every digest.
     pub(super) chain: ChainId,
-    /// The head's time, from which an expiration counts.
+    /// The time of the head block, from which expirations are calculated.
     pub(super) head_time: Timestamp,
-    /// A block that no fork can take back.
+    /// An irreversible block for TaPoS.
     pub(super) block: BlockId,
 }
 
-/// Why transfers cannot be signed.
+/// The error of transfers that cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsignable {
-    /// No chain would take them.
+    /// The ledger would refuse the transaction.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// hived would read another memo than was signed.
+    /// hived would parse a different memo than the signed one.
     #[error("the memo has control characters that hived's JSON cannot carry")]
     Memo,
 }
 
 impl Anchor {
-    /// Asks a node. A young chain has nothing irreversible; its head has to do.
+    /// Reads the state from a node. On a new chain without irreversible blocks, the block is the head block.
     pub(super) async fn of(node: &HiveRpc) -> Result<Self, NodeError> {
         let chain = node.identity().await?.chain_id;
         let head = node.head().await?;
@@ -46,7 +46,7 @@ impl Anchor {
         Ok(Self { chain, head_time: head.time, block: block.unwrap_or(head.block_id) })
     }
 
-    /// Signs transfers, all or nothing, that live for `expires_in` from the head's time on.
+    /// Signs transfers as one transaction that expires `expires_in` after the head block's time.
     ///
     /// # Errors
     /// [`Unsignable`], before anything is signed.
@@ -57,11 +57,21 @@ impl Anchor {
         pack: Pack,
         key: &PrivateKey,
     ) -> Result<Transaction, Unsignable> {
+        let mut transaction = self.unsigned(transfers, expires_in)?;
+        transaction.sign(self.chain, pack, key);
+        Ok(transaction)
+    }
+
+    /// Builds a transaction of transfers without a signature; it expires `expires_in` after the head's time.
+    ///
+    /// # Errors
+    /// [`Unsignable`].
+    pub(super) fn unsigned(&self, transfers: Vec<Transfer>, expires_in: Duration) -> Result<Transaction, Unsignable> {
         let (ref_block_num, ref_block_prefix) = tapos_of(self.block);
-        let mut transaction = Transaction {
+        let transaction = Transaction {
             ref_block_num,
             ref_block_prefix,
-            // The chain's times are whole seconds.
+            // Times on the ledger are whole seconds.
             expiration: Timestamp::from_seconds((self.head_time + expires_in).seconds()),
             operations: transfers.into_iter().map(Operation::Transfer).collect(),
             signatures: Vec::new(),
@@ -70,7 +80,6 @@ impl Anchor {
         if !transaction.survives_json() {
             return Err(Unsignable::Memo);
         }
-        transaction.sign(self.chain, pack, key);
         Ok(transaction)
     }
 }

@@ -19,22 +19,22 @@ use simulations::{
     shrink,
 };
 
-use super::{failure::Failure, output::say, stop};
+use super::{failure::Failure, output::print, shutdown};
 use crate::{in_process, version};
 
 /// The exit codes of a simulation, in addition to those of the program.
 const EXIT_CODES: &str = "Exit codes: 0 all invariants held, 10 a safety invariant was violated, 11 a liveness invariant was violated, \
-     12 a seed gave two different traces, 13 a panic, 14 a mark that must be reached was not, 1 any other failure.";
+     12 a seed produced two different traces, 13 a panic, 14 an expected event did not occur, 1 any other failure.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Args {
     #[command(subcommand)]
-    what: What,
+    command: Command,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Command {
     /// Run scenario files
     Run(RunArgs),
     /// Run many seeds
@@ -64,14 +64,14 @@ struct RunArgs {
     #[arg(long)]
     trace: bool,
     #[command(flatten)]
-    planted: Planted,
+    mutant: MutantFlag,
 }
 
 #[derive(Debug, clap::Args)]
-struct Planted {
+struct MutantFlag {
     /// Enable this mutant, to see a failure (not in release builds)
-    #[arg(long)]
-    plant: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -100,9 +100,22 @@ struct Seeded {
     /// Call the REST and gRPC interfaces with valid and invalid requests, and check every response
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
     facade: bool,
+    /// Number of engines, 1 to 5; several share one store
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=5))]
+    engines: Option<u8>,
 }
 
 impl Seeded {
+    /// Returns the number of engines; `None` lets the seed decide.
+    fn engines(&self) -> Option<usize> {
+        self.engines.map(usize::from)
+    }
+
+    /// Returns the script of a seed.
+    fn script(&self, seed: u64) -> Script {
+        plan::of_seed_with(seed, self.payments, self.mix(), self.engines())
+    }
+
     const fn mix(&self) -> Mix {
         match self {
             Self { swarm: true, .. } => Mix::Swarm,
@@ -112,6 +125,7 @@ impl Seeded {
             Self { days: true, .. } => Mix::Days,
             Self { damage: true, .. } => Mix::Rows,
             Self { facade: true, .. } => Mix::Facade,
+            Self { engines: Some(2..), .. } => Mix::Engines,
             _ => Mix::Both,
         }
     }
@@ -125,9 +139,10 @@ impl Seeded {
             Mix::Days => " --days",
             Mix::Rows => " --damage",
             Mix::Facade => " --facade",
-            Mix::Both => "",
+            Mix::Both | Mix::Engines => "",
         };
-        format!("--payments {}{mix}", self.payments)
+        let engines = self.engines.map_or(String::new(), |engines| format!(" --engines {engines}"));
+        format!("--payments {}{mix}{engines}", self.payments)
     }
 }
 
@@ -175,7 +190,7 @@ struct ReplayArgs {
     #[arg(long, hide = true)]
     hash: bool,
     #[command(flatten)]
-    planted: Planted,
+    mutant: MutantFlag,
 }
 
 #[derive(Debug, clap::Args)]
@@ -195,7 +210,7 @@ struct ShrinkArgs {
     #[arg(long, default_value_t = 2_000)]
     max_runs: u32,
     #[command(flatten)]
-    planted: Planted,
+    mutant: MutantFlag,
 }
 
 #[derive(Debug, clap::Args)]
@@ -234,8 +249,8 @@ struct MutantArgs {
     jobs: usize,
 }
 
-/// Starts this program once more, told to keep the memory it frees: simulations are made and dropped all the time, and
-/// faulting their memory in anew costs a tenth of a dense campaign. The allocator reads such settings before `main` only.
+/// Replaces this process by one whose allocator keeps freed memory: simulations allocate and free constantly, and page faults
+/// cost a tenth of a campaign. The allocator reads its settings only before `main`.
 #[cfg(unix)]
 pub(super) fn keep_memory() {
     use std::os::unix::process::CommandExt as _;
@@ -245,57 +260,58 @@ pub(super) fn keep_memory() {
         return;
     }
     let Ok(program) = std::env::current_exe() else { return };
-    // Comes back only where it cannot start; then memory is given back, and all else is the same.
+    // Returns only on failure; then the process continues with the default settings of the allocator.
     let _ = std::process::Command::new(program).args(std::env::args_os().skip(1)).env(PURGE_DELAY, "-1").exec();
 }
 
-/// Simulates. The work is done by threads without a runtime, because every simulation has its own.
+/// Runs a subcommand. It runs on threads without a runtime, because every simulation has its own.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    let (listening, listens) = tokio::sync::oneshot::channel();
+    let signalled = Arc::clone(&stop);
+    let (installed, is_installed) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
-        let told = async {
-            let _ = listening.send(());
+        let report_installed = async {
+            let _ = installed.send(());
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
-            () = stop::asked() => {}
-            () = told => {}
+            () = shutdown::signal() => {}
+            () = report_installed => {}
         }
-        asked.store(true, Ordering::Relaxed);
-        stop::asked().await;
-        // Asked twice: whoever asks does not want to wait for the runs under way.
+        signalled.store(true, Ordering::Relaxed);
+        shutdown::signal().await;
+        // A second signal aborts the running simulations.
         std::process::exit(130);
     });
-    // Whoever sees the work begin may end it.
-    let _ = listens.await;
+    // The signal handlers are installed before any output, after which a caller may send a signal.
+    let _ = is_installed.await;
     let (done, finished) = tokio::sync::oneshot::channel();
     let work = std::thread::Builder::new().name("simulate".to_owned()).spawn(move || {
-        let _ = done.send(simulate(&args.what, &stop));
+        let _ = done.send(simulate(&args.command, &stop));
     });
     work.map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))?;
     let code = finished.await.map_err(|_| Failure::Other("the simulation thread panicked".to_owned()))??;
     if code == 0 { Ok(()) } else { Err(Failure::Simulation(code)) }
 }
 
-fn simulate(what: &What, stop: &AtomicBool) -> Result<u8, Failure> {
+/// Runs a subcommand until it is done or `stop` is set. Returns the exit code.
+fn simulate(command: &Command, stop: &AtomicBool) -> Result<u8, Failure> {
     in_process::install();
-    match what {
-        What::Run(args) => run_scenarios(args, stop),
-        What::Campaign(args) => run_campaign(args, stop),
-        What::Replay(args) => replay(args),
-        What::Shrink(args) => shrink_one(args, stop),
-        What::CheckDeterminism(args) => check_determinism(args, stop),
-        What::Mutants(args) => mutants(args, stop),
+    match command {
+        Command::Run(args) => run_scenarios(args, stop),
+        Command::Campaign(args) => run_campaign(args, stop),
+        Command::Replay(args) => replay(args),
+        Command::Shrink(args) => shrink_one(args, stop),
+        Command::CheckDeterminism(args) => check_determinism(args, stop),
+        Command::Mutants(args) => mutants(args, stop),
     }
 }
 
 fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    args.planted.plant()?;
-    let mut page = args.html.as_deref().map(Page::create).transpose()?;
-    // All are read before any is run: a slip of the pen shows at once.
+    args.mutant.enable()?;
+    let mut page = args.html.as_deref().map(OutputFile::create).transpose()?;
+    // All files are parsed before the first run, so that a syntax error is reported at once.
     let mut scripts = Vec::new();
     for path in &args.scenarios {
         let mut script = read_scenario(path)?;
@@ -308,46 +324,47 @@ fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
             break;
         }
         let replay = format!("hivetill simulate run {} --seed {}", path.display(), script.seed);
-        let code = tell(&script, &replay, args.trace, None, page.as_mut())?;
+        let code = run_and_report(&script, &replay, args.trace, None, page.as_mut())?;
         if code == 0 {
-            say(&format!("ok      {}\n", script.name))?;
+            print(&format!("ok      {}\n", script.name))?;
         }
         worst = worst.max(code);
     }
     Ok(worst)
 }
 
-/// Runs a script with its trace, and tells what broke.
-fn tell(
+/// Runs a script with a trace, and prints a violation. Returns the exit code.
+fn run_and_report(
     script: &Script,
     replay: &str,
     trace: bool,
     until: Option<Duration>,
-    page: Option<&mut Page>,
+    page: Option<&mut OutputFile>,
 ) -> Result<u8, Failure> {
     let outcome = runner::run(script, true);
     if trace {
         let until_ms = until.map_or(u64::MAX, |until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
         for line in outcome.lines.iter().filter(|line| line.at_ms <= until_ms) {
-            say(&format!("{line}\n"))?;
+            print(&format!("{}\n", report::named(script, &line.to_string())))?;
         }
     }
     if let Some(page) = page {
         page.write(&report::html(script, &outcome, &build(), replay))?;
     }
     if let Some(violation) = &outcome.violation {
-        say(&report::failure(script, &outcome, violation, &build(), replay))?;
+        print(&report::failure(script, &outcome, violation, &build(), replay))?;
     }
     Ok(outcome.exit_code())
 }
 
 fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    let mut page = args.html.as_deref().map(Page::create).transpose()?;
+    let mut page = args.html.as_deref().map(OutputFile::create).transpose()?;
     let campaign = Campaign {
         first_seed: args.seed,
         runs: args.runs,
         payments: args.seeded.payments,
         mix: args.seeded.mix(),
+        engines: args.seeded.engines(),
         jobs: args.jobs,
         until_fail: args.until_fail,
         time: args.time,
@@ -361,17 +378,17 @@ fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     if shows {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
-    say(&report::summary(&summary, campaign.mix, campaign.payments, &build()))?;
+    print(&report::summary(&summary, campaign.mix, campaign.payments, &build()))?;
     if let Some(page) = page.as_mut().filter(|_| summary.failures.is_empty()) {
         page.write(&report::campaign_html(&summary, campaign.mix, campaign.payments, &build()))?;
     }
     if let Some(failure) = summary.failures.first() {
-        let script = plan::of_seed(failure.seed, campaign.payments, campaign.mix);
+        let script = args.seeded.script(failure.seed);
         let replay = format!("hivetill simulate replay --seed {} {}", failure.seed, args.seeded.flags());
-        say("\n")?;
-        tell(&script, &replay, false, None, page.as_mut())?;
-        say(&format!(
-            "\nsmaller: hivetill simulate shrink --seed {} {} -o small.toml\n",
+        print("\n")?;
+        run_and_report(&script, &replay, false, None, page.as_mut())?;
+        print(&format!(
+            "\nto reduce it: hivetill simulate shrink --seed {} {} -o small.toml\n",
             failure.seed,
             args.seeded.flags()
         ))?;
@@ -379,6 +396,7 @@ fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     Ok(summary.exit_code())
 }
 
+/// Prints the progress of a campaign to standard error.
 fn progress(summary: &Summary, campaign: &Campaign) {
     let done_ms = u64::try_from(summary.took.as_millis()).unwrap_or(u64::MAX);
     let left = campaign.runs.saturating_sub(summary.runs);
@@ -393,39 +411,39 @@ fn progress(summary: &Summary, campaign: &Campaign) {
         summary.failures.len(),
         by_runs.min(by_time)
     );
-    // Nobody to tell is no reason to stop.
+    // A failed write of the progress does not abort the campaign.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
-    args.planted.plant()?;
-    let script = plan::of_seed(args.seed, args.seeded.payments, args.seeded.mix());
+    args.mutant.enable()?;
+    let script = args.seeded.script(args.seed);
     if args.hash {
-        say(&format!("{:016x}\n", runner::run(&script, false).hash))?;
+        print(&format!("{:016x}\n", runner::run(&script, false).hash))?;
         return Ok(0);
     }
-    let mut page = args.html.as_deref().map(Page::create).transpose()?;
+    let mut page = args.html.as_deref().map(OutputFile::create).transpose()?;
     let replay = format!("hivetill simulate replay --seed {} {}", args.seed, args.seeded.flags());
-    let code = tell(&script, &replay, args.trace, args.until, page.as_mut())?;
+    let code = run_and_report(&script, &replay, args.trace, args.until, page.as_mut())?;
     if code == 0 {
-        say(&format!("seed {}: all invariants hold\n", args.seed))?;
+        print(&format!("seed {}: all invariants hold\n", args.seed))?;
     }
     Ok(code)
 }
 
 fn shrink_one(args: &ShrinkArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    args.planted.plant()?;
-    let mut page = Page::create(&args.output)?;
+    args.mutant.enable()?;
+    let mut output = OutputFile::create(&args.output)?;
     let script = match (&args.scenario, args.seed) {
         (Some(path), _) => read_scenario(path)?,
-        (None, Some(seed)) => plan::of_seed(seed, args.seeded.payments, args.seeded.mix()),
+        (None, Some(seed)) => args.seeded.script(seed),
         (None, None) => return Err(Failure::Other("--seed or --scenario is required".to_owned())),
     };
     let Some(small) = shrink::shrink(&script, args.max_runs, stop) else {
         return Err(Failure::Other(format!("{}: all invariants hold, nothing to shrink", script.name)));
     };
-    page.write(&scenario::write(&small.script))?;
-    say(&format!(
+    output.write(&scenario::write(&small.script))?;
+    print(&format!(
         "{} still fails with {} steps and {} kinds of fault, after {} runs: {}\n",
         small.invariant,
         small.script.steps.len(),
@@ -440,17 +458,17 @@ fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Fa
     let program = std::env::current_exe()
         .map_err(|error| Failure::Other(format!("cannot find the path of this program: {error}")))?;
     let next = AtomicU64::new(0);
-    let (checked, wrong) = (AtomicU64::new(0), Mutex::new(None));
-    let has_wrong = || wrong.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let (checked, failure) = (AtomicU64::new(0), Mutex::new(None));
+    let has_failed = || failure.lock().unwrap_or_else(PoisonError::into_inner).is_some();
     let work = || {
-        while !stop.load(Ordering::Relaxed) && !has_wrong() {
+        while !stop.load(Ordering::Relaxed) && !has_failed() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= args.seeds {
                 return;
             }
             match check_seed(args, args.seed.wrapping_add(number), &program) {
                 Ok(None) => drop(checked.fetch_add(1, Ordering::Relaxed)),
-                other => drop(wrong.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(other)),
+                other => drop(failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(other)),
             }
         }
     };
@@ -462,22 +480,22 @@ fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Fa
             }
         }
     });
-    let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(difference) = wrong.transpose()?.flatten() {
-        say(&difference)?;
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(difference) = failure.transpose()?.flatten() {
+        print(&difference)?;
         return Ok(12);
     }
     let (checked, times) = (checked.into_inner(), args.times.max(1));
     let early = if checked < args.seeds { ", stopped early" } else { "" };
-    say(&format!(
-        "{checked} seeds gave the same trace {times} times in this process and once in a fresh one{early}\n"
+    print(&format!(
+        "{checked} seeds produced the same trace {times} times in this process and once in a new process{early}\n"
     ))?;
     Ok(0)
 }
 
-/// Runs one seed as often as asked, here and in a fresh process. Returns what differed.
+/// Runs one seed several times in this process and once in a new process. Returns the difference, if there is one.
 fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Option<String>, Failure> {
-    let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
+    let script = args.seeded.script(seed);
     let first = runner::run(&script, false).hash;
     for _ in 1..args.times.max(1) {
         if runner::run(&script, false).hash != first {
@@ -490,18 +508,18 @@ fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Optio
         .args(flags.split(' ').filter(|flag| !flag.is_empty()))
         .output()
         .map_err(|error| Failure::Other(format!("cannot start this program: {error}")))?;
-    let told = String::from_utf8_lossy(&fresh.stdout).trim().to_owned();
-    let is_same = told == format!("{first:016x}");
-    Ok((!is_same).then(|| format!("seed {seed}: {first:016x} in this process, {told:?} in a fresh one\n")))
+    let hash = String::from_utf8_lossy(&fresh.stdout).trim().to_owned();
+    let is_same = hash == format!("{first:016x}");
+    Ok((!is_same).then(|| format!("seed {seed}: {first:016x} in this process, {hash:?} in a new process\n")))
 }
 
-/// Returns the first line in which two runs of one script differ.
+/// Returns the first line in which the traces of two runs of a script differ.
 fn difference(script: &Script) -> String {
     let (one, other) = (runner::run(script, true), runner::run(script, true));
     let first = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
     match first {
         Some((one, other)) => format!("seed {} has two traces:\n{one}\n{other}\n", script.seed),
-        None => format!("seed {}: the same trace, and a different disk or duration\n", script.seed),
+        None => format!("seed {}: the same trace, but a different disk or duration\n", script.seed),
     }
 }
 
@@ -513,10 +531,10 @@ fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
     })
 }
 
-impl Planted {
-    /// Switches the mutant on in this thread, whose simulations all have it then.
-    fn plant(&self) -> Result<(), Failure> {
-        let Some(name) = self.plant.as_deref() else { return Ok(()) };
+impl MutantFlag {
+    /// Enables the mutant for all simulations of this thread.
+    fn enable(&self) -> Result<(), Failure> {
+        let Some(name) = self.mutant.as_deref() else { return Ok(()) };
         if !known_mutants()?.iter().any(|(known, _)| *known == name) {
             return Err(Failure::Other(format!("there is no mutant {name:?}; `simulate mutants` lists them")));
         }
@@ -526,54 +544,54 @@ impl Planted {
 }
 
 fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    let planted = known_mutants()?;
-    if let Some(unknown) = args.names.iter().find(|wanted| !planted.iter().any(|(name, _)| name == wanted)) {
+    let known = known_mutants()?;
+    if let Some(unknown) = args.names.iter().find(|wanted| !known.iter().any(|(name, _)| name == wanted)) {
         return Err(Failure::Other(format!("there is no mutant {unknown:?}; without names all are tested")));
     }
     let is_wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|wanted| wanted == name);
-    let bugs: Vec<_> = planted.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
+    let mutants: Vec<_> = known.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
     let scenarios: Vec<Script> = args.scenarios.iter().map(|path| read_scenario(path)).collect::<Result<_, _>>()?;
     let hunt = Hunt { seeds: args.seeds, payments: args.payments, jobs: args.jobs, scenarios: &scenarios };
-    let hunted = simulations::mutants::hunt_all(&bugs, hunt, stop, |one| {
-        // Whoever closed the output hears of it at the end.
-        let _ = say(&format!("{one}\n"));
+    let hunted = simulations::mutants::hunt_all(&mutants, hunt, stop, |one| {
+        // A failed write is reported by the last one.
+        let _ = print(&format!("{one}\n"));
     });
     let survivors = hunted.iter().filter(|one| one.killed.is_none()).count();
     let median = simulations::mutants::median(&hunted).map_or("none".to_owned(), |seeds| format!("{seeds} seeds"));
-    let early = if hunted.len() < bugs.len() { ", stopped early" } else { "" };
-    say(&format!("{} killed, {survivors} survive, median {median}{early}\n", hunted.len() - survivors))?;
+    let early = if hunted.len() < mutants.len() { ", stopped early" } else { "" };
+    print(&format!("{} killed, {survivors} survive, median {median}{early}\n", hunted.len() - survivors))?;
     Ok(if survivors == 0 { 0 } else { 10 })
 }
 
 fn read_scenario(path: &Path) -> Result<Script, Failure> {
-    let file = |why: String| Failure::File { path: path.to_owned(), why };
+    let file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
     scenario::read(&text).map_err(|error| file(error.to_string()))
 }
 
-/// A file that is opened before the work begins, so that a wrong path fails at once.
-struct Page {
+/// An output file, opened before the simulation starts, so that an invalid path is reported at once.
+struct OutputFile {
     path: PathBuf,
     file: std::fs::File,
 }
 
-impl Page {
+impl OutputFile {
     fn create(path: &Path) -> Result<Self, Failure> {
-        // What stands there is kept until there is something better to write.
+        // The existing content is kept until the new content is written.
         let file = std::fs::OpenOptions::new().create(true).write(true).truncate(false).open(path);
-        let file = file.map_err(|error| Failure::File { path: path.to_owned(), why: error.to_string() })?;
+        let file = file.map_err(|error| Failure::File { path: path.to_owned(), reason: error.to_string() })?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
-        let why = |error: std::io::Error| Failure::File { path: self.path.clone(), why: error.to_string() };
-        self.file.set_len(0).map_err(why)?;
-        self.file.rewind().map_err(why)?;
-        self.file.write_all(text.as_bytes()).map_err(why)
+        let failed = |error: std::io::Error| Failure::File { path: self.path.clone(), reason: error.to_string() };
+        self.file.set_len(0).map_err(failed)?;
+        self.file.rewind().map_err(failed)?;
+        self.file.write_all(text.as_bytes()).map_err(failed)
     }
 }
 
-/// Names the build: a seed means nothing without its commit.
+/// Returns the version and commit of the build, which a seed needs to be reproduced.
 fn build() -> String {
     format!("hivetill {} at commit {}", version::VERSION, version::commit())
 }

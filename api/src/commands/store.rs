@@ -1,4 +1,4 @@
-//! The store as a file: `backup` while the engine runs, `restore`, `verify`, `compact`, `export`.
+//! Commands for the store: `backup`, `restore`, `verify`, `compact`, `export`.
 
 use std::{
     fs::File,
@@ -14,15 +14,16 @@ use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
 use super::{
     facade::remote,
     failure::Failure,
-    local, logs, master_key,
-    output::say,
+    logs, master_key,
+    output::print,
     settings::{SettingsArgs, push},
+    socket,
 };
 use crate::{config::Config, facade::currency};
 
-/// Which store a command is about.
+/// Flags that select a store.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct StoreFlags {
     #[command(flatten)]
     settings: SettingsArgs,
     /// The data directory (setting data_dir)
@@ -30,7 +31,8 @@ struct Which {
     data: Option<PathBuf>,
 }
 
-impl Which {
+impl StoreFlags {
+    /// Loads the settings and starts logging. Returns the settings and the data directory.
     fn load(self, engine_url: Option<String>) -> Result<(Config, PathBuf), Failure> {
         let mut flags = Vec::new();
         push(&mut flags, "data_dir", self.data.map(|path| path.display().to_string()));
@@ -46,7 +48,7 @@ impl Which {
 #[derive(Debug, clap::Args)]
 pub(super) struct BackupArgs {
     #[command(flatten)]
-    which: Which,
+    store: StoreFlags,
     /// File to create; must not exist (exit code 1)
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
@@ -58,34 +60,35 @@ pub(super) struct BackupArgs {
     json: bool,
 }
 
-/// What a backup says besides its report.
-const NO_KEY_IN_IT: &str = "  The master key is not in the backup: keep a separate copy of it; webhook secrets cannot be decrypted without it\n";
+/// The notice printed after a backup.
+const MASTER_KEY_NOTICE: &str = "  The master key is not in the backup: keep a separate copy of it; webhook secrets cannot be decrypted without it\n";
 
-/// Copies the store of an engine, running or not, into a file that is verified before it has its name.
+/// Copies the store, of a running engine or of the data directory, into a file. The copy is verified before it is renamed to
+/// its final name.
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
-    let (config, data) = args.which.load(args.engine_url)?;
+    let (config, data) = args.store.load(args.engine_url)?;
     let mut copy = NewStore::create(&args.to).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
             "{} already exists, and a backup does not overwrite files: use another name with --to, or move the file",
             path.display()
         )),
-        error => of(&args.to)(error),
+        error => store_failure(&args.to)(error),
     })?;
     read(&config, &data, false, |row| copy.put(row), &args.to).await?;
-    copy.mark_as_copy().map_err(of(&args.to))?;
-    let report = copy.finish(false).map_err(of(&args.to))?;
-    tell(&report, args.json, &format!("Store backed up to {}", args.to.display()))?;
-    if args.json { Ok(()) } else { say(NO_KEY_IN_IT) }
+    copy.mark_as_copy().map_err(store_failure(&args.to))?;
+    let report = copy.finish(false).map_err(store_failure(&args.to))?;
+    print_report(&report, args.json, &format!("Store backed up to {}", args.to.display()))?;
+    if args.json { Ok(()) } else { print(MASTER_KEY_NOTICE) }
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RestoreArgs {
     #[command(flatten)]
-    which: Which,
+    store: StoreFlags,
     /// Backup file
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Replace an existing store, which is kept under another name
+    /// Replace an existing store; the previous store is renamed, not deleted
     #[arg(long)]
     replace: bool,
     /// Print one line of JSON
@@ -93,25 +96,24 @@ pub(super) struct RestoreArgs {
     json: bool,
 }
 
-/// Puts a backup into a data directory that no engine has open.
+/// Restores a backup into a data directory that no engine uses.
 pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
-    let (config, data) = args.which.load(None)?;
-    let idle = Idle::take(&data).map_err(of(&data))?;
-    let (report, kept) = idle.restore(&args.from, args.replace).map_err(|error| match error {
+    let (config, data) = args.store.load(None)?;
+    let idle = Idle::take(&data).map_err(store_failure(&data))?;
+    let (report, previous) = idle.restore(&args.from, args.replace).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
-            "{} already exists: --replace restores the backup and keeps that store under another name",
+            "{} already exists: use --replace to restore the backup and rename the existing store",
             path.display()
         )),
-        error => of(&args.from)(error),
+        error => store_failure(&args.from)(error),
     })?;
-    let kept = kept.map(|path| format!("; the previous store is {}", path.display())).unwrap_or_default();
-    tell(&report, args.json, &format!("Backup restored to {}{kept}", data.display()))?;
-    if args.json || master_key::file_in_force(&config, &data).is_some() || config.optional("master_key").is_some() {
+    let previous = previous.map(|path| format!("; the previous store is {}", path.display())).unwrap_or_default();
+    print_report(&report, args.json, &format!("Backup restored to {}{previous}", data.display()))?;
+    if args.json || master_key::key_file(&config, &data).is_some() || config.optional("master_key").is_some() {
         return Ok(());
     }
-    say(&format!(
-        "  The master key is not in a backup: put that of its gateway into {} before the start, or name it in \
-         master_key_file\n",
+    print(&format!(
+        "  The master key is not in the backup: copy it to {} before you start the engine, or set master_key_file\n",
         data.join(master_key::FILE_NAME).display()
     ))
 }
@@ -119,7 +121,7 @@ pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
 #[derive(Debug, clap::Args)]
 pub(super) struct VerifyArgs {
     #[command(flatten)]
-    which: Which,
+    store: StoreFlags,
     /// Read this backup instead of the data directory
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -131,39 +133,39 @@ pub(super) struct VerifyArgs {
     json: bool,
 }
 
-/// Reads a whole store, of an engine that runs or does not, and says whether anything in it is wrong.
+/// Verifies a whole store, of a running engine, of the data directory or of a backup, and prints the report.
 pub(super) async fn verify(args: VerifyArgs) -> Result<(), Failure> {
-    let (config, data) = args.which.load(args.engine_url)?;
+    let (config, data) = args.store.load(args.engine_url)?;
     let report = match (&args.file, remote(&config)?) {
-        (Some(file), _) => storage::verify_file(file).map_err(of(file))?,
-        (None, Some(transport)) => ask_for_report(transport).await?,
+        (Some(file), _) => storage::verify_file(file).map_err(store_failure(file))?,
+        (None, Some(transport)) => verify_running(transport).await?,
         (None, None) => match Idle::take_store(&data) {
-            Ok(idle) => idle.verify().map_err(of(&data))?,
-            Err(OpenError::Locked(_)) => ask_for_report(of_this_machine(&config, &data)?).await?,
-            Err(error) => return Err(of(&data)(error)),
+            Ok(idle) => idle.verify().map_err(store_failure(&data))?,
+            Err(OpenError::Locked(_)) => verify_running(socket_transport(&config, &data)?).await?,
+            Err(error) => return Err(store_failure(&data)(error)),
         },
     };
-    let what = args.file.unwrap_or(data);
-    tell(&report, args.json, &format!("{} has no findings", what.display()))
+    let path = args.file.unwrap_or(data);
+    print_report(&report, args.json, &format!("{} has no findings", path.display()))
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CompactArgs {
     #[command(flatten)]
-    which: Which,
+    store: StoreFlags,
 }
 
-/// Writes the store anew, without the room that was freed in it.
+/// Compacts the store: rewrites it without free pages.
 pub(super) async fn compact(args: CompactArgs) -> Result<(), Failure> {
-    let (_, data) = args.which.load(None)?;
-    let (before, after) = Idle::take_store(&data).and_then(|idle| idle.compact()).map_err(of(&data))?;
-    say(&format!("Compacted from {before} to {after} bytes\n"))
+    let (_, data) = args.store.load(None)?;
+    let (before, after) = Idle::take_store(&data).and_then(|idle| idle.compact()).map_err(store_failure(&data))?;
+    print(&format!("Compacted from {before} to {after} bytes\n"))
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExportArgs {
     #[command(flatten)]
-    which: Which,
+    store: StoreFlags,
     /// Read this backup instead of the data directory
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -177,18 +179,18 @@ pub(super) struct ExportArgs {
 
 /// Writes every record as a line of JSON, without secrets.
 pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
-    let (config, data) = args.which.load(args.engine_url)?;
-    let unwritable = |error: &std::io::Error| match &args.to {
-        Some(path) => Failure::File { path: path.clone(), why: error.to_string() },
-        None => Failure::Other(format!("cannot write to the standard output: {error}")),
+    let (config, data) = args.store.load(args.engine_url)?;
+    let write_failed = |error: &std::io::Error| match &args.to {
+        Some(path) => Failure::File { path: path.clone(), reason: error.to_string() },
+        None => Failure::Other(format!("cannot write to standard output: {error}")),
     };
     let out: Box<dyn Write> = match &args.to {
-        Some(path) => Box::new(File::create_new(path).map_err(|error| unwritable(&error))?),
+        Some(path) => Box::new(File::create_new(path).map_err(|error| write_failed(&error))?),
         None => Box::new(std::io::stdout().lock()),
     };
     let mut out = BufWriter::new(out);
     let mut damaged = 0_u64;
-    let mut broken = None;
+    let mut write_error = None;
     let write = |row: Row| {
         let line = match storage::export_record(&row) {
             Ok(Some(record)) => format!("{record}\n"),
@@ -200,58 +202,62 @@ pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
             }
         };
         out.write_all(line.as_bytes()).map_err(|error| {
-            let refused = OpenError::Failed(error.to_string());
-            broken = Some(error);
-            refused
+            let aborted = OpenError::Failed(error.to_string());
+            write_error = Some(error);
+            aborted
         })
     };
-    let outcome = match &args.file {
-        Some(file) => storage::read_file(file, write).map_err(of(file)),
+    let result = match &args.file {
+        Some(file) => storage::read_file(file, write).map_err(store_failure(file)),
         None => read(&config, &data, true, write, &data).await,
     };
-    match broken {
-        Some(error) => return Err(unwritable(&error)),
-        None => outcome?,
+    match write_error {
+        Some(error) => return Err(write_failed(&error)),
+        None => result?,
     }
-    out.flush().map_err(|error| unwritable(&error))?;
+    out.flush().map_err(|error| write_failed(&error))?;
     if damaged > 0 {
-        return Err(Failure::Unsound(format!("{damaged} damaged records were omitted")));
+        return Err(Failure::Inconsistent(format!("{damaged} damaged records were omitted")));
     }
     Ok(())
 }
 
-/// Hands on every row: of the engine that is named, of the one that has the data directory open, or of the directory.
+/// Reads every row of a store: of the engine at `engine_url`, of the engine that uses the data directory, or of the data
+/// directory itself. `destination` is the path in errors of `put`.
 async fn read(
     config: &Config,
     data: &Path,
     salvage: bool,
-    take: impl FnMut(Row) -> Result<(), OpenError>,
-    what: &Path,
+    put: impl FnMut(Row) -> Result<(), OpenError>,
+    destination: &Path,
 ) -> Result<(), Failure> {
     if let Some(transport) = remote(config)? {
-        return copy(transport, take, what).await;
+        return read_running(transport, put, destination).await;
     }
     match Idle::take_store(data) {
-        Ok(idle) => idle.read(salvage, take).map_err(of(data)),
-        Err(OpenError::Locked(_)) => copy(of_this_machine(config, data)?, take, what).await,
-        Err(error) => Err(of(data)(error)),
+        Ok(idle) => idle.read(salvage, put).map_err(store_failure(data)),
+        Err(OpenError::Locked(_)) => read_running(socket_transport(config, data)?, put, destination).await,
+        Err(error) => Err(store_failure(data)(error)),
     }
 }
 
-/// Returns the way to the engine that has a data directory of this machine open.
-fn of_this_machine(config: &Config, data: &Path) -> Result<Transport, Failure> {
+/// Returns the transport to the engine that uses a data directory on this host.
+///
+/// # Errors
+/// [`Failure::InUse`] if the engine has no socket.
+fn socket_transport(config: &Config, data: &Path) -> Result<Transport, Failure> {
     let hint = "it has no socket in that directory: use --engine-url URL";
-    local::running(config, data)?.ok_or_else(|| Failure::InUse { path: data.to_owned(), hint })
+    socket::transport(config, data)?.ok_or_else(|| Failure::InUse { path: data.to_owned(), hint })
 }
 
-/// Has a running engine verify its store.
-async fn ask_for_report(transport: Transport) -> Result<Report, Failure> {
-    let answer = Engine::new(transport).maintenance().verify_store(v1::VerifyStoreRequest {}).await?.into_inner();
+/// Verifies the store of a running engine.
+async fn verify_running(transport: Transport) -> Result<Report, Failure> {
+    let response = Engine::new(transport).maintenance().verify_store(v1::VerifyStoreRequest {}).await?.into_inner();
     let table = |name: &str| storage::TABLE_NAMES.into_iter().find(|known| *known == name);
     let unknown =
-        |what: &str| Failure::Other(format!("the engine's report has an unknown {what}; use its own version"));
-    let currency = |wire: i32| currency(wire).map_err(|_| unknown("currency"));
-    let state = |wire: i32| match v1::PaymentStatus::try_from(wire) {
+        |what: &str| Failure::Other(format!("the engine's report has an unknown {what}; use the engine's version"));
+    let currency = |number: i32| currency(number).map_err(|_| unknown("currency"));
+    let state = |number: i32| match v1::PaymentStatus::try_from(number) {
         Ok(v1::PaymentStatus::Pending) => Ok(State::Pending),
         Ok(v1::PaymentStatus::Processing) => Ok(State::Processing),
         Ok(v1::PaymentStatus::Completed) => Ok(State::Completed),
@@ -261,62 +267,66 @@ async fn ask_for_report(transport: Transport) -> Result<Report, Failure> {
         Ok(v1::PaymentStatus::Unspecified) | Err(_) => Err(unknown("state")),
     };
     let units = |text: &str| text.parse().map_err(|_| unknown("amount"));
-    let line = |line: &v1::BookLine| {
+    let line = |line: &v1::PaymentTotals| {
         let sums = Line {
             payments: line.payments,
-            asked_units: units(&line.asked_units)?,
+            asked_units: units(&line.requested_units)?,
             paid_units: units(&line.paid_units)?,
             received_units: units(&line.received_units)?,
             refunded_units: units(&line.refunded_units)?,
         };
         Ok::<_, Failure>(((currency(line.currency)?, state(line.status)?), sums))
     };
-    let lines = answer.books.iter().map(line).collect::<Result<_, _>>()?;
-    let unmatched = answer.unmatched.iter().map(|l| Ok((currency(l.currency)?, (l.transfers, units(&l.units)?))));
+    let lines = response.payments.iter().map(line).collect::<Result<_, _>>()?;
+    let unmatched = response.unmatched.iter().map(|l| Ok((currency(l.currency)?, (l.transfers, units(&l.units)?))));
     let unmatched = unmatched.collect::<Result<_, Failure>>()?;
     Ok(Report {
-        schema: answer.schema,
-        tables: answer.tables.iter().filter_map(|length| Some((table(&length.table)?, length.rows))).collect(),
-        findings: answer.findings.iter().map(|finding| finding.to_string()).collect(),
-        finding_count: answer.finding_count,
+        schema: response.schema,
+        tables: response.tables.iter().filter_map(|size| Some((table(&size.table)?, size.rows))).collect(),
+        findings: response.findings.iter().map(|finding| finding.to_string()).collect(),
+        finding_count: response.finding_count,
         books: Books { lines, unmatched },
-        scanned_block: answer.scanned_block,
+        scanned_block: response.scanned_block,
     })
 }
 
-/// Takes the rows of a running engine. What ends too early ends with an error, never as a whole.
-async fn copy(
+/// Reads every row of a running engine. A stream that ends early is an error.
+async fn read_running(
     transport: Transport,
-    mut take: impl FnMut(Row) -> Result<(), OpenError>,
-    what: &Path,
+    mut put: impl FnMut(Row) -> Result<(), OpenError>,
+    destination: &Path,
 ) -> Result<(), Failure> {
     let mut client = Engine::new(transport).maintenance().max_decoding_message_size(usize::MAX);
     let mut messages = client.copy_store(v1::CopyStoreRequest {}).await?.into_inner();
     while let Some(message) = messages.message().await? {
         for row in message.rows {
-            take(Row { table: row.table, key: row.key.into(), value: row.value.into() }).map_err(of(what))?;
+            let row = Row { table: row.table, key: row.key.into(), value: row.value.into() };
+            put(row).map_err(store_failure(destination))?;
         }
     }
     Ok(())
 }
 
-fn of(path: &Path) -> impl FnOnce(OpenError) -> Failure {
+fn store_failure(path: &Path) -> impl FnOnce(OpenError) -> Failure {
     move |source| Failure::Store { path: path.to_owned(), source }
 }
 
-/// Tells what a verification found; what is wrong is a failure.
-fn tell(report: &Report, as_json: bool, done: &str) -> Result<(), Failure> {
+/// Prints the report of a verification; `success` starts the text of a report without findings.
+///
+/// # Errors
+/// [`Failure::Inconsistent`] if there are findings.
+fn print_report(report: &Report, as_json: bool, success: &str) -> Result<(), Failure> {
     if as_json {
-        say(&format!("{}\n", report_json(report)))?;
+        print(&format!("{}\n", report_json(report)))?;
     } else {
         let rows: u64 = report.tables.iter().map(|(_, rows)| rows).sum();
         let mut text = String::new();
         if report.is_sound() {
-            text = format!("{done}: {rows} rows in {} tables, schema {}\n", report.tables.len(), report.schema);
+            text = format!("{success}: {rows} rows in {} tables, schema {}\n", report.tables.len(), report.schema);
         }
         for ((currency, status), line) in &report.books.lines {
             text.push_str(&format!(
-                "  {:>9} {:<4} {:<16} asked {:>20}  paid {:>20}\n",
+                "  {:>9} {:<4} {:<16} requested {:>20}  paid {:>20}\n",
                 line.payments,
                 currency.code(),
                 status.as_str(),
@@ -325,17 +335,17 @@ fn tell(report: &Report, as_json: bool, done: &str) -> Result<(), Failure> {
             ));
         }
         for finding in &report.findings {
-            text.push_str(&format!("  wrong: {finding}\n"));
+            text.push_str(&format!("  finding: {finding}\n"));
         }
-        say(&text)?;
+        print(&text)?;
     }
     if report.is_sound() {
         return Ok(());
     }
-    Err(Failure::Unsound(format!("{} findings in the store", report.finding_count)))
+    Err(Failure::Inconsistent(format!("{} findings in the store", report.finding_count)))
 }
 
-/// Writes thousandths as a decimal.
+/// Formats smallest units, 1/1000, as a decimal number.
 fn decimal(units: u128) -> String {
     format!("{}.{:03}", units / 1_000, units % 1_000)
 }
@@ -344,7 +354,7 @@ fn report_json(report: &Report) -> Value {
     let lines = report.books.lines.iter().map(|((currency, status), line)| {
         json!({
             "currency": currency.code(), "status": status.as_str(), "payments": line.payments,
-            "askedUnits": line.asked_units.to_string(), "paidUnits": line.paid_units.to_string(),
+            "requestedUnits": line.asked_units.to_string(), "paidUnits": line.paid_units.to_string(),
             "receivedUnits": line.received_units.to_string(), "refundedUnits": line.refunded_units.to_string(),
         })
     });
@@ -356,7 +366,7 @@ fn report_json(report: &Report) -> Value {
     json!({
         "sound": report.is_sound(), "schema": report.schema, "tables": tables, "findings": report.findings,
         "findingCount": report.finding_count, "scannedBlock": report.scanned_block,
-        "books": lines.collect::<Vec<_>>(), "unmatched": unmatched.collect::<Vec<_>>(),
+        "payments": lines.collect::<Vec<_>>(), "unmatched": unmatched.collect::<Vec<_>>(),
         "containsMasterKey": false,
     })
 }

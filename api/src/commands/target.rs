@@ -1,4 +1,4 @@
-//! Which engine a command of the operator is for: a running one, or one that is started on the data directory.
+//! The engine that an operator command calls: a running one, or one started in process on the data directory.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,14 @@ use storage::{Idle, OpenError};
 use super::{
     facade::remote,
     failure::Failure,
-    local, logs,
-    running::Running,
+    logs,
+    running::RunningEngine,
     settings::{EngineFlags, SettingsArgs, push},
+    socket,
 };
 use crate::config::Config;
 
-/// Which engine a command of the operator is for.
+/// Flags that select the engine of an operator command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Target {
     #[command(flatten)]
@@ -27,7 +28,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads the settings and starts the log.
+    /// Loads the settings and starts logging.
     pub(super) fn load(self) -> Result<Config, Failure> {
         let mut flags = self.engine.into_settings();
         push(&mut flags, "engine_url", self.engine_url);
@@ -38,43 +39,44 @@ impl Target {
     }
 }
 
-/// Calls the running engine, or one that is started on the data directory for this call; `makes_store` lets it make
-/// a new store.
-pub(super) async fn ask<T>(
+/// Calls a running engine, or an engine started on the data directory for this call, which creates a missing store if
+/// `may_create` is set.
+pub(super) async fn call_engine<T>(
     config: &Config,
-    makes_store: bool,
+    may_create: bool,
     call: impl AsyncFnOnce(Engine) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let data = PathBuf::from(config.text("data_dir"));
-    if let Some(transport) = reachable(config, &data)? {
+    if let Some(transport) = running_engine(config, &data)? {
         return call(Engine::new(transport)).await;
     }
-    let running = Running::start(config, &data, makes_store).await.map_err(explain)?;
+    let running = RunningEngine::start(config, &data, may_create).await.map_err(explain)?;
     let transport = running.service().in_process_for_operator(running.maintenance());
-    let answered = call(Engine::new(transport)).await;
-    running.end(Vec::new()).await;
-    answered
+    let result = call(Engine::new(transport)).await;
+    running.shutdown(Vec::new()).await;
+    result
 }
 
-/// Returns the way to a running engine: the one that is named, or the one that has the data directory open.
-pub(super) fn reachable(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
+/// Returns the transport to a running engine: the one at `engine_url`, or the one that uses the data directory; `None` if
+/// there is none.
+pub(super) fn running_engine(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
     if let Some(transport) = remote(config)? {
         return Ok(Some(transport));
     }
     match Idle::take_store(data) {
-        Err(OpenError::Locked(_)) => match local::running(config, data)? {
+        Err(OpenError::Locked(_)) => match socket::transport(config, data)? {
             Some(transport) => Ok(Some(transport)),
             None => Err(Failure::InUse {
                 path: data.to_owned(),
                 hint: "it has no socket in that directory: use --engine-url URL",
             }),
         },
-        // Whatever else is wrong with it is reported by the start.
+        // Other errors are reported when the engine is started.
         _ => Ok(None),
     }
 }
 
-/// An engine that started meanwhile has the data directory now.
+/// Explains a lock that another engine acquired since the data directory was checked.
 pub(super) fn explain(failure: Failure) -> Failure {
     match failure {
         Failure::Store { path, source: OpenError::Locked(_) } => {

@@ -1,4 +1,4 @@
-//! `hivetill transfer`: signs a transfer and broadcasts it. A payer's tool, for tests and scripts.
+//! `hivetill transfer`: signs and broadcasts a transfer, for tests and scripts of payers.
 
 use std::{io::Write, time::Duration};
 
@@ -18,9 +18,9 @@ use tokio::time::sleep;
 
 use super::signing::{Anchor, Unsignable};
 
-/// How often the node is asked whether a transaction is in a block.
+/// Interval between polls for the status of a transaction.
 const POLL: Duration = Duration::from_millis(500);
-/// How long one call may take.
+/// Timeout of a call to the node.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Arguments of `hivetill transfer`.
@@ -38,7 +38,7 @@ pub struct Args {
     /// Amount, such as `1.000 HBD`
     #[arg(long, value_parser = Money::parse_ledger)]
     pub amount: Money,
-    /// Memo; to pay a session, the memo that it shows
+    /// Memo; to pay a payment, its memo `pos-<id>`
     #[arg(long, default_value = "")]
     pub memo: String,
     /// The payer's private active key (WIF). Prefer the environment variable: other users of the host can see command
@@ -66,49 +66,49 @@ impl std::fmt::Debug for Args {
     }
 }
 
-/// What to wait for.
+/// The block to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wait {
     /// Any block.
     Block,
-    /// A block that no fork can take back.
+    /// An irreversible block.
     Irreversible,
 }
 
-/// Why a transfer was not made, or not seen.
+/// The failure of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The key is none.
+    /// The key is invalid.
     #[error("--key or HIVETILL_KEY {0}")]
     Key(#[from] KeyError),
     /// The transfer cannot be signed.
     #[error(transparent)]
     Unsignable(#[from] Unsignable),
-    /// The node cannot be asked.
+    /// The HTTP client cannot be created.
     #[error("--node: {0}")]
     Setup(#[from] reqwest::Error),
-    /// The node does not answer, or refuses.
+    /// The node does not respond, or refuses the transaction.
     #[error("the node {0}")]
     Node(#[from] NodeError),
-    /// It expired without being in a block.
-    #[error("{tx_id} expired and is in no block")]
+    /// The transaction expired without being included in a block.
+    #[error("{tx_id} expired without being included in a block")]
     Expired {
-        /// The transaction.
+        /// The transaction id.
         tx_id: TxId,
     },
-    /// The terminal is gone.
+    /// Standard output cannot be written.
     #[error("cannot write: {0}")]
     Output(#[from] std::io::Error),
 }
 
-/// Signs, broadcasts, waits if asked to, and prints one line of JSON: `{"txId", "status", "blockNum"?}`.
+/// Signs and broadcasts the transfer, waits with `--wait`, and prints one line of JSON: `{"txId", "status", "blockNum"?}`.
 ///
 /// # Errors
 /// [`Failure`].
 pub async fn run(args: Args) -> Result<(), Failure> {
     let key = PrivateKey::from_wif(&args.key)?;
     let node = HiveRpc::new(&args.node, TIMEOUT)?;
-    let transaction = signed(&args, Anchor::of(&node).await?, &key)?;
+    let transaction = sign(&args, Anchor::of(&node).await?, &key)?;
     let tx_id = transaction.id(args.pack);
     let mut report = json!({ "txId": tx_id.to_string() });
     if args.sign_only {
@@ -118,7 +118,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         broadcast(&node, &transaction).await?;
         report["status"] = Value::from("broadcast");
         if let Some(wait) = args.wait {
-            let (status, block) = included(&node, tx_id, transaction.expiration, wait).await?;
+            let (status, block) = wait_for_block(&node, tx_id, transaction.expiration, wait).await?;
             report["status"] = Value::from(status);
             report["blockNum"] = Value::from(block);
         }
@@ -128,7 +128,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-fn signed(args: &Args, anchor: Anchor, key: &PrivateKey) -> Result<Transaction, Unsignable> {
+fn sign(args: &Args, anchor: Anchor, key: &PrivateKey) -> Result<Transaction, Unsignable> {
     let transfer = Transfer {
         from: args.from.to_string(),
         to: args.to.to_string(),
@@ -140,13 +140,14 @@ fn signed(args: &Args, anchor: Anchor, key: &PrivateKey) -> Result<Transaction, 
 
 async fn broadcast(node: &HiveRpc, transaction: &Transaction) -> Result<(), Failure> {
     match node.broadcast(transaction.to_condenser_json()).await {
-        // The same bytes have the same id: an earlier try was heard.
+        // The node already has the transaction, from an earlier attempt.
         Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => Ok(()),
         other => Ok(other?),
     }
 }
 
-async fn included(
+/// Waits until a transaction is in a block. Returns the status word and the block number.
+async fn wait_for_block(
     node: &HiveRpc,
     tx_id: TxId,
     expiration: Timestamp,
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_transferred_is_refused_before_anything_is_sent() {
+    fn invalid_transfers_are_refused_before_they_are_signed() {
         assert!(parse(&["--amount", "1.000 HBD"]).is_ok());
         for more in [["--amount", "1.0 HBD"], ["--amount", "1 HBD"], ["--amount", "-1.000 HBD"]] {
             assert!(parse(&more).is_err(), "{more:?}");
@@ -205,7 +206,7 @@ mod tests {
             assert!(parse(&["--amount", "1.000 HBD", name, "Alice"]).is_err());
         }
         let key = PrivateKey::from_login("alice", "active", "test").unwrap();
-        let sign = |args: &Args| signed(args, at(1), &key);
+        let sign = |args: &Args| sign(args, at(1), &key);
         let zero = parse(&["--amount", "0.000 HBD"]).unwrap();
         assert!(matches!(sign(&zero), Err(Unsignable::Invalid(Invalid::NotPositive { .. }))));
         let control = parse(&["--amount", "1.000 HBD", "--memo", "\u{1}"]).unwrap();
@@ -213,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_is_signed_in_the_packing_asked_for_and_lives_as_long_as_asked() {
+    fn a_transfer_has_the_requested_serialization_and_expiration() {
         let key = PrivateKey::from_login("alice", "active", "test").unwrap();
         for pack in Pack::ALL {
             let args = parse(&["--amount", "1.000 HBD", "--pack", pack.as_str(), "--expires-in", "90"]).unwrap();
-            let transaction = signed(&args, at(1_000), &key).unwrap();
+            let transaction = sign(&args, at(1_000), &key).unwrap();
             assert!(transaction.recover(ChainId::MAINNET, pack).unwrap().contains(&key.public()));
             assert_eq!(transaction.expiration.seconds(), 1_090);
         }

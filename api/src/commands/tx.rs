@@ -1,4 +1,4 @@
-//! `hivetill tx inspect`: transactions in, what they are and what is wrong with them out; a line of JSON each.
+//! `hivetill tx inspect`: decodes and validates transactions from standard input, and writes a line of JSON for each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,18 +12,18 @@ use engine::{
 };
 use serde_json::{Value, json};
 
-/// The longest line that is read: a transaction has at most 64 KiB of bytes.
+/// Maximum length of a line in bytes; a transaction has at most 64 KiB.
 const MAX_LINE: usize = 1 << 20;
 
-/// What `hivetill tx` is told.
+/// Arguments of `hivetill tx`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// What to do
+    /// The subcommand
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What can be done with transactions.
+/// Commands on transactions.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
     /// Read transactions from standard input, one JSON object a line in condenser or HF26 form, and write a line of
@@ -31,7 +31,7 @@ pub enum Command {
     Inspect(InspectArgs),
 }
 
-/// What `hivetill tx inspect` is told.
+/// Arguments of `hivetill tx inspect`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InspectArgs {
     /// Chain id of the signatures, 64 hex characters; by default the main chain
@@ -43,18 +43,18 @@ pub struct InspectArgs {
     pub accounts: Option<PathBuf>,
 }
 
-/// Why inspection ended early.
+/// The failure of an inspection.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A file or the terminal cannot be read or written.
-    #[error("{what}: {source}")]
+    /// A file, standard input or standard output cannot be read or written.
+    #[error("{name}: {source}")]
     Io {
-        /// Which.
-        what: String,
-        /// Why not.
+        /// The path or the name of the stream.
+        name: String,
+        /// The error of the system.
         source: io::Error,
     },
-    /// The accounts file says something else.
+    /// The accounts file is invalid.
     #[error("the accounts file: {0}")]
     Accounts(String),
 }
@@ -62,26 +62,26 @@ pub enum Failure {
 /// Runs a command on transactions.
 ///
 /// # Errors
-/// [`Failure`]. A bad transaction is no failure: its line says what is wrong with it.
-#[expect(clippy::unused_async, reason = "commands are all run alike")]
+/// [`Failure`]. An invalid transaction is not a failure: its line contains the problems.
+#[expect(clippy::unused_async, reason = "all commands are asynchronous")]
 pub async fn run(args: Args) -> Result<(), Failure> {
     let Command::Inspect(args) = args.command;
     let accounts = match &args.accounts {
         Some(path) => {
             let text =
-                std::fs::read(path).map_err(|source| Failure::Io { what: path.display().to_string(), source })?;
+                std::fs::read(path).map_err(|source| Failure::Io { name: path.display().to_string(), source })?;
             Some(read_accounts(&text).map_err(Failure::Accounts)?)
         }
         None => None,
     };
     let chain = args.chain_id.unwrap_or(ChainId::MAINNET);
     inspect_lines(io::stdin().lock(), io::stdout().lock(), chain, accounts.as_ref())
-        .map_err(|source| Failure::Io { what: "standard input or output".to_owned(), source })
+        .map_err(|source| Failure::Io { name: "standard input or output".to_owned(), source })
 }
 
 type Accounts = BTreeMap<AccountName, AccountAuthorities>;
 
-/// Writes a line for each line; empty ones are passed over.
+/// Writes a line of JSON for each non-empty line.
 fn inspect_lines(
     mut input: impl BufRead,
     mut output: impl Write,
@@ -95,15 +95,15 @@ fn inspect_lines(
         if io::Read::take(&mut input, limit).read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let cut = line.len() == MAX_LINE && !line.ends_with(b"\n");
-        if cut {
+        let is_truncated = line.len() == MAX_LINE && !line.ends_with(b"\n");
+        if is_truncated {
             input.skip_until(b'\n')?;
         }
         let text = line.trim_ascii();
         if text.is_empty() {
             continue;
         }
-        let mut json = if cut { too_long() } else { inspect(text, chain, accounts) };
+        let mut json = if is_truncated { too_long() } else { inspect(text, chain, accounts) };
         json["line"] = Value::from(number);
         writeln!(output, "{json}")?;
     }
@@ -114,7 +114,7 @@ fn too_long() -> Value {
     json!({ "ok": false, "problems": [{ "layer": "decode", "message": "the line is longer than 1 MiB" }] })
 }
 
-/// Says what a transaction is and what is wrong with it.
+/// Returns the description of a transaction, with its problems.
 #[must_use]
 pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Value {
     let transaction = match Transaction::parse(text) {
@@ -126,23 +126,23 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
         }
     };
     let mut problems = Vec::new();
-    let mut wrong =
+    let mut add_problem =
         |layer: Layer, message: String| problems.push(json!({ "layer": layer.as_str(), "message": message }));
     if let Err(invalid) = transaction.validate() {
-        wrong(Layer::Validate, invalid.to_string());
+        add_problem(Layer::Validate, invalid.to_string());
     }
     if !transaction.survives_json() {
-        wrong(
+        add_problem(
             Layer::Policy,
-            "has control characters that hived's JSON cannot carry: its signature would not hold".into(),
+            "has control characters that hived's JSON cannot represent: its signature would be invalid".into(),
         );
     }
-    // Recovery is what costs: once for each packing.
+    // Key recovery is expensive: it runs once for each serialization.
     let recovered = Pack::ALL.map(|pack| transaction.recover(chain, pack));
     let [hf26, legacy] = &recovered;
     for (pack, keys) in [(Pack::Hf26, hf26), (Pack::Legacy, legacy)] {
         if let Err(refusal) = keys {
-            wrong(refusal.layer(), format!("{pack}: {refusal}"));
+            add_problem(refusal.layer(), format!("{pack}: {refusal}"));
         }
     }
     let required: Vec<Value> = transaction
@@ -158,8 +158,8 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
         "operations": operations(&transaction),
         "signatures": transaction.signatures.len(),
         "required": required,
-        "legacy": one_packing(&transaction, chain, Pack::Legacy, legacy),
-        "hf26": one_packing(&transaction, chain, Pack::Hf26, hf26),
+        "legacy": serialization(&transaction, chain, Pack::Legacy, legacy),
+        "hf26": serialization(&transaction, chain, Pack::Hf26, hf26),
     });
     if let Some(accounts) = accounts {
         let authorized = transaction.authorize_by(accounts, |pack| match pack {
@@ -167,7 +167,7 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
             Pack::Legacy => legacy.clone(),
         });
         if let Err(refusal) = &authorized {
-            wrong(refusal.layer(), refusal.to_string());
+            add_problem(refusal.layer(), refusal.to_string());
         }
         json["authorized"] = authorization(authorized);
     }
@@ -176,7 +176,8 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
     json
 }
 
-fn one_packing(
+/// Returns id, digest and signing keys of a transaction in one serialization.
+fn serialization(
     transaction: &Transaction,
     chain: ChainId,
     pack: Pack,
@@ -219,7 +220,7 @@ const fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Reads `{"alice": {"active": …}}`, `[{"name": "alice", "active": …}]` or `{"accounts": […]}`.
+/// Parses accounts: `{"alice": {"active": …}}`, `[{"name": "alice", "active": …}]` or `{"accounts": […]}`.
 fn read_accounts(text: &[u8]) -> Result<Accounts, String> {
     let json: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let list = json.get("accounts").unwrap_or(&json);
@@ -236,7 +237,7 @@ fn read_accounts(text: &[u8]) -> Result<Accounts, String> {
         let role = |role: &str| match json.get(role) {
             Some(authority) => Authority::parse(authority.to_string().as_bytes())
                 .map_err(|error| format!("the {role} authority of `{name}`: {error}")),
-            // Nobody: a threshold of 1 and no members.
+            // An authority that nobody satisfies: a threshold of 1 and no members.
             None => Ok(Authority { weight_threshold: 1, ..Authority::default() }),
         };
         Ok((account, AccountAuthorities { owner: role("owner")?, active: role("active")?, posting: role("posting")? }))
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_transaction_shows_its_ids_signers_and_operations() {
+    fn a_valid_transaction_has_ids_signers_and_operations() {
         let [line] = &lines(SIGNED, None)[..] else { panic!("one line") };
         assert_eq!(line["ok"], true);
         assert_eq!(line["legacy"]["keys"][0], "STM8Cf87R6ie9vPFzXNtNH6S5LyB7pt1b38ecGrZG8hUL8HfBL3X1");
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn authority_is_judged_by_the_accounts_given_in_any_of_three_shapes() {
+    fn accounts_are_read_in_three_formats() {
         for accounts in [
             format!(r#"{{"alice":{{"active":{ALICE}}}}}"#),
             format!(r#"[{{"name":"alice","active":{ALICE},"owner":{ALICE}}}]"#),
@@ -292,15 +293,15 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_answered_by_its_number_whatever_it_holds() {
+    fn every_line_has_a_result_with_its_number() {
         let input = format!("{SIGNED}\n\nnonsense\n{}\n{SIGNED}", "x".repeat(MAX_LINE + 5));
         let lines = lines(&input, None);
-        let seen: Vec<_> = lines.iter().map(|line| (line["line"].as_u64().unwrap(), line["ok"] == true)).collect();
-        assert_eq!(seen, [(1, true), (3, false), (4, false), (5, true)]);
+        let results: Vec<_> = lines.iter().map(|line| (line["line"].as_u64().unwrap(), line["ok"] == true)).collect();
+        assert_eq!(results, [(1, true), (3, false), (4, false), (5, true)]);
     }
 
     #[test]
-    fn what_is_wrong_names_its_layer_and_place() {
+    fn problems_have_their_layer_and_field() {
         let line = &lines(&SIGNED.replace("1.000 HBD", "1.0 HBD"), None)[0];
         assert_eq!(line["problems"][0]["field"], "operations[0].amount");
         let line = &lines(&SIGNED.replace("1.000 HBD", "0.000 HBD"), None)[0];

@@ -1,12 +1,12 @@
-//! `admin verify-merchant`: the operator vouches for a merchant's Hive account.
+//! `admin verify-merchant`: marks a merchant's Hive account as verified by the operator.
 
 use proto::{Caller, Engine, IntoRecord, v1};
 use serde_json::json;
 
 use super::{
     failure::Failure,
-    output::say,
-    target::{Target, ask},
+    output::print,
+    target::{Target, call_engine},
 };
 
 #[derive(Debug, clap::Args)]
@@ -31,17 +31,17 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let verify = async |engine: Engine| {
         Ok(engine.account_proofs().verify_merchant(Caller::default().request(request)).await?.into_record()?)
     };
-    let merchant = ask(&config, false, verify).await?;
+    let merchant = call_engine(&config, false, verify).await?;
     if args.json {
         let line = json!({ "id": merchant.id, "hiveAccount": merchant.hive_account });
-        return say(&format!("{line}\n"));
+        return print(&format!("{line}\n"));
     }
     match &merchant.pending_account {
-        Some(pending) => say(&format!(
-            "Merchant {} is verified for @{}. Its change to @{} takes effect as soon as both accounts are proven and \
-             the waiting time is over.\n",
+        Some(pending) => print(&format!(
+            "Merchant {} is verified for @{}. Its change to @{} takes effect once both accounts are proven and the delay \
+             has passed.\n",
             merchant.id, merchant.hive_account, pending.hive_account
         )),
-        None => say(&format!("Merchant {} is verified for @{}.\n", merchant.id, merchant.hive_account)),
+        None => print(&format!("Merchant {} is verified for @{}.\n", merchant.id, merchant.hive_account)),
     }
 }

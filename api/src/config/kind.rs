@@ -1,4 +1,4 @@
-//! What settings hold: how each kind of value is checked and described.
+//! The types of settings: validation and description of their values.
 
 use std::{fmt, net::SocketAddr};
 
@@ -7,56 +7,56 @@ use engine::{account::AccountName, hive::ChainId, ids::MerchantId, money::FeePer
 
 use crate::facade::limits::Rate;
 
-/// What a setting holds.
+/// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One of a few words.
+    /// One of several words.
     Word(&'static [&'static str]),
     /// A whole number within a range.
     Integer(u64, u64),
     /// `true` or `false`.
     Flag,
-    /// A percentage with up to 4 places.
+    /// A percentage with up to 4 decimals.
     Percent,
-    /// A ledger account, or nothing.
+    /// A ledger account, or empty.
     Account,
-    /// The id of a merchant, or nothing.
+    /// The id of a merchant, or empty.
     Merchant,
-    /// 64 hex characters.
+    /// A chain id, 64 hex characters.
     ChainId,
-    /// An address to listen on, `host:port`.
+    /// A listening address, `ip:port`.
     Listen,
-    /// The same, or nothing.
+    /// A listening address, or empty.
     OptionalListen,
-    /// An http or https URL, or nothing.
+    /// An http or https URL, or empty.
     OptionalUrl,
     /// One or more http or https URLs.
     Urls,
-    /// Networks such as `10.1.0.0/16`, or none.
+    /// Networks such as `10.1.0.0/16`, or empty.
     Networks,
-    /// Origins such as `https://admin.example`, or none.
+    /// Origins such as `https://admin.example`, or empty.
     Origins,
-    /// A path, or nothing.
+    /// A path, or empty.
     Path,
-    /// What HTTP header names may start with.
+    /// The prefix of HTTP header names.
     HeaderPrefix,
-    /// How often something may happen, such as `25/s burst 50`, or nothing.
+    /// A rate limit such as `25/s burst 50`, or empty.
     Rate,
     /// 1 to 200 characters on one line.
     Text,
-    /// Any text without control characters, or nothing. Never shown.
+    /// Any text without control characters, or empty. Never printed.
     Secret,
-    /// At least 32 visible ASCII characters, or nothing. Never shown.
+    /// 32 to 512 visible ASCII characters, or empty. Never printed.
     Token,
 }
 
 impl Kind {
-    /// Checks a text for a setting of this kind.
+    /// Validates a value of this type.
     ///
     /// # Errors
-    /// What it must be, as the end of a sentence that starts with the setting.
+    /// The requirement, as the end of a sentence that starts with the name of the setting.
     pub fn check(self, text: &str) -> Result<(), String> {
-        let is = |good: bool| if good { Ok(()) } else { Err(format!("must be {self}")) };
+        let is = |valid: bool| if valid { Ok(()) } else { Err(format!("must be {self}")) };
         match self {
             Self::Word(words) => is(words.contains(&text)),
             Self::Integer(low, high) => {
@@ -87,14 +87,14 @@ impl Kind {
     }
 }
 
-/// Writes what a value must be.
+/// Formats the requirement for a value.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Word(words) => write!(f, "{}", words.join(" or ")),
             Self::Integer(low, high) => write!(f, "a whole number from {low} to {high}"),
             Self::Flag => f.write_str("true or false"),
-            Self::Percent => f.write_str("a decimal from 0 to 100 with up to 4 places"),
+            Self::Percent => f.write_str("a number from 0 to 100 with up to 4 decimals"),
             Self::Account => f.write_str("a ledger account or empty"),
             Self::Merchant => f.write_str("a merchant's id or empty"),
             Self::ChainId => f.write_str("64 hex characters"),
@@ -115,20 +115,20 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    /// Returns the name of the type, and the range, as the documentation shows them.
-    pub(super) fn in_words(self) -> (&'static str, String) {
+    /// Returns the name and the range of the type for the documentation.
+    pub(super) fn documentation(self) -> (&'static str, String) {
         match self {
             Self::Word(words) => ("word", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
             Self::Integer(low, high) => ("integer", format!("{low} … {high}")),
             Self::Flag => ("boolean", "`true`, `false`".to_owned()),
-            Self::Percent => ("decimal", "0 … 100, 4 places".to_owned()),
+            Self::Percent => ("decimal", "0 … 100, 4 decimals".to_owned()),
             Self::Account => ("text", "a ledger account or empty".to_owned()),
             Self::Merchant => ("text", "`mer_` and 26 characters, or empty".to_owned()),
             Self::ChainId => ("text", "64 hex characters".to_owned()),
             Self::Listen => ("text", "`ip:port`".to_owned()),
             Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
-            Self::Urls => ("list of texts", "http(s) URLs; commas between them in a variable".to_owned()),
+            Self::Urls => ("list of texts", "http(s) URLs; comma-separated in an environment variable".to_owned()),
             Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
             Self::Origins => ("list of texts", "origins such as `https://admin.example`".to_owned()),
             Self::Rate => ("rate", "`n/s`, `n/min`, `n/h`, `n/day`, and `burst m`, or empty".to_owned()),
@@ -149,7 +149,7 @@ fn is_url(text: &str) -> bool {
     url::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-/// An origin as browsers write it: no path, and no port where it is the scheme's own.
+/// Returns whether a text is an origin as sent by browsers: without a path, and without the default port of its scheme.
 fn is_origin(text: &str) -> bool {
     let text = text.trim();
     is_url(text) && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)

@@ -1,4 +1,4 @@
-//! The settings that bound what one merchant may take, where limits hold.
+//! Settings that limit one merchant. They apply if `limits.profile` is `production`.
 
 use engine::{
     compliance::{Limits, Thresholds},
@@ -8,6 +8,7 @@ use engine::{
 use super::Config;
 
 impl Config {
+    /// Returns the storage quota of a merchant; `None` if limits are off.
     pub(super) fn quota(&self) -> Option<Quota> {
         (self.text("limits.profile") == "production").then(|| Quota {
             open_payments: self.integer("limits.open_payments"),
@@ -15,9 +16,10 @@ impl Config {
         })
     }
 
+    /// Returns the compliance limits; `None` if limits are off.
     pub(super) fn compliance(&self) -> Option<actors::Compliance> {
-        let thresholds = |lead: &str| {
-            let cents = |window: &str| self.integer(&format!("limits.compliance_{lead}{window}_cents"));
+        let thresholds = |prefix: &str| {
+            let cents = |window: &str| self.integer(&format!("limits.compliance_{prefix}{window}_cents"));
             Thresholds { single_cents: cents("single"), daily_cents: cents("daily"), monthly_cents: cents("monthly") }
         };
         (self.text("limits.profile") == "production").then(|| actors::Compliance {

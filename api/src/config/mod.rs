@@ -1,11 +1,12 @@
-//! Settings in layers: defaults, a TOML file, variables, flags. The later wins; what does not exist is refused.
+//! Settings in layers: defaults, a TOML file, environment variables, flags. Later layers override earlier ones; unknown
+//! settings are errors.
 
+mod consistency;
 mod kind;
 mod merchant_limits;
 mod table;
 #[cfg(test)]
 mod tests;
-mod together;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 
@@ -22,18 +23,18 @@ use crate::facade::limits::{Edge, Limits, Now, Rate, StreamLimits};
 pub use kind::Kind;
 pub use table::{Key, TABLE, find, reference};
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody said anything.
+    /// The default.
     Default,
-    /// The command's own default.
+    /// The default of a command.
     Command(&'static str),
     /// A TOML file.
     File(PathBuf),
-    /// A variable.
-    Variable(String),
-    /// A flag.
+    /// An environment variable.
+    Environment(String),
+    /// A command line flag.
     Flag,
 }
 
@@ -43,71 +44,71 @@ impl fmt::Display for Source {
             Self::Default => f.write_str("default"),
             Self::Command(name) => write!(f, "default of {name}"),
             Self::File(path) => write!(f, "file {}", path.display()),
-            Self::Variable(name) => write!(f, "variable {name}"),
+            Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::Flag => f.write_str("flag"),
         }
     }
 }
 
-/// Why settings cannot be used.
+/// An error of the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the settings file {path}: {why}")]
+    #[error("cannot read the settings file {path}: {reason}")]
     Unreadable {
         /// The file.
         path: String,
-        /// What the system said.
-        why: String,
+        /// The error of the system.
+        reason: String,
     },
-    /// The file is no TOML.
-    #[error("the settings file {path} is not valid TOML: {why}")]
+    /// The file is not valid TOML.
+    #[error("the settings file {path} is not valid TOML: {reason}")]
     NotToml {
         /// The file.
         path: String,
-        /// Where and why.
-        why: String,
+        /// The position and the error.
+        reason: String,
     },
-    /// There is no such setting.
-    #[error("there is no setting `{key}` ({source_name}){}", hint(.key))]
+    /// The setting does not exist.
+    #[error("there is no setting `{key}` ({source_name}){}", suggestion(.key))]
     Unknown {
-        /// What was written.
+        /// The unknown key.
         key: String,
-        /// Where.
+        /// The source of the value.
         source_name: String,
     },
-    /// A value breaks its rule.
-    #[error("setting `{key}` {why} ({source_name})")]
+    /// A value is invalid.
+    #[error("setting `{key}` {requirement} ({source_name})")]
     Invalid {
         /// The setting.
         key: &'static str,
-        /// What it must be.
-        why: String,
-        /// Where it was written.
+        /// The requirement for its value.
+        requirement: String,
+        /// The source of the value.
         source_name: String,
     },
     /// A `--set` without `=`.
     #[error("`--set {0}` must be key=value")]
     NotAPair(String),
-    /// Two settings do not fit each other.
+    /// Settings contradict each other.
     #[error("{0}")]
-    Together(&'static str),
+    Inconsistent(&'static str),
 }
 
-/// Names the setting that was probably meant.
-fn hint(key: &str) -> String {
+/// Returns the question whether a similar setting was meant; empty if there is none.
+fn suggestion(key: &str) -> String {
     let last = key.rsplit('.').next().unwrap_or(key);
     let near = TABLE.iter().find(|known| known.name.rsplit('.').next() == Some(last) || known.name.starts_with(key));
     near.map(|near| format!("; did you mean `{}`?", near.name)).unwrap_or_default()
 }
 
-/// What is in force.
+/// The settings in force.
 #[derive(Clone)]
 pub struct Config {
     values: BTreeMap<&'static str, (String, Source)>,
 }
 
-/// Does not show secrets.
+/// Hides secrets.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.show())
@@ -121,27 +122,30 @@ impl Default for Config {
     }
 }
 
-/// The layers above the defaults, lowest first.
+/// The layers above the defaults; later fields override earlier ones.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
-    /// The command's own defaults.
+    /// The defaults of the command.
     pub command: Vec<(&'static str, String)>,
-    /// The name of that command.
+    /// The name of the command.
     pub command_name: &'static str,
     /// The TOML file.
     pub file: Option<PathBuf>,
-    /// Variables, of which only `HIVETILL_…` count.
-    pub variables: Vec<(String, String)>,
-    /// `key=value` from the command line.
+    /// Environment variables; only `HIVETILL_…` are used.
+    pub environment: Vec<(String, String)>,
+    /// `key=value` pairs of `--set`.
     pub pairs: Vec<String>,
-    /// Settings that have flags of their own.
+    /// Settings with dedicated flags.
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// Environment variables that are no settings: commands read the first two, the documentation has shops and sellers set the
-/// others. They may be set in the shell that starts us.
-const NO_SETTINGS: [&str; 7] = [
+/// Environment variables `HIVETILL_…` that are not settings. Commands read the first five; the examples in the documentation
+/// read the others, which may be set in the same shell.
+const OTHER_VARIABLES: [&str; 10] = [
     "HIVETILL_KEY",
+    "HIVETILL_WALLET",
+    "HIVETILL_MCP_TOKEN",
+    "HIVETILL_FAILPOINT",
     "HIVETILL_API_KEY",
     "HIVETILL_API",
     "HIVETILL_WEBHOOK_SECRET",
@@ -150,18 +154,18 @@ const NO_SETTINGS: [&str; 7] = [
     "HIVETILL_ACCOUNT",
 ];
 
-/// Returns the process's variables. This is the only place that reads them.
+/// Returns the environment variables of the process.
 #[must_use]
-pub fn process_variables() -> Vec<(String, String)> {
+pub fn environment_variables() -> Vec<(String, String)> {
     let text = |text: std::ffi::OsString| text.into_string().ok();
     std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
 }
 
 impl Config {
-    /// Puts the layers over the defaults.
+    /// Applies the layers to the defaults.
     ///
     /// # Errors
-    /// The first thing wrong, with its key and where it was written.
+    /// The first error, with its key and its source.
     pub fn load(layers: Layers) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         for (key, value) in layers.command {
@@ -170,11 +174,12 @@ impl Config {
         if let Some(path) = layers.file {
             config.read_file(&path)?;
         }
-        for (name, value) in layers.variables {
-            if name.starts_with("HIVETILL_") && !NO_SETTINGS.contains(&name.as_str()) {
-                let source = Source::Variable(name.clone());
+        for (name, value) in layers.environment {
+            if name.starts_with("HIVETILL_") && !OTHER_VARIABLES.contains(&name.as_str()) {
+                let source = Source::Environment(name.clone());
                 let key = TABLE.iter().find(|key| key.variable() == name);
-                let key = key.ok_or(ConfigError::Unknown { key: name, source_name: "variable".to_owned() })?;
+                let unknown = || ConfigError::Unknown { key: name, source_name: "environment variable".to_owned() };
+                let key = key.ok_or_else(unknown)?;
                 config.set(key.name, value, source)?;
             }
         }
@@ -185,7 +190,7 @@ impl Config {
         for (key, value) in layers.flags {
             config.set(key, value, Source::Flag)?;
         }
-        config.check_together()?;
+        config.check_consistency()?;
         Ok(config)
     }
 
@@ -193,9 +198,9 @@ impl Config {
         let Some(key) = find(name) else {
             return Err(ConfigError::Unknown { key: name.to_owned(), source_name: source.to_string() });
         };
-        key.check(&value).map_err(|why| ConfigError::Invalid {
+        key.check(&value).map_err(|requirement| ConfigError::Invalid {
             key: key.name,
-            why,
+            requirement,
             source_name: source.to_string(),
         })?;
         self.values.insert(key.name, (value, source));
@@ -203,12 +208,12 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let shown = path.display().to_string();
+        let name = path.display().to_string();
         let text = fs::read_to_string(path)
-            .map_err(|error| ConfigError::Unreadable { path: shown.clone(), why: error.to_string() })?;
+            .map_err(|error| ConfigError::Unreadable { path: name.clone(), reason: error.to_string() })?;
         let table: toml::Table = text
             .parse()
-            .map_err(|error: toml::de::Error| ConfigError::NotToml { path: shown, why: error.to_string() })?;
+            .map_err(|error: toml::de::Error| ConfigError::NotToml { path: name, reason: error.to_string() })?;
         self.read_table("", &table, path)
     }
 
@@ -225,8 +230,9 @@ impl Config {
                 (value, Some(key)) => match toml_text(key.kind, value) {
                     Some(text) => self.set(key.name, text, source)?,
                     None => {
-                        let why = format!("must be {}, not {}", key.kind, value.type_str());
-                        return Err(ConfigError::Invalid { key: key.name, why, source_name: source.to_string() });
+                        let requirement = format!("must be {}, not {}", key.kind, value.type_str());
+                        let source_name = source.to_string();
+                        return Err(ConfigError::Invalid { key: key.name, requirement, source_name });
                     }
                 },
                 (_, None) => return Err(ConfigError::Unknown { key: name, source_name: source.to_string() }),
@@ -235,7 +241,7 @@ impl Config {
         Ok(())
     }
 
-    /// Writes what is in force as TOML, with the source of each value and without secrets.
+    /// Formats the settings in force as TOML, with the source of each value and without secrets.
     #[must_use]
     pub fn show(&self) -> String {
         let mut out = String::new();
@@ -257,96 +263,95 @@ impl Config {
         out
     }
 
-    /// Returns a value as it was written.
+    /// Returns the value of a setting as text.
     ///
     /// # Panics
-    /// If there is no such setting: only names of the table are asked for.
+    /// If the setting does not exist.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         let value = self.values.get(name);
         &value.unwrap_or_else(|| panic!("`{name}` is not in the table of settings")).0
     }
 
-    /// Returns a value, or nothing for an empty one.
+    /// Returns the value of a setting; `None` if it is empty.
     #[must_use]
     pub fn optional(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
-    /// Returns a whole number.
+    /// Returns the value of an integer setting.
     #[must_use]
     pub fn integer(&self, name: &str) -> u64 {
-        self.text(name).parse().expect("integers were checked when they were set")
+        self.text(name).parse().expect("validated when it was set")
     }
 
-    /// Returns a whole number that counts things in memory.
+    /// Returns the value of an integer setting as `usize`.
     #[must_use]
     pub fn count(&self, name: &str) -> usize {
         usize::try_from(self.integer(name)).unwrap_or(usize::MAX)
     }
 
-    /// Returns a time written in milliseconds.
+    /// Returns the value of a setting in milliseconds.
     #[must_use]
     pub fn millis(&self, name: &str) -> Duration {
         Duration::from_millis(self.integer(name))
     }
 
-    /// Returns a time written in seconds.
+    /// Returns the value of a setting in seconds.
     #[must_use]
     pub fn seconds(&self, name: &str) -> Duration {
         Duration::from_secs(self.integer(name))
     }
 
-    /// Returns a time written in days.
+    /// Returns the value of a setting in days.
     #[must_use]
     pub fn days(&self, name: &str) -> Duration {
         Duration::from_secs(self.integer(name) * 86_400)
     }
 
-    /// Returns how long something is kept; none where it is 0, which means until somebody deletes it.
+    /// Returns the value of a retention setting in days; `None` if it is 0, which means unlimited.
     fn retention(&self, name: &str) -> Option<Duration> {
         Some(self.days(name)).filter(|days| !days.is_zero())
     }
 
-    /// Returns a truth value.
+    /// Returns the value of a boolean setting.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         self.text(name) == "true"
     }
 
-    /// Returns the parts of a list.
+    /// Returns the items of a list setting.
     #[must_use]
     pub fn list(&self, name: &str) -> Vec<String> {
         self.text(name).split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
     }
 
-    /// Returns how often something may happen, if there is a limit.
+    /// Returns the value of a rate limit; `None` if there is no limit.
     #[must_use]
     pub fn rate(&self, name: &str) -> Option<Rate> {
-        self.optional(name).map(|text| text.parse().expect("rates were checked when they were set"))
+        self.optional(name).map(|text| text.parse().expect("validated when it was set"))
     }
 
-    /// Returns what stands between the facade and the world.
+    /// Returns the trusted proxies, the CORS origins and the limits of the facade.
     #[must_use]
     pub fn edge(&self, now: Now) -> Edge {
-        let streams =
-            StreamLimits { per_address: self.count("limits.streams_per_address"), total: self.count("limits.streams") };
+        let streams = StreamLimits { per_ip: self.count("limits.streams_per_ip"), total: self.count("limits.streams") };
         let limits = (self.text("limits.profile") == "production")
             .then(|| Limits::new(now, |name| self.rate(name), self.seconds("limits.lockout_seconds"), streams));
         let trusted_proxies = self.list("trusted_proxies").iter().filter_map(|network| network.parse().ok()).collect();
         Edge { trusted_proxies, key_origins: self.list("cors.key_origins"), limits }
     }
 
-    /// Returns an address to listen on, if there is one.
+    /// Returns the value of a listening address; `None` if it is empty.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<SocketAddr> {
-        self.optional(name).map(|text| text.parse().expect("addresses were checked when they were set"))
+        self.optional(name).map(|text| text.parse().expect("validated when it was set"))
     }
 
-    /// Returns the engine's part of the settings.
+    /// Returns the settings of the engine.
     #[must_use]
     pub fn engine(&self) -> actors::Settings {
-        let chain_id = ChainId::parse(self.text("chain_id")).expect("the chain id was checked when it was set");
+        let chain_id = ChainId::parse(self.text("chain_id")).expect("validated when it was set");
         let development = self.text("network") == "dev";
         let fee_mode = match self.optional("fees.account").map(AccountName::parse) {
             Some(Ok(account)) if self.text("fees.mode") == "split" => FeeMode::Split { account },
@@ -359,7 +364,7 @@ impl Config {
             fee_mode,
             session_lifetime: self.seconds("session.lifetime_seconds"),
             session_grace: self.seconds("session.grace_seconds"),
-            max_awake: self.count("session.max_awake"),
+            max_awake: self.count("session.max_active"),
             block_interval: self.millis("ledger.block_interval_ms"),
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
@@ -379,19 +384,22 @@ impl Config {
             compliance: self.compliance(),
             quota: self.quota(),
             idempotency_keys: self.integer("limits.idempotency_keys"),
-            registration: actors::RegistrationMode::parse(self.text("registration")).expect("a word of the table"),
+            registration: actors::RegistrationMode::parse(self.text("registration"))
+                .expect("validated when it was set"),
             server: self.server(),
             account_change_wait: Duration::from_secs(self.integer("merchants.account_change_hours") * 3_600),
             billing: actors::BillingSettings {
                 merchant: self.optional("billing.merchant_id").and_then(|id| id.parse().ok()),
                 due: self.days("billing.due_days"),
             },
+            lease: self.seconds("store.lease_seconds"),
+            store_timeout: self.millis("store.timeout_ms"),
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }
     }
 
-    /// Returns how this installation is named in challenges: by the host of `base_url`, or by where it listens.
+    /// Returns the name of this installation in challenges: the host of `base_url`, or the listening address.
     fn server(&self) -> String {
         let listen = self.text("listen");
         let url = self.optional("base_url").and_then(|url| url::Url::parse(url).ok());
@@ -414,7 +422,8 @@ impl Config {
         }
     }
 
-    /// Returns where webhooks may go. Where plain http may be used, a shop on this machine is under development.
+    /// Returns the IP addresses that webhooks may be sent to. `webhooks.allow_insecure` also allows loopback addresses, for
+    /// receivers in development.
     #[must_use]
     pub fn webhook_addresses(&self) -> AllowedAddresses {
         let loopback = self.flag("webhooks.allow_insecure").then_some(["127.0.0.0/8", "::1/128"]);
@@ -423,7 +432,7 @@ impl Config {
         AllowedAddresses::public_and(all.filter_map(|network| network.parse().ok()).collect())
     }
 
-    /// Returns the store's part of the settings.
+    /// Returns the settings of the store.
     #[must_use]
     pub fn store(&self) -> storage::Options {
         storage::Options {
@@ -434,7 +443,7 @@ impl Config {
     }
 }
 
-/// Returns a TOML value as text, if its type fits.
+/// Returns a TOML value as text; `None` if its type does not match.
 fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
     match (kind, value) {
         (Kind::Integer(..), toml::Value::Integer(number)) => Some(number.to_string()),
@@ -443,7 +452,7 @@ fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
         (Kind::Percent, toml::Value::Float(number)) => Some(number.to_string()),
         (Kind::Urls | Kind::Networks | Kind::Origins, toml::Value::Array(items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
-            // A comma would split what was one item.
+            // Items are stored comma-separated.
             texts.filter(|texts| texts.iter().all(|text| !text.contains(','))).map(|texts| texts.join(","))
         }
         (Kind::Integer(..) | Kind::Flag | Kind::Urls | Kind::Networks | Kind::Origins, _) => None,

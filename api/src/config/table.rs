@@ -6,13 +6,13 @@ use super::kind::Kind;
 /// A setting.
 #[derive(Debug)]
 pub struct Key {
-    /// Its dotted name.
+    /// The dotted name.
     pub name: &'static str,
-    /// Its type and range.
+    /// The type and range.
     pub kind: Kind,
-    /// Its default value.
+    /// The default value.
     pub default: &'static str,
-    /// Its description in the reference.
+    /// The description in the reference.
     pub doc: &'static str,
 }
 
@@ -126,7 +126,7 @@ pub static TABLE: &[Key] = &[
         "A file that contains only the master key. Keep a copy of it, separate from backups of the data. If this and `master_key` are empty: `master-key` in the data directory, generated at the first start. `hivetill rotate-master-key` changes it.",
     ),
     key(
-        "seal_secrets",
+        "encrypt_secrets",
         Kind::Flag,
         "true",
         "Whether the first start generates a master key if none is set. `false`: webhook secrets are stored unencrypted, also in every backup.",
@@ -141,7 +141,7 @@ pub static TABLE: &[Key] = &[
         "registration",
         Kind::Word(&["open", "approval", "closed"]),
         "open",
-        "Who may register as a merchant. `open`: everybody. `approval`: everybody, but the merchant is inactive until an admin activates it. `closed`: nobody; the operator registers merchants with `hivetill admin`.",
+        "Who may register as a merchant. `open`: anyone. `approval`: anyone, but the merchant is inactive until an admin activates it. `closed`: only the operator, with `hivetill admin`.",
     ),
     key(
         "merchants.account_change_hours",
@@ -159,7 +159,7 @@ pub static TABLE: &[Key] = &[
         "ledger.min_agreeing_nodes",
         Kind::Integer(0, 10),
         "0",
-        "Minimum number of nodes that must agree on every fact that decides about money. It can only raise the number that is always required, a majority of `ledger.nodes` (1 of 1, 2 of 2, 2 of 3, 3 of 4, 3 of 5).",
+        "Minimum number of nodes that must agree on every fact that affects money. It can only raise the number that is always required, a majority of `ledger.nodes` (1 of 1, 2 of 2, 2 of 3, 3 of 4, 3 of 5).",
     ),
     key(
         "ledger.block_interval_ms",
@@ -205,7 +205,7 @@ pub static TABLE: &[Key] = &[
         "Grace period: how long after a session's expiry the block of its transfer may be.",
     ),
     key(
-        "session.max_awake",
+        "session.max_active",
         Kind::Integer(1, 10_000_000),
         "5000",
         "Maximum active sessions (held in memory). The others are passivated, and reactivated when needed.",
@@ -227,7 +227,7 @@ pub static TABLE: &[Key] = &[
         "billing.merchant_id",
         Kind::Merchant,
         "",
-        "The merchant that receives the payments of monthly invoices. It is not billed itself. Empty: usage is counted and nobody is billed.",
+        "The merchant that receives the payments of monthly invoices. It is not billed itself. Empty: usage is counted, but no merchant is billed.",
     ),
     key("billing.due_days", Kind::Integer(1, 365), "14", "Days after which an unpaid invoice is overdue."),
     key(
@@ -272,7 +272,7 @@ pub static TABLE: &[Key] = &[
         "events.retention_days",
         Kind::Integer(30, 3_650),
         "60",
-        "Days to keep events, webhook bodies and the responses of receivers. The log of deliveries keeps everything else.",
+        "Days to keep events, webhook bodies and the responses of receivers. Other data of deliveries is kept.",
     ),
     key(
         "retention.metadata_days",
@@ -293,7 +293,7 @@ pub static TABLE: &[Key] = &[
         "Maximum concurrent HTTP connections; further ones wait.",
     ),
     key(
-        "limits.connections_per_address",
+        "limits.connections_per_ip",
         Kind::Integer(1, 1_000_000),
         "500",
         "Maximum concurrent HTTP connections from one IP address (or IPv6 /64), at most half of `limits.connections`. Further ones are refused with 429. The limit does not apply to `trusted_proxies`, nor if `limits.profile` is `off`.",
@@ -382,11 +382,11 @@ pub static TABLE: &[Key] = &[
         "limits.bad_keys",
         Kind::Rate,
         "10/min",
-        "Wrong API keys from one IP address. Beyond them the address is locked out: only keys that were valid within the last day are accepted from it.",
+        "Invalid API keys from one IP address. Beyond this rate the IP address is locked out: only keys that were valid within the last day are accepted from it.",
     ),
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "Duration of a lockout."),
     key(
-        "limits.streams_per_address",
+        "limits.streams_per_ip",
         Kind::Integer(1, 1_000_000),
         "10",
         "Maximum concurrent event streams to one IP address.",
@@ -450,6 +450,18 @@ pub static TABLE: &[Key] = &[
         "Maximum commits waiting for the disk. Further ones are refused with 503.",
     ),
     key(
+        "store.timeout_ms",
+        Kind::Integer(100, 60_000),
+        "5000",
+        "How long reads and commits are retried, and unknown outcomes of commits resolved, while the store cannot be reached. Then requests are refused with 503.",
+    ),
+    key(
+        "store.lease_seconds",
+        Kind::Integer(5, 300),
+        "30",
+        "How long an engine that shares its store keeps its duties without renewing its lease, at least twice `webhooks.timeout_ms`. When an engine fails, the others take over its duties within this time. Set the same value for every engine of a store. An engine that has its store to itself holds every duty and has no lease.",
+    ),
+    key(
         "metrics.listen",
         Kind::OptionalListen,
         "",
@@ -476,29 +488,29 @@ pub static TABLE: &[Key] = &[
     ),
 ];
 
-/// Finds a setting.
+/// Returns the setting with a name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
     TABLE.iter().find(|key| key.name == name)
 }
 
 impl Key {
-    /// Returns the environment variable that sets it: `HIVETILL_LEDGER_NODES`.
+    /// Returns the environment variable of the setting, such as `HIVETILL_LEDGER_NODES`.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("HIVETILL_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// Checks a text for this setting.
+    /// Validates a value of this setting.
     ///
     /// # Errors
-    /// Returns the requirement that the text fails, as the end of a sentence that starts with the setting.
+    /// The requirement, as the end of a sentence that starts with the name of the setting.
     pub fn check(&self, text: &str) -> Result<(), String> {
         self.kind.check(text)
     }
 }
 
-/// Writes `docs/reference/settings.md`.
+/// Returns the text of `docs/reference/settings.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::from(
@@ -513,7 +525,7 @@ pub fn reference() -> String {
          | key | type | range | default | environment variable | description |\n|---|---|---|---|---|---|\n",
     );
     for key in TABLE {
-        let (kind, range) = key.kind.in_words();
+        let (kind, range) = key.kind.documentation();
         let default = match key.default {
             "" => "empty".to_owned(),
             urls if key.kind == Kind::Urls => {

@@ -1,4 +1,4 @@
-//! Layers of settings, and what is wrong with them.
+//! Tests of the layers of settings and of their errors.
 
 use engine::{
     compliance::{Limits as ComplianceLimits, Thresholds},
@@ -20,7 +20,7 @@ fn load(text: &str) -> Result<Config, ConfigError> {
 }
 
 #[test]
-fn what_nobody_sets_is_what_the_engine_documents_and_every_row_of_x402_reaches_it() {
+fn default_settings_are_the_engines_defaults_and_x402_settings_are_applied() {
     let defaults = Config::default().engine();
     let cents = |single_cents, daily_cents, monthly_cents| Thresholds { single_cents, daily_cents, monthly_cents };
     let limits =
@@ -55,14 +55,14 @@ fn what_nobody_sets_is_what_the_engine_documents_and_every_row_of_x402_reaches_i
 }
 
 #[test]
-fn the_later_layer_wins_and_says_where_it_is_from() {
-    let (_folder, path) = file("network = \"dev\"\nfees.percent = 2.5\n[session]\nmax_awake = 7\ngrace_seconds = 3\n");
+fn later_layers_override_earlier_ones_and_sources_are_shown() {
+    let (_folder, path) = file("network = \"dev\"\nfees.percent = 2.5\n[session]\nmax_active = 7\ngrace_seconds = 3\n");
     let layers = Layers {
         command: vec![("fees.percent", "1.5".to_owned()), ("webhooks.allow_insecure", "true".to_owned())],
         command_name: "dev",
         file: Some(path.clone()),
-        variables: vec![
-            ("HIVETILL_SESSION_MAX_AWAKE".to_owned(), "8".to_owned()),
+        environment: vec![
+            ("HIVETILL_SESSION_MAX_ACTIVE".to_owned(), "8".to_owned()),
             ("HIVETILL_SESSION_GRACE_SECONDS".to_owned(), "4".to_owned()),
             ("HIVETILL_GRPC_TOKEN".to_owned(), "hush".repeat(8)),
             ("PATH".to_owned(), "/bin".to_owned()),
@@ -71,11 +71,11 @@ fn the_later_layer_wins_and_says_where_it_is_from() {
         flags: vec![("listen", "127.0.0.1:0".to_owned())],
     };
     let config = Config::load(layers).expect("good");
-    assert_eq!(config.integer("session.max_awake"), 8);
+    assert_eq!(config.integer("session.max_active"), 8);
     assert_eq!(config.seconds("session.grace_seconds"), Duration::from_secs(5));
     assert_eq!(config.list("ledger.nodes"), ["http://a.example", "http://b.example"]);
     let shown = config.show();
-    assert!(shown.contains("session.max_awake = 8  # variable HIVETILL_SESSION_MAX_AWAKE\n"), "{shown}");
+    assert!(shown.contains("session.max_active = 8  # environment variable HIVETILL_SESSION_MAX_ACTIVE\n"), "{shown}");
     assert!(shown.contains(&format!("fees.percent = \"2.5\"  # file {}\n", path.display())));
     assert!(shown.contains("webhooks.allow_insecure = true  # default of dev\n"));
     assert!(shown.contains("listen = \"127.0.0.1:0\"  # flag\n"));
@@ -87,33 +87,34 @@ fn the_later_layer_wins_and_says_where_it_is_from() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_back() {
+fn shown_settings_can_be_loaded() {
     let shown = Config::default().show();
     assert_eq!(load(&shown).expect("good").values.len(), TABLE.len());
 }
 
 #[test]
-fn unknown_keys_are_refused_by_name_in_every_source() {
-    for text in ["lisen = \"x\"", "[session]\nmax_awke = 1", "[sesion]\nmax_awake = 1", "[session.max_awake]\nx = 1"] {
+fn unknown_keys_are_refused_in_every_source() {
+    for text in ["lisen = \"x\"", "[session]\nmax_actve = 1", "[sesion]\nmax_active = 1", "[session.max_active]\nx = 1"]
+    {
         let error = load(text).expect_err(text).to_string();
-        assert!(error.contains("lisen") || error.contains("max_aw") || error.contains("sesion"), "{error}");
+        assert!(error.contains("lisen") || error.contains("max_act") || error.contains("sesion"), "{error}");
     }
-    let variables = vec![("HIVETILL_LISEN".to_owned(), "x".to_owned())];
-    let error = Config::load(Layers { variables, ..Layers::default() }).expect_err("unknown").to_string();
+    let environment = vec![("HIVETILL_LISEN".to_owned(), "x".to_owned())];
+    let error = Config::load(Layers { environment, ..Layers::default() }).expect_err("unknown").to_string();
     assert!(error.contains("HIVETILL_LISEN"), "{error}");
-    let variables = NO_SETTINGS.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
-    Config::load(Layers { variables, ..Layers::default() }).expect("what a command reads itself is no setting");
-    let pairs = vec!["max_awake=1".to_owned()];
+    let environment = OTHER_VARIABLES.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
+    Config::load(Layers { environment, ..Layers::default() }).expect("other variables are ignored");
+    let pairs = vec!["max_active=1".to_owned()];
     let error = Config::load(Layers { pairs, ..Layers::default() }).expect_err("unknown").to_string();
-    assert!(error.contains("did you mean `session.max_awake`?"), "{error}");
+    assert!(error.contains("did you mean `session.max_active`?"), "{error}");
     let pairs = vec!["listen".to_owned()];
     assert!(matches!(Config::load(Layers { pairs, ..Layers::default() }), Err(ConfigError::NotAPair(_))));
 }
 
 #[test]
-fn wrong_types_and_ranges_name_their_key() {
+fn errors_of_types_and_ranges_contain_the_key() {
     for (text, key) in [
-        ("[session]\nmax_awake = \"7\"", "session.max_awake"),
+        ("[session]\nmax_active = \"7\"", "session.max_active"),
         ("[session]\nlifetime_seconds = 59", "session.lifetime_seconds"),
         ("[webhooks]\nallow_insecure = 1", "webhooks.allow_insecure"),
         ("[ledger]\nnodes = \"https://a.example\"", "ledger.nodes"),
@@ -127,12 +128,12 @@ fn wrong_types_and_ranges_name_their_key() {
     assert!(matches!(load("listen ="), Err(ConfigError::NotToml { .. })));
     let missing = Layers { file: Some("/nonexistent/hivetill.toml".into()), ..Layers::default() };
     assert!(matches!(Config::load(missing), Err(ConfigError::Unreadable { .. })));
-    assert!(matches!(load("[fees]\nmode = \"split\""), Err(ConfigError::Together(_))));
+    assert!(matches!(load("[fees]\nmode = \"split\""), Err(ConfigError::Inconsistent(_))));
     for text in ["tls_cert = \"x\"", "tls_client_key = \"x\"", "tls_client_ca = \"x\""] {
-        assert!(matches!(load(&format!("[grpc]\n{text}")), Err(ConfigError::Together(_))), "{text}");
+        assert!(matches!(load(&format!("[grpc]\n{text}")), Err(ConfigError::Inconsistent(_))), "{text}");
     }
     let (one, other) = ("1".repeat(32), "2".repeat(32));
     let tokens = format!("[grpc]\ntoken = \"{one}\"\nprevious_service_token");
-    assert!(matches!(load(&format!("{tokens} = \"{one}\"")), Err(ConfigError::Together(_))));
+    assert!(matches!(load(&format!("{tokens} = \"{one}\"")), Err(ConfigError::Inconsistent(_))));
     load(&format!("{tokens} = \"{other}\"")).expect("two tokens");
 }

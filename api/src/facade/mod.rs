@@ -1,7 +1,7 @@
-//! The REST facade and the pages. The routes are rows of `routes/table.rs`.
+//! The REST facade, the checkout and the dashboard. `routes/table.rs` lists the routes.
 //!
-//! Each folder imports the ones before it: `limits`, `record`, `http`, `rest`, `x402`, `pages`, `openapi`, `routes`,
-//! `server`. The engine is known through the client of `proto` alone; whether it runs in this process makes no difference.
+//! Each module imports only modules listed before it: `limits`, `record`, `http`, `rest`, `x402`, `pages`, `openapi`,
+//! `routes`, `server`. The facade calls the engine only through the `proto` client, in this process or in another one.
 
 mod http;
 pub mod limits;
@@ -14,11 +14,12 @@ pub mod server;
 mod x402;
 
 #[cfg(test)]
-mod fake;
+mod fake_engine;
 #[cfg(test)]
 mod tests;
 
-pub use self::http::{sessions::Desk, state::Facade};
-pub(crate) use record::{currency, status_word, timeline};
+pub(crate) use self::http::nearest::nearest;
+pub use self::http::{sessions::DashboardState, state::Facade};
+pub(crate) use record::{currency, currency_to_wire, status_word, timeline};
 #[cfg(test)]
 pub(crate) use x402::request as x402_request;

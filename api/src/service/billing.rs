@@ -1,7 +1,7 @@
-//! Billing: what merchants use and owe, the fee tiers, the invoices.
+//! Billing: usage and amounts owed of merchants, fee tiers, invoices.
 
 use engine::{
-    billing::{BillingTotals, Month, Period, RawTier, Schedule, Status as Standing, Tiers},
+    billing::{BillingTotals, Month, Period, RawTier, Schedule, Status as InvoiceStatus, Tiers},
     ids::MerchantId,
     merchant::{Merchant, Scope},
     time::Timestamp,
@@ -15,32 +15,34 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error, timestamp},
-    payments::{page_after, page_size, place_of, wrong_token},
+    page_token::Filters,
+    payments::{invalid_token, numeric_token, page_after, page_size},
 };
 
 impl Service {
-    /// Shows a month; one of a merchant that is never billed comes to nothing.
+    /// Converts a billing period. The invoice amount of a merchant that is not billed is 0.
     fn period(&self, found: &Period, merchant: &Merchant, tiers: &Tiers, now: Timestamp) -> v1::BillingPeriod {
-        let shown = period(found, merchant, tiers, now);
+        let message = period(found, merchant, tiers, now);
         if self.engine.operations.is_billed(merchant.id) {
-            shown
+            message
         } else {
-            v1::BillingPeriod { invoice_amount_cents: 0, ..shown }
+            v1::BillingPeriod { invoice_amount_cents: 0, ..message }
         }
     }
 
+    /// Returns a response with the billing summary of a merchant.
     async fn billing_of<R>(&self, id: MerchantId) -> Result<Response<R>, ApiError>
     where
         R: RecordResponse<Record = v1::BillingSummary>,
     {
         let summary = self.engine.operations.billing_summary(id).await.map_err(error)?;
         let now = self.engine.now();
-        let shown = |wanted: &[Standing]| -> Vec<v1::BillingPeriod> {
-            let periods = summary.periods.iter().filter(|period| wanted.contains(&period.status(now)));
+        let periods = |statuses: &[InvoiceStatus]| -> Vec<v1::BillingPeriod> {
+            let periods = summary.periods.iter().filter(|period| statuses.contains(&period.status(now)));
             periods.map(|found| self.period(found, &summary.merchant, &summary.tiers, now)).collect()
         };
-        let outstanding = shown(&[Standing::Invoiced, Standing::Overdue]);
-        let paid = shown(&[Standing::Paid]);
+        let outstanding = periods(&[InvoiceStatus::Invoiced, InvoiceStatus::Overdue]);
+        let paid = periods(&[InvoiceStatus::Paid]);
         let sum = |periods: &[v1::BillingPeriod]| {
             periods.iter().fold(0u64, |sum, period| sum.saturating_add(period.invoice_amount_cents))
         };
@@ -92,19 +94,22 @@ impl BillingService for Service {
         request: Request<v1::ListBillingPeriodsRequest>,
     ) -> Result<Response<v1::ListBillingPeriodsResponse>, Status> {
         self.admin(&request).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)?;
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)?;
         // A page token is the number of a page.
-        let page = match place_of(&asked.page_token)? {
-            Some(0) => return Err(wrong_token().into()),
+        let filters =
+            v1::ListBillingPeriodsRequest { page_size: 0, skip: 0, page_token: String::new(), ..message.clone() };
+        let filters = Filters::of(&filters);
+        let page = match numeric_token(filters.read(&message.page_token)?)? {
+            Some(0) => return Err(invalid_token().into()),
             Some(page) => page,
-            None => page_after(asked.skip, limit)?,
+            None => page_after(message.skip, limit)?,
         };
-        let merchant = asked.merchant_id.map(|id| id.parse::<MerchantId>());
+        let merchant = message.merchant_id.map(|id| id.parse::<MerchantId>());
         let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
-        let status = match v1::BillingStatus::try_from(asked.status) {
+        let status = match v1::BillingStatus::try_from(message.status) {
             Ok(v1::BillingStatus::Unspecified) => None,
-            Ok(wanted) => Standing::ALL.into_iter().find(|known| status(*known) == wanted),
+            Ok(wanted) => InvoiceStatus::ALL.into_iter().find(|known| status(*known) == wanted),
             Err(_) => return Err(ApiError::field("status", "must be open, invoiced, paid or overdue").into()),
         };
         let found =
@@ -112,7 +117,7 @@ impl BillingService for Service {
         let (tiers, now) = (self.engine.operations.fee_tiers().await.map_err(error)?.tiers, self.engine.now());
         let periods = found.items.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         let has_more = page.saturating_mul(u64::from(limit)) < found.total;
-        let next_page_token = if has_more { (page + 1).to_string() } else { String::new() };
+        let next_page_token = filters.token(if has_more { (page + 1).to_string() } else { String::new() });
         Ok(Response::new(v1::ListBillingPeriodsResponse { periods, next_page_token, total_size: found.total }))
     }
 
@@ -128,27 +133,28 @@ impl BillingService for Service {
         &self,
         request: Request<v1::SetFeeTiersRequest>,
     ) -> Result<Response<v1::SetFeeTiersResponse>, Status> {
-        let asking = self.admin(&request).await?;
+        let principal = self.admin(&request).await?;
         let tiers = request.get_ref().tiers.iter().enumerate();
-        let raw = tiers.map(|(place, tier)| read_tier(place, tier)).collect::<Result<Vec<RawTier>, _>>()?;
+        let raw = tiers.map(|(index, tier)| read_tier(index, tier)).collect::<Result<Vec<RawTier>, _>>()?;
         let tiers = Tiers::check(&raw).map_err(convert::invalid)?;
-        Ok(record_response(schedule(&asking.engine.operations.set_fee_tiers(tiers).await.map_err(error)?)))
+        Ok(record_response(schedule(&principal.engine.operations.set_fee_tiers(tiers).await.map_err(error)?)))
     }
 
     async fn generate_invoices(
         &self,
         request: Request<v1::GenerateInvoicesRequest>,
     ) -> Result<Response<v1::GenerateInvoicesResponse>, Status> {
-        let asking = self.admin(&request).await?;
+        let principal = self.admin(&request).await?;
         let month = match (request.get_ref().year, request.get_ref().month) {
             (None, None) => None,
-            (None, Some(_)) => return Err(ApiError::field("year", "is required beside month").into()),
-            (Some(_), None) => return Err(ApiError::field("month", "is required beside year").into()),
+            (None, Some(_)) => return Err(ApiError::field("year", "is required if month is set").into()),
+            (Some(_), None) => return Err(ApiError::field("month", "is required if year is set").into()),
             (Some(year), Some(month)) => Some(month_of(year, month)?),
         };
-        let made = asking.engine.operations.generate_invoices(month).await.map_err(error)?;
+        let invoiced = principal.engine.operations.generate_invoices(month).await.map_err(error)?;
         let (tiers, now) = (self.engine.operations.fee_tiers().await.map_err(error)?.tiers, self.engine.now());
-        let periods = made.periods.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
+        let periods =
+            invoiced.periods.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         Ok(Response::new(v1::GenerateInvoicesResponse { periods }))
     }
 }
@@ -160,18 +166,19 @@ fn month_of(year: u32, month: u32) -> Result<Month, ApiError> {
     Month::new(year, month).ok_or_else(|| ApiError::field("year", "must be a whole number from 1970 to 9997"))
 }
 
-const fn status(standing: Standing) -> v1::BillingStatus {
-    match standing {
-        Standing::Open => v1::BillingStatus::Open,
-        Standing::Invoiced => v1::BillingStatus::Invoiced,
-        Standing::Paid => v1::BillingStatus::Paid,
-        Standing::Overdue => v1::BillingStatus::Overdue,
+const fn status(status: InvoiceStatus) -> v1::BillingStatus {
+    match status {
+        InvoiceStatus::Open => v1::BillingStatus::Open,
+        InvoiceStatus::Invoiced => v1::BillingStatus::Invoiced,
+        InvoiceStatus::Paid => v1::BillingStatus::Paid,
+        InvoiceStatus::Overdue => v1::BillingStatus::Overdue,
     }
 }
 
-fn read_tier(place: usize, wire: &v1::FeeTier) -> Result<RawTier, ApiError> {
-    let percent = convert::required(&format!("tiers[{place}].percentFee"), wire.percent_ten_thousandths)?;
-    Ok(RawTier { min_cents: wire.min_volume_cents, max_cents: wire.max_volume_cents, percent_ten_thousandths: percent })
+/// Reads the fee tier at an index of the request.
+fn read_tier(index: usize, tier: &v1::FeeTier) -> Result<RawTier, ApiError> {
+    let percent = convert::required(&format!("tiers[{index}].percentFee"), tier.percent_ten_thousandths)?;
+    Ok(RawTier { min_cents: tier.min_volume_cents, max_cents: tier.max_volume_cents, percent_ten_thousandths: percent })
 }
 
 fn tiers(tiers: &Tiers) -> Vec<v1::FeeTier> {

@@ -1,4 +1,4 @@
-//! Compliance for admins: where a merchant stands, and how a hold ends.
+//! Compliance for admins: the status of a merchant, limits, and clearing of holds.
 
 use actors::Report;
 use engine::{
@@ -26,7 +26,7 @@ impl ComplianceService for Service {
     ) -> Result<Response<v1::GetComplianceStatusResponse>, Status> {
         self.admin(&request).await?;
         let id = merchant_id(&request.get_ref().merchant_id)?;
-        Ok(record_response(standing(id, self.engine.merchants.compliance(id).await.map_err(error)?)))
+        Ok(record_response(compliance_status(id, self.engine.merchants.compliance(id).await.map_err(error)?)))
     }
 
     async fn clear_hold(
@@ -34,14 +34,14 @@ impl ComplianceService for Service {
         request: Request<v1::ClearHoldRequest>,
     ) -> Result<Response<v1::ClearHoldResponse>, Status> {
         let admin = self.admin(&request).await?;
-        let asked = request.into_inner();
-        let id = merchant_id(&asked.merchant_id)?;
-        let reason = fields::text("reason", asked.reason.trim(), NOTE_MAX_CHARS);
+        let message = request.into_inner();
+        let id = merchant_id(&message.merchant_id)?;
+        let reason = fields::text("reason", message.reason.trim(), NOTE_MAX_CHARS);
         let reason = reason.map_err(|violation| convert::invalid(vec![violation]))?;
         let by = admin.key.to_string();
-        let limits = asked.limits.map(read_thresholds).transpose()?;
+        let limits = message.limits.map(read_thresholds).transpose()?;
         let report = admin.engine.merchants.clear_compliance(id, by, reason, limits).await.map_err(error)?;
-        Ok(record_response(standing(id, report)))
+        Ok(record_response(compliance_status(id, report)))
     }
 
     async fn set_merchant_limits(
@@ -49,15 +49,15 @@ impl ComplianceService for Service {
         request: Request<v1::SetMerchantLimitsRequest>,
     ) -> Result<Response<v1::SetMerchantLimitsResponse>, Status> {
         let admin = self.admin(&request).await?;
-        let asked = request.into_inner();
-        let id = merchant_id(&asked.merchant_id)?;
-        let limits = match asked.change {
+        let message = request.into_inner();
+        let id = merchant_id(&message.merchant_id)?;
+        let limits = match message.change {
             Some(Change::Limits(limits)) => Some(read_thresholds(limits)?),
             Some(Change::Remove(())) => None,
-            None => return Err(ApiError::field("limits", "or remove must be given").into()),
+            None => return Err(ApiError::field("limits", "limits or remove must be set").into()),
         };
         let report = admin.engine.merchants.limit_compliance(id, limits).await.map_err(error)?;
-        Ok(record_response(standing(id, report)))
+        Ok(record_response(compliance_status(id, report)))
     }
 }
 
@@ -65,21 +65,23 @@ fn merchant_id(text: &str) -> Result<MerchantId, ApiError> {
     text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such merchant"))
 }
 
-fn read_thresholds(wire: v1::Thresholds) -> Result<Thresholds, ApiError> {
-    let v1::Thresholds { single_cents, daily_cents, monthly_cents } = wire;
-    let given = [("singleCents", single_cents), ("dailyCents", daily_cents), ("monthlyCents", monthly_cents)];
-    let missing = given.iter().filter(|(_, cents)| cents.is_none());
-    let missing: Vec<_> = missing.map(|(field, _)| Violation::new(*field, "is required; 0 is no limit")).collect();
-    let limits = match (missing.is_empty(), given.map(|(_, cents)| cents.unwrap_or_default())) {
+/// Reads limits, all of which are required.
+fn read_thresholds(message: v1::Thresholds) -> Result<Thresholds, ApiError> {
+    let v1::Thresholds { single_cents, daily_cents, monthly_cents } = message;
+    let fields = [("singleCents", single_cents), ("dailyCents", daily_cents), ("monthlyCents", monthly_cents)];
+    let missing = fields.iter().filter(|(_, cents)| cents.is_none());
+    let missing: Vec<_> = missing.map(|(field, _)| Violation::new(*field, "is required; 0 means no limit")).collect();
+    let limits = match (missing.is_empty(), fields.map(|(_, cents)| cents.unwrap_or_default())) {
         (false, _) => Err(missing),
         (true, [single_cents, daily_cents, monthly_cents]) => {
             Thresholds { single_cents, daily_cents, monthly_cents }.check()
         }
     };
     limits.map_err(|violations| {
-        let within =
-            violations.into_iter().map(|wrong| Violation { field: format!("limits.{}", wrong.field), ..wrong });
-        convert::invalid(within.collect())
+        let violations = violations
+            .into_iter()
+            .map(|violation| Violation { field: format!("limits.{}", violation.field), ..violation });
+        convert::invalid(violations.collect())
     })
 }
 
@@ -92,16 +94,16 @@ const fn thresholds(limits: Thresholds) -> v1::Thresholds {
     }
 }
 
-fn crossing(crossing: LimitBreach) -> v1::Crossing {
-    v1::Crossing {
-        window: super::enums::window(crossing.window).into(),
-        usd_cents: crossing.usd_cents,
-        limit_cents: crossing.limit_cents,
-        at: Some(convert::timestamp(crossing.at)),
+fn limit_breach(breach: LimitBreach) -> v1::LimitBreach {
+    v1::LimitBreach {
+        window: super::enums::window(breach.window).into(),
+        usd_cents: breach.usd_cents,
+        limit_cents: breach.limit_cents,
+        at: Some(convert::timestamp(breach.at)),
     }
 }
 
-fn standing(id: MerchantId, report: Report) -> v1::ComplianceStatus {
+fn compliance_status(id: MerchantId, report: Report) -> v1::ComplianceStatus {
     let own = report.standing.limits;
     let clearances = report.standing.clearances.into_iter().map(|clearance| v1::Clearance {
         by: clearance.by,
@@ -110,13 +112,13 @@ fn standing(id: MerchantId, report: Report) -> v1::ComplianceStatus {
     });
     v1::ComplianceStatus {
         merchant_id: id.to_string(),
-        hold: report.standing.hold.map(crossing),
+        hold: report.standing.hold.map(limit_breach),
         limits: own.or(report.defaults.map(|limits| limits.hard)).map(thresholds),
         own_limits: own.is_some(),
         soft_limits: report.defaults.map(|limits| thresholds(limits.soft)),
         daily_cents: report.daily_cents,
         monthly_cents: report.monthly_cents,
-        notices: report.standing.notices.into_iter().map(crossing).collect(),
+        notices: report.standing.notices.into_iter().map(limit_breach).collect(),
         clearances: clearances.collect(),
     }
 }

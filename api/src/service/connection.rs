@@ -1,5 +1,4 @@
-//! The connections of the gRPC port: how many there may be, a deadline for the handshake of each, and how many streams
-//! without an end it may hold.
+//! Connections of the gRPC port: their maximum number, a deadline for the handshake, and a limit of watches per connection.
 
 use std::{
     io,
@@ -20,79 +19,82 @@ use tokio::{
 use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
-use crate::addresses::{Addresses, Place};
+use crate::ip_connections::{IpConnections, IpPermit};
 
 /// A connection that has not sent this many bytes within [`HANDSHAKE_TIMEOUT`] is closed: the length of the HTTP/2
-/// connection preface. With TLS they are decrypted bytes.
+/// connection preface. With TLS, decrypted bytes are counted.
 const HANDSHAKE_BYTES: usize = 24;
-/// Time to complete the handshake of HTTP/2, and before it that of TLS.
+/// Deadline for the TLS handshake, and for the HTTP/2 handshake after it.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How soon a listener that could not accept tries again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// Streams one connection may hold at once.
+/// Delay before the listener retries after a failed accept.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Maximum number of concurrent streams of a connection.
 pub(super) const MAX_STREAMS: u32 = 1_024;
-/// Watches (streams without an end) one connection may hold: half of the streams it may open, so that unary calls
-/// always find a stream.
+/// Maximum number of watches (server streams without an end) of a connection: half of its streams, so that streams remain
+/// for unary calls.
 pub(super) const MAX_WATCHES: usize = MAX_STREAMS as usize / 2;
 
-/// What a call learns of its connection.
+/// Connection state that is available to its calls.
 #[derive(Debug, Clone)]
 pub(super) struct Info {
-    /// A permit for each watch.
+    /// Permits for watches.
     pub(super) watches: Arc<Semaphore>,
 }
 
-/// A connection among those that are open; others may open one when it goes.
-pub(super) struct Held {
+/// The permits of an open connection, released when it is closed.
+pub(super) struct ConnectionPermit {
     _permit: OwnedSemaphorePermit,
-    _place: Option<Place>,
+    _ip_permit: Option<IpPermit>,
 }
 
-/// Accepts connections: `most` at once, more wait in the kernel's queue. One IP address may have half of them; what it
-/// opens beyond that is closed.
-pub(super) fn accept(listener: TcpListener, most: usize) -> impl Stream<Item = (TcpStream, Held)> + Send {
-    let connections = Arc::new(Semaphore::new(most));
-    let addresses = Arc::new(Addresses::new(most, Some(most)));
-    stream::unfold((listener, connections, addresses), |open| async move {
+/// Accepts up to `max_connections` concurrent connections; others wait in the kernel's queue. An IP address may have half
+/// of them; further connections are closed.
+pub(super) fn accept(
+    listener: TcpListener,
+    max_connections: usize,
+) -> impl Stream<Item = (TcpStream, ConnectionPermit)> + Send {
+    let connections = Arc::new(Semaphore::new(max_connections));
+    let by_ip = Arc::new(IpConnections::new(max_connections, Some(max_connections)));
+    stream::unfold((listener, connections, by_ip), |open| async move {
         loop {
             let permit = Arc::clone(&open.1).acquire_owned().await.ok()?;
             match open.0.accept().await {
-                Ok((stream, peer)) => match open.2.enter(peer.ip()) {
-                    Ok(place) => {
-                        // Messages are small and whole: waiting to fill a packet only delays them.
+                Ok((stream, peer)) => match open.2.acquire(peer.ip()) {
+                    Ok(ip_permit) => {
+                        // Messages are small and written whole: Nagle's algorithm would only delay them.
                         let _ = stream.set_nodelay(true);
-                        return Some(((stream, Held { _permit: permit, _place: place }), open));
+                        return Some(((stream, ConnectionPermit { _permit: permit, _ip_permit: ip_permit }), open));
                     }
-                    Err(_) => refused(peer.ip()),
+                    Err(_) => log_refused(peer.ip()),
                 },
                 Err(error) => {
-                    // Out of file handles, most likely: others must close before we can go on.
+                    // The usual cause is a lack of file descriptors: retry after other connections have closed.
                     warn!("cannot accept a gRPC connection: {error}");
-                    sleep(ACCEPT_AGAIN).await;
+                    sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     })
 }
 
-fn refused(client: IpAddr) {
+fn log_refused(client: IpAddr) {
     debug!(client.ip = %client, "refused a gRPC connection from {client}: too many connections");
 }
 
 /// A connection with its limits.
 pub(super) struct Connection<C> {
     inner: C,
-    _held: Option<Held>,
+    _permit: Option<ConnectionPermit>,
     received: usize,
     deadline: Pin<Box<Sleep>>,
     watches: Arc<Semaphore>,
 }
 
 impl<C> Connection<C> {
-    pub(super) fn new(inner: C, held: Option<Held>) -> Self {
+    pub(super) fn new(inner: C, permit: Option<ConnectionPermit>) -> Self {
         Self {
             inner,
-            _held: held,
+            _permit: permit,
             received: 0,
             deadline: Box::pin(sleep(HANDSHAKE_TIMEOUT)),
             watches: Arc::new(Semaphore::new(MAX_WATCHES)),
@@ -115,7 +117,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for Connection<C> {
         if self.received < HANDSHAKE_BYTES {
             self.received += buf.filled().len() - before;
             if self.received < HANDSHAKE_BYTES && self.deadline.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no handshake in time")));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the handshake timed out")));
             }
         }
         read
@@ -155,7 +157,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_connection_is_closed_and_one_that_has_begun_is_not() {
+    async fn a_connection_without_a_complete_handshake_times_out() {
         let (_client, server) = duplex(64);
         let refused = Connection::new(server, None).read_u8().await.expect_err("silent");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
@@ -173,6 +175,6 @@ mod tests {
         connection.read_exact(&mut preface).await.expect("the preface");
         tokio::time::advance(2 * HANDSHAKE_TIMEOUT).await;
         client.write_u8(1).await.expect("written");
-        assert_eq!(connection.read_u8().await.expect("idle is no fault"), 1);
+        assert_eq!(connection.read_u8().await.expect("an idle connection stays open"), 1);
     }
 }

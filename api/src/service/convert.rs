@@ -1,4 +1,4 @@
-//! Between the engine's words and the wire's: records out, requests in, refusals with their reason.
+//! Conversions between types of the engine and protobuf messages: records, requests, errors.
 
 use actors::EngineError;
 use engine::{
@@ -24,7 +24,7 @@ use proto::{
 };
 use storage::{DayVolume, ListedMerchant, Volume};
 
-/// Turns a refusal of the engine into the wire's.
+/// Converts an error of the engine.
 pub(super) fn error(error: EngineError) -> ApiError {
     match error {
         EngineError::Unauthenticated => Reason::InvalidApiKey.into(),
@@ -32,7 +32,7 @@ pub(super) fn error(error: EngineError) -> ApiError {
         EngineError::AdminOnly => Reason::AdminRequired.into(),
         EngineError::InactiveMerchant => Reason::InactiveMerchant.into(),
         EngineError::OnHold { contact } => {
-            let message = format!("this account is on hold: please contact {contact} for identity verification");
+            let message = format!("this account is on hold: contact {contact} for identity verification");
             ApiError::with_message(Reason::ComplianceHold, message)
         }
         EngineError::Quota(reached @ QuotaExceeded::OpenPayments { .. }) => {
@@ -46,24 +46,24 @@ pub(super) fn error(error: EngineError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         EngineError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         EngineError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
-        EngineError::NotProven { account, standing } => not_proven(&account, standing),
+        EngineError::NotProven { account, standing: status } => not_proven(&account, status),
         EngineError::Ownership(rejection) => ownership(&rejection),
         EngineError::RegistrationClosed => Reason::RegistrationClosed.into(),
         EngineError::NoOperator => Reason::BillingNotConfigured.into(),
         EngineError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
         EngineError::TransferAssigned(payment) => {
-            ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
+            ApiError::with_message(Reason::TransferAssigned, format!("the transfer is already assigned to {payment}"))
         }
         EngineError::TransferSettled(resource) => transfer_settled(&resource),
         EngineError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
         EngineError::EventForgotten => {
             ApiError::with_message(Reason::NotFound, "the event is older than the retention")
         }
-        EngineError::Misplaced(misplaced @ CursorError::OutOfRange { .. }) => {
-            ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
+        EngineError::Misplaced(invalid @ CursorError::OutOfRange { .. }) => {
+            ApiError::new(Reason::CursorOutOfRange).and_field("after", invalid.to_string())
         }
-        EngineError::Misplaced(misplaced @ CursorError::EpochMismatch { resume_from }) => {
-            ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string())
+        EngineError::Misplaced(invalid @ CursorError::EpochMismatch { resume_from }) => {
+            ApiError::with_message(Reason::CursorOfAnotherEpoch, invalid.to_string())
                 .with_next_cursor(resume_from.to_string())
         }
         EngineError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
@@ -79,17 +79,17 @@ pub(super) fn error(error: EngineError) -> ApiError {
         EngineError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         EngineError::NoRate => Reason::RateUnavailable.into(),
         EngineError::HbdOffPeg => Reason::HbdOffPeg.into(),
-        // No wait makes room: one of them must end.
+        // A retry does not help until the client closes a stream.
         EngineError::TooManyStreams => {
-            let message = "this merchant has as many event streams as it may have: close one";
+            let message = "the merchant has the maximum number of event streams; close one";
             ApiError { retry_after_seconds: None, ..ApiError::with_message(Reason::RateLimited, message) }
         }
         EngineError::Overloaded => Reason::Overloaded.into(),
         EngineError::Contended => Reason::Conflict.into(),
-        EngineError::StoreFailed => Reason::StoreUnavailable.into(),
+        EngineError::Unavailable | EngineError::StoreFailed => Reason::StoreUnavailable.into(),
         damaged @ EngineError::Damaged { .. } => ApiError::with_message(
             Reason::RecordDamaged,
-            format!("{damaged} and is not served; the operator of this server has to put it right"),
+            format!("{damaged} and is not served; the operator of this server must repair it"),
         ),
     }
 }
@@ -97,10 +97,10 @@ pub(super) fn error(error: EngineError) -> ApiError {
 fn not_proven(account: &AccountName, status: VerificationStatus) -> ApiError {
     let message = match status {
         VerificationStatus::Stale => {
-            format!("the active authority of @{account} has changed since you proved that you own it; prove it again")
+            format!("the active authority of @{account} has changed since you proved ownership; prove it again")
         }
         VerificationStatus::Unverified | VerificationStatus::Verified => {
-            format!("prove first that you own @{account}")
+            format!("prove ownership of @{account} first")
         }
     };
     ApiError::with_message(Reason::AccountNotProven, message)
@@ -108,7 +108,7 @@ fn not_proven(account: &AccountName, status: VerificationStatus) -> ApiError {
 
 fn transfer_settled(resource: &str) -> ApiError {
     let resource: String = resource.chars().take(200).collect();
-    let message = format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session");
+    let message = format!("the transfer was settled by x402 for {resource}: a sale cannot pay a payment");
     ApiError::with_message(Reason::TransferSettled, message)
 }
 
@@ -121,26 +121,26 @@ fn ownership(rejection: &ownership::Rejection) -> ApiError {
         ownership::Rejection::Expired { .. } => ApiError::with_message(Reason::ChallengeExpired, message),
         ownership::Rejection::Signature { index } => ApiError::field(
             format!("signatures[{index}]"),
-            "must be made over the text of the challenge by a key of the account's active authority",
+            "must be a signature of the challenge's text by a key of the account's active authority",
         ),
         ownership::Rejection::OpenAuthority => ApiError::field("signatures", message),
         ownership::Rejection::TooManyChanges { .. } => Reason::TooManyAccountChanges.into(),
     }
 }
 
-const fn standing(standing: VerificationStatus) -> v1::AccountVerification {
-    match standing {
+const fn account_verification(status: VerificationStatus) -> v1::AccountVerification {
+    match status {
         VerificationStatus::Unverified => v1::AccountVerification::Unverified,
         VerificationStatus::Verified => v1::AccountVerification::Verified,
         VerificationStatus::Stale => v1::AccountVerification::Stale,
     }
 }
 
-const fn means(means: VerificationMethod) -> v1::AccountProofMeans {
-    match means {
-        VerificationMethod::Signature => v1::AccountProofMeans::Signature,
-        VerificationMethod::Transfer => v1::AccountProofMeans::Transfer,
-        VerificationMethod::Operator => v1::AccountProofMeans::Operator,
+const fn proof_method(method: VerificationMethod) -> v1::AccountProofMethod {
+    match method {
+        VerificationMethod::Signature => v1::AccountProofMethod::Signature,
+        VerificationMethod::Transfer => v1::AccountProofMethod::Transfer,
+        VerificationMethod::Operator => v1::AccountProofMethod::Operator,
     }
 }
 
@@ -173,15 +173,15 @@ fn rejected(rejection: &Rejection) -> ApiError {
     ApiError::with_message(reason, rejection.to_string())
 }
 
-/// Names every field that breaks its rule.
+/// Returns the error of invalid fields.
 pub(super) fn invalid(violations: Vec<Violation>) -> ApiError {
     let error = ApiError::new(Reason::ValidationFailed);
     violations.into_iter().fold(error, |error, violation| error.and_field(violation.field, violation.message))
 }
 
-/// Returns the error of wrong fields of a merchant; one of its own where all that is wrong is an account that cannot keep a
-/// payment.
-pub(super) fn wrong_merchant(account: Option<&str>, violations: Vec<Violation>) -> ApiError {
+/// Returns the error of invalid fields of a merchant: `REFUSED_ACCOUNT` if the only violation is an account that cannot
+/// receive payments, else `VALIDATION_FAILED`.
+pub(super) fn invalid_merchant(account: Option<&str>, violations: Vec<Violation>) -> ApiError {
     let is_refused = account.is_some_and(|name| AccountName::parse(name).is_ok_and(|account| account.cannot_receive()));
     let mut error = invalid(violations);
     if is_refused && error.fields.len() == 1 {
@@ -190,17 +190,20 @@ pub(super) fn wrong_merchant(account: Option<&str>, violations: Vec<Violation>) 
     error
 }
 
-/// Returns a field that must be given, because leaving it out would mean something.
+/// Returns the value of a required field. Such fields are optional in protobuf, because their default value has a meaning.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if it is absent.
 pub(super) fn required<T>(field: &str, value: Option<T>) -> Result<T, ApiError> {
     value.ok_or_else(|| ApiError::field(field, "is required"))
 }
 
-/// Writes an instant.
+/// Converts a time.
 pub(super) fn timestamp(instant: Timestamp) -> proto::time::Timestamp {
     proto::time::from_millis(instant.millis())
 }
 
-/// Reads the instant of a field.
+/// Reads the time of a field.
 pub(super) fn instant(field: &str, time: proto::time::Timestamp) -> Result<Timestamp, ApiError> {
     let millis = proto::time::to_millis(time);
     millis.map(Timestamp::from_millis).ok_or_else(|| ApiError::field(field, "must be a time from 1970 to 9999"))
@@ -213,14 +216,17 @@ pub(super) const fn currency(currency: Currency) -> v1::Currency {
     }
 }
 
-/// Returns the refusal of a call that needs an API key and has none.
-pub(super) fn no_key() -> ApiError {
+/// Returns the error of a call without the required API key.
+pub(super) fn missing_api_key() -> ApiError {
     ApiError::with_message(Reason::InvalidApiKey, "the API key is missing: send it in `x-api-key`")
 }
 
-/// Reads a currency; an unset or unknown one is a wrong field.
-pub(super) fn read_currency(wire: i32) -> Result<Currency, ApiError> {
-    match v1::Currency::try_from(wire) {
+/// Reads a currency.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if it is unspecified or unknown.
+pub(super) fn read_currency(number: i32) -> Result<Currency, ApiError> {
+    match v1::Currency::try_from(number) {
         Ok(v1::Currency::Hive) => Ok(Currency::Hive),
         Ok(v1::Currency::Hbd) => Ok(Currency::Hbd),
         _ => Err(ApiError::field("currency", "must be CURRENCY_HIVE or CURRENCY_HBD (REST: HIVE or HBD)")),
@@ -238,10 +244,13 @@ pub(super) const fn state(state: State) -> v1::PaymentStatus {
     }
 }
 
-/// Reads a state; an unset or unknown one is a wrong field.
-pub(super) fn read_state(wire: i32) -> Result<State, ApiError> {
-    let unknown = || ApiError::field("statuses", "must be one of the six states");
-    let wanted = v1::PaymentStatus::try_from(wire).map_err(|_| unknown())?;
+/// Reads a payment state.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if it is unspecified or unknown.
+pub(super) fn read_state(number: i32) -> Result<State, ApiError> {
+    let unknown = || ApiError::field("statuses", "must be one of the six payment states");
+    let wanted = v1::PaymentStatus::try_from(number).map_err(|_| unknown())?;
     State::ALL.into_iter().find(|known| state(*known) == wanted).ok_or_else(unknown)
 }
 
@@ -260,14 +269,19 @@ const fn exception(exception: Exception) -> v1::PaymentException {
     }
 }
 
-/// Reads metadata; a value that is neither a text nor a list is a wrong field.
-pub(super) fn read_metadata(wire: std::collections::BTreeMap<String, v1::MetadataValue>) -> Result<Metadata, ApiError> {
+/// Reads metadata.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if a value is neither a text nor a list.
+pub(super) fn read_metadata(
+    entries: std::collections::BTreeMap<String, v1::MetadataValue>,
+) -> Result<Metadata, ApiError> {
     let read = |(key, value): (String, v1::MetadataValue)| match value.value {
         Some(Value::Text(text)) => Ok((key, MetadataValue::Text(text))),
         Some(Value::List(list)) => Ok((key, MetadataValue::List(list.items))),
         None => Err(ApiError::field(format!("metadata.{key}"), "must be a string or an array of strings")),
     };
-    wire.into_iter().map(read).collect()
+    entries.into_iter().map(read).collect()
 }
 
 fn metadata(metadata: Metadata) -> std::collections::BTreeMap<String, v1::MetadataValue> {
@@ -334,14 +348,17 @@ const RESOLUTIONS: [(ResolutionKind, v1::ResolutionKind); 3] = [
     (ResolutionKind::Ignored, v1::ResolutionKind::Ignored),
 ];
 
-/// Reads a decision; an unset or unknown one is a wrong field.
-pub(super) fn read_resolution(wire: i32) -> Result<ResolutionKind, ApiError> {
-    let known = RESOLUTIONS.into_iter().find(|(_, known)| *known as i32 == wire);
-    known.map(|(kind, _)| kind).ok_or_else(|| ApiError::field("kind", "must be accepted, refunded or ignored"))
+/// Reads a decision.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if it is unspecified or unknown.
+pub(super) fn read_resolution(number: i32) -> Result<ResolutionKind, ApiError> {
+    let known = RESOLUTIONS.into_iter().find(|(_, known)| *known as i32 == number);
+    known.map(|(kind, _)| kind).ok_or_else(|| ApiError::field("kind", "must be RESOLUTION_KIND_ACCEPTED, RESOLUTION_KIND_REFUNDED or RESOLUTION_KIND_IGNORED (REST: accepted, refunded or ignored)"))
 }
 
 fn resolution(resolution: &Resolution) -> v1::Resolution {
-    let kind = RESOLUTIONS.into_iter().find(|(known, _)| *known == resolution.kind).map(|(_, wire)| wire);
+    let kind = RESOLUTIONS.into_iter().find(|(known, _)| *known == resolution.kind).map(|(_, kind)| kind);
     v1::Resolution {
         kind: kind.unwrap_or_default().into(),
         by: resolution.by.clone(),
@@ -364,7 +381,7 @@ fn cancellation(request: Cancellation) -> v1::Cancellation {
     }
 }
 
-/// Why a session is in its state; nothing for one that waits.
+/// Returns the reason of a payment's state; `Unspecified` while it is pending.
 const fn status_reason(payment: &Payment) -> PaymentStatusReason {
     let by = match &payment.cancellation {
         Some(request) => Some(request.by),
@@ -381,7 +398,7 @@ const fn status_reason(payment: &Payment) -> PaymentStatusReason {
     }
 }
 
-/// Writes the whole record of a payment. `now` decides whether its time is over.
+/// Converts a payment. `now` decides whether it has expired.
 pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> v1::Payment {
     let tx_id = payment.paid_by.or(payment.claim.as_ref().map(|claim| claim.tx_id));
     let claim = payment.claim.as_ref().filter(|_| !payment.state.is_terminal());
@@ -442,7 +459,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
     }
 }
 
-/// Writes a merchant without its secrets.
+/// Converts the totals of payments by day.
 pub(super) fn volume(volume: Volume) -> v1::GetVolumeResponse {
     let day = |day: DayVolume| v1::DayVolume {
         day: Some(proto::time::from_millis(day.day.saturating_mul(86_400_000))),
@@ -457,6 +474,7 @@ pub(super) fn volume(volume: Volume) -> v1::GetVolumeResponse {
     v1::GetVolumeResponse { days: volume.days.into_iter().map(day).collect(), median_ms_to_pay: median }
 }
 
+/// Converts a merchant, without its secrets.
 pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
     let key = merchant.keys.first();
     v1::Merchant {
@@ -474,9 +492,9 @@ pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
         api_key_created_at: key.map(|key| timestamp(key.created_at)),
         api_key_last_used_at: key.and_then(|key| key.last_used_at).map(timestamp),
         flagged: None,
-        account_verification: standing(merchant.ownership.verification_status()).into(),
+        account_verification: account_verification(merchant.ownership.verification_status()).into(),
         account_verified_at: merchant.ownership.proof.map(|proof| timestamp(proof.at)),
-        account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.method).into()),
+        account_verified_by: merchant.ownership.proof.map_or(0, |proof| proof_method(proof.method).into()),
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
         livemode: network.is_live(),
         network: ledger_network(network).into(),
@@ -484,7 +502,7 @@ pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
     }
 }
 
-/// Returns a merchant's wire form in an admin's list.
+/// Converts a merchant of an admin's list.
 pub(super) fn listed_merchant(listed: &ListedMerchant, network: Network) -> v1::Merchant {
     v1::Merchant { flagged: Some(listed.is_on_hold), ..merchant(&listed.merchant, network) }
 }
@@ -497,7 +515,10 @@ pub(super) const fn ledger_network(network: Network) -> v1::LedgerNetwork {
     }
 }
 
-/// Reads a payment's id; what is no id names no payment.
+/// Reads the id of a payment.
+///
+/// # Errors
+/// `NOT_FOUND` if it is not an id.
 pub(super) fn payment_id(text: &str) -> Result<PaymentId, ApiError> {
     text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such payment"))
 }
@@ -507,11 +528,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_read_back_and_their_words_agree_with_the_engine() {
+    fn states_round_trip_and_have_the_names_of_the_engine() {
         for known in State::ALL {
-            let wire = state(known);
-            assert_eq!(read_state(wire.into()).ok(), Some(known));
-            assert_eq!(wire.as_str_name().to_lowercase(), format!("payment_status_{}", known.as_str()));
+            let status = state(known);
+            assert_eq!(read_state(status.into()).ok(), Some(known));
+            assert_eq!(status.as_str_name().to_lowercase(), format!("payment_status_{}", known.as_str()));
         }
         for unknown in [0, 7, -1] {
             assert!(read_state(unknown).is_err() && read_currency(unknown).is_err());
@@ -519,21 +540,21 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_have_the_words_of_the_engine() {
+    fn exceptions_have_the_names_of_the_engine() {
         for known in Exception::ALL {
             assert_eq!(exception(known).as_str_name().to_lowercase(), format!("payment_exception_{}", known.as_str()));
         }
     }
 
     #[test]
-    fn metadata_comes_back_unchanged() {
-        let given: Metadata = [
+    fn metadata_round_trips() {
+        let original: Metadata = [
             ("orderId".to_owned(), MetadataValue::Text("7".to_owned())),
             ("tags".to_owned(), MetadataValue::List(vec!["a".to_owned(), String::new()])),
             ("none".to_owned(), MetadataValue::List(Vec::new())),
         ]
         .into();
-        assert_eq!(read_metadata(metadata(given.clone())), Ok(given));
+        assert_eq!(read_metadata(metadata(original.clone())), Ok(original));
         let empty = [("x".to_owned(), v1::MetadataValue { value: None })].into();
         assert_eq!(read_metadata(empty).map_err(|e| e.fields[0].field.clone()), Err("metadata.x".to_owned()));
     }

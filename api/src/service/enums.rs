@@ -1,5 +1,5 @@
-//! Closed sets of the engine as enums of the wire; each is matched whole, so that a new value does not compile without
-//! its number.
+//! Conversions of enums of the engine to protobuf enums. Each match is exhaustive, so that a new value without a protobuf
+//! number does not compile.
 
 use actors::{Condition, RegistrationMode};
 use engine::{
@@ -14,10 +14,10 @@ use proto::v1::{
     WebhookDisabledReason, WebhookOutcome, WebhookWarning,
 };
 
-/// Returns the words of what a request lists; the empty one, which nothing has, for a number that is not defined.
-pub(super) fn words_of<T: TryFrom<i32>>(wire: &[i32], word: impl Fn(T) -> Option<&'static str>) -> Vec<String> {
-    let word = |number: &i32| T::try_from(*number).ok().and_then(&word).unwrap_or_default().to_owned();
-    wire.iter().map(word).collect()
+/// Returns the names of the enum numbers of a request; an empty name, which is never valid, for an undefined number.
+pub(super) fn names<T: TryFrom<i32>>(numbers: &[i32], name: impl Fn(T) -> Option<&'static str>) -> Vec<String> {
+    let name = |number: &i32| T::try_from(*number).ok().and_then(&name).unwrap_or_default().to_owned();
+    numbers.iter().map(name).collect()
 }
 
 pub(super) const fn scope(scope: Scope) -> ApiKeyScope {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_rest_are_those_of_the_engine() {
+    fn rest_names_are_the_names_of_the_engine() {
         for each in Scope::ALL {
             assert_eq!(scope(each).rest_name(), Some(each.as_str()));
         }
@@ -142,9 +142,9 @@ mod tests {
         for each in [Warning::Failing24Hours, Warning::Failing72Hours] {
             assert_eq!(warning(each).rest_name(), Some(each.as_str()));
         }
-        let broken =
+        let failures =
             [Outcome::ConnectionRefused, Outcome::ConnectionReset, Outcome::Connect, Outcome::Tls, Outcome::Dns];
-        for each in broken.into_iter().chain([Outcome::Timeout, Outcome::Blocked]) {
+        for each in failures.into_iter().chain([Outcome::Timeout, Outcome::Blocked]) {
             assert_eq!(attempt(each).rest_name(), Some(each.as_str()));
         }
     }

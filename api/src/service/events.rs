@@ -1,4 +1,4 @@
-//! A merchant's events: the list, and the stream of what happens.
+//! A merchant's events, as a list and as a stream.
 
 use actors::{After, EngineError};
 use engine::{
@@ -23,28 +23,28 @@ use super::{
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
 
-/// Reads a place in a merchant's list of events: a cursor, or the id of an event; an empty text is the beginning.
-fn place(text: &str) -> Result<After, ApiError> {
+/// Reads a page token of a merchant's list of events: a cursor or the id of an event; empty means the beginning.
+fn read_cursor(text: &str) -> Result<After, ApiError> {
     if text.is_empty() {
         return Ok(After::Beginning);
     }
     match text.parse::<EventId>() {
         Ok(event) => Ok(After::Event(event)),
-        Err(_) => text.parse().map(After::Cursor).map_err(|_| no_place()),
+        Err(_) => text.parse().map(After::Cursor).map_err(|_| invalid_cursor()),
     }
 }
 
-fn no_place() -> ApiError {
+fn invalid_cursor() -> ApiError {
     ApiError::field(
         "after",
-        "must be the nextCursor (gRPC: next_page_token) of a response, or the id of an event that is still kept",
+        "must be the nextCursor (gRPC: next_page_token) of a response, or the id of an event within the retention",
     )
 }
 
-/// Says which field is wrong where an event is not known.
-fn misplaced(refused: EngineError) -> ApiError {
+/// Converts an error of a list after a cursor: an unknown event is an invalid cursor.
+fn cursor_error(refused: EngineError) -> ApiError {
     match refused {
-        EngineError::EventForgotten => no_place(),
+        EngineError::EventForgotten => invalid_cursor(),
         refused => error(refused),
     }
 }
@@ -56,10 +56,11 @@ impl EventService for Service {
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)?;
-        let token = &asked.page_token;
-        let page = self.engine.webhooks.events(merchant.id, place(token)?, limit as usize).await.map_err(misplaced)?;
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)?;
+        let token = &message.page_token;
+        let after = read_cursor(token)?;
+        let page = self.engine.webhooks.events(merchant.id, after, limit as usize).await.map_err(cursor_error)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),
             next_page_token: page.next.to_string(),
@@ -69,7 +70,7 @@ impl EventService for Service {
 
     async fn get_event(&self, request: Request<v1::GetEventRequest>) -> Result<Response<v1::GetEventResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let unknown = || ApiError::with_message(Reason::NotFound, "no such event is kept");
+        let unknown = || ApiError::with_message(Reason::NotFound, "no such event within the retention");
         let id = request.get_ref().event_id.parse::<EventId>().map_err(|_| unknown())?;
         let found = self.engine.webhooks.event(merchant.id, id).await;
         let (record, epoch) = found.map_err(|refused| match refused {
@@ -83,9 +84,9 @@ impl EventService for Service {
 
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let key = proto::caller::api_key(&request).ok_or_else(convert::no_key)?.to_owned();
-        let after = request.get_ref().page_token.as_deref().map(place).transpose()?;
-        let watch = self.engine.webhooks.watch_events(merchant.id, after).await.map_err(misplaced)?;
+        let key = proto::caller::api_key(&request).ok_or_else(convert::missing_api_key)?.to_owned();
+        let after = request.get_ref().page_token.as_deref().map(read_cursor).transpose()?;
+        let watch = self.engine.webhooks.watch_events(merchant.id, after).await.map_err(cursor_error)?;
         let epoch = watch.position().epoch;
         let first = v1::WatchEventsResponse { next_page_token: watch.position().to_string(), event: None };
         let engine = self.engine.clone();
@@ -98,14 +99,14 @@ impl EventService for Service {
                 loop {
                     let events = tokio::select! {
                         biased;
-                        events = watch.next() => events.map_err(refuse)?,
+                        events = watch.next() => events.map_err(status)?,
                         () = &mut closed => {
-                            let text = "the engine stops; watch again after the last cursor";
+                            let text = "the engine is shutting down; watch again after the last cursor";
                             return Err(ApiError::with_message(Reason::EngineUnavailable, text).into());
                         }
                     };
-                    // A key that was replaced meanwhile opens nothing any more.
-                    engine.merchants.authenticate(&key).await.map_err(refuse)?;
+                    // The key may have been revoked since the stream started.
+                    engine.merchants.authenticate(&key).await.map_err(status)?;
                     if !events.is_empty() {
                         return Ok::<_, Status>(Some((events, watch)));
                     }
@@ -118,7 +119,7 @@ impl EventService for Service {
     }
 }
 
-fn refuse(refused: EngineError) -> Status {
+fn status(refused: EngineError) -> Status {
     error(refused).into()
 }
 

@@ -1,4 +1,5 @@
-//! The hot calls of a facade in the same process, as functions. A call that writes runs in a span with the request's id.
+//! Direct function calls for the frequent methods of a facade in the same process. Calls that write run in a span with the
+//! request id.
 
 use proto::{
     InProcessEngine,

@@ -1,4 +1,4 @@
-//! What an operator asks of a running engine: a copy of its whole store, or of what names an account.
+//! Maintenance for operators: backups and verification of the store, and exports of the records that name an account.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use proto::{
     ApiError, Reason,
     v1::{self, maintenance_service_server},
 };
-use storage::{EmbeddedStore, Row};
+use storage::{Duty, EmbeddedStore, EngineId, EngineLease, Membership, Row};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::convert::error;
+use super::convert::{error, timestamp};
 use crate::version;
 
-/// The service, at the engine's own ports and for the commands of an operator: a facade in the same process has no use for it.
+/// The maintenance service of the gRPC port and of operator commands. The facade does not use it.
 #[derive(Clone)]
 pub struct Maintenance {
     store: Arc<EmbeddedStore>,
@@ -25,11 +25,28 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// Serves copies of a store, and what is in force for it.
+    /// Creates the service of a store and its engine.
     #[must_use]
     pub const fn new(store: Arc<EmbeddedStore>, engine: Engine, registration: RegistrationMode) -> Self {
         Self { store, engine, registration }
     }
+}
+
+/// Lists the engines that share a store, and the duties of each.
+fn engines((membership, responding): (Membership, EngineId)) -> Vec<v1::EngineDuties> {
+    let duties_of = |engine| {
+        let held = membership.duties.iter().filter(move |record| record.holder == Some(engine));
+        held.map(|record| record.duty)
+    };
+    let is_single = |duty: &Duty| Duty::SINGLE.contains(duty);
+    let one = |lease: &EngineLease| v1::EngineDuties {
+        engine_id: lease.engine.to_string(),
+        is_responding: lease.engine == responding,
+        lease_expires_at: Some(timestamp(lease.until)),
+        duties: duties_of(lease.engine).filter(is_single).map(|duty| duty.to_string()).collect(),
+        webhook_buckets: u32::try_from(duties_of(lease.engine).filter(|duty| !is_single(duty)).count()).unwrap_or(0),
+    };
+    membership.engines.iter().map(one).collect()
 }
 
 #[tonic::async_trait]
@@ -45,19 +62,20 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         Ok(Response::new(v1::DescribeEngineResponse {
             version: version::VERSION.to_owned(),
             commit: version::commit().to_owned(),
-            sealed_secrets: secrets.sealed,
-            plain_secrets: secrets.plain,
+            encrypted_secrets: secrets.sealed,
+            plaintext_secrets: secrets.plain,
             registration: super::enums::registration(self.registration).into(),
+            engines: self.engine.operations.membership().await.map_err(error)?.map_or_else(Vec::new, engines),
         }))
     }
 
     type CopyStoreStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::CopyStoreResponse, Status>> + Send>>;
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {
-        let rows = self.store.rows().map_err(unreadable)?;
+        let rows = self.store.rows().map_err(read_failed)?;
         tracing::info!("backup of the store started");
         let messages = ReceiverStream::new(rows).map(move |rows| {
-            let rows = rows.map_err(unreadable)?.into_iter().map(stored);
+            let rows = rows.map_err(read_failed)?.into_iter().map(stored_row);
             Ok(v1::CopyStoreResponse { rows: rows.collect() })
         });
         Ok(Response::new(Box::pin(messages)))
@@ -70,13 +88,13 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         request: Request<v1::ExportAccountRequest>,
     ) -> Result<Response<Self::ExportAccountStream>, Status> {
         let account = AccountName::parse(&request.get_ref().hive_account)
-            .map_err(|wrong| ApiError::field("hiveAccount", wrong.to_string()))?;
+            .map_err(|invalid| ApiError::field("hiveAccount", invalid.to_string()))?;
         self.engine.operations.note_account_export(account).await.map_err(error)?;
-        let rows = self.store.rows().map_err(unreadable)?;
+        let rows = self.store.rows().map_err(read_failed)?;
         let messages = ReceiverStream::new(rows).flat_map(move |rows| {
             let found: Vec<_> = match rows {
-                Ok(rows) => rows.iter().filter_map(|row| naming(row, account.as_str())).map(Ok).collect(),
-                Err(error) => vec![Err(unreadable(error))],
+                Ok(rows) => rows.iter().filter_map(|row| exported_record(row, account.as_str())).map(Ok).collect(),
+                Err(error) => vec![Err(read_failed(error))],
             };
             stream::iter(found)
         });
@@ -92,17 +110,17 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
             Status::from(ApiError::new(Reason::StoreUnavailable))
         })?;
         tracing::info!(findings = report.finding_count, "store verified: {} findings", report.finding_count);
-        let tables = report.tables.iter().map(|(table, rows)| v1::TableLength { table: (*table).into(), rows: *rows });
-        let books = report.books.lines.iter().map(|((currency, status), line)| v1::BookLine {
+        let tables = report.tables.iter().map(|(table, rows)| v1::TableSize { table: (*table).into(), rows: *rows });
+        let payments = report.books.lines.iter().map(|((currency, status), line)| v1::PaymentTotals {
             currency: super::convert::currency(*currency).into(),
             status: super::convert::state(*status).into(),
             payments: line.payments,
-            asked_units: line.asked_units.to_string(),
+            requested_units: line.asked_units.to_string(),
             paid_units: line.paid_units.to_string(),
             received_units: line.received_units.to_string(),
             refunded_units: line.refunded_units.to_string(),
         });
-        let unmatched = report.books.unmatched.iter().map(|(currency, (transfers, units))| v1::UnmatchedLine {
+        let unmatched = report.books.unmatched.iter().map(|(currency, (transfers, units))| v1::UnmatchedTotals {
             currency: super::convert::currency(*currency).into(),
             transfers: *transfers,
             units: units.to_string(),
@@ -110,7 +128,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         Ok(Response::new(v1::VerifyStoreResponse {
             schema: report.schema,
             tables: tables.collect(),
-            books: books.collect(),
+            payments: payments.collect(),
             unmatched: unmatched.collect(),
             findings: report.findings,
             finding_count: report.finding_count,
@@ -119,13 +137,14 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
     }
 }
 
-fn unreadable(error: storage::ReadError) -> Status {
-    tracing::error!(%error, "cannot back up the store: {error}");
+/// Logs a failed read of the store and returns its status.
+fn read_failed(error: storage::ReadError) -> Status {
+    tracing::error!(%error, "cannot read the store: {error}");
     Status::from(ApiError::new(Reason::StoreUnavailable))
 }
 
-/// Returns the record of a row that names an account. A damaged row names nobody; a verification reports it.
-fn naming(row: &Row, account: &str) -> Option<v1::ExportAccountResponse> {
+/// Returns the record of a row if it names an account. Damaged rows are omitted; `VerifyStore` reports them.
+fn exported_record(row: &Row, account: &str) -> Option<v1::ExportAccountResponse> {
     let record = storage::export_record_naming(row, account).unwrap_or_else(|error| {
         tracing::warn!(%error, "export omits a damaged row: {error}");
         None
@@ -133,6 +152,6 @@ fn naming(row: &Row, account: &str) -> Option<v1::ExportAccountResponse> {
     record.map(|record| v1::ExportAccountResponse { json: record.to_string() })
 }
 
-fn stored(row: Row) -> v1::StoredRow {
+fn stored_row(row: Row) -> v1::StoredRow {
     v1::StoredRow { table: row.table, key: row.key.into(), value: row.value.into() }
 }

@@ -14,20 +14,20 @@ use prometheus_client::{
 use tokio::time::Instant;
 use tonic::Code;
 
-/// The label of methods that no service has.
+/// The label of unknown methods.
 const UNKNOWN: &str = "unknown";
 
 /// The metrics of a process's gRPC servers. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Arc<Families>);
 
-/// A histogram for each method.
-type Latency = Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>;
+/// A latency histogram for each method.
+type LatencyFamily = Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>;
 
 #[derive(Debug)]
 struct Families {
     handled: Family<[(&'static str, &'static str); 2], Counter>,
-    latency: Latency,
+    latency: LatencyFamily,
     open: Gauge,
 }
 
@@ -35,7 +35,7 @@ impl Default for Families {
     fn default() -> Self {
         let families =
             Self { handled: Family::default(), latency: Family::new_with_constructor(buckets), open: Gauge::default() };
-        // A family is shown once it has a member.
+        // The text format omits a family without members.
         drop(families.handled.get_or_create(&[("method", UNKNOWN), ("code", name(Code::Unimplemented))]));
         drop(families.latency.get_or_create(&[("method", UNKNOWN)]));
         families
@@ -61,16 +61,16 @@ impl Metrics {
     pub(super) fn begin(&self, path: &str) -> Call {
         let method = proto::METHODS.iter().find(|known| **known == path).map_or(UNKNOWN, |known| &known[1..]);
         self.0.open.inc();
-        Call { metrics: self.clone(), method, begun: Instant::now() }
+        Call { metrics: self.clone(), method, started_at: Instant::now() }
     }
 }
 
-/// A call that has not ended.
+/// A call in progress.
 #[derive(Debug)]
 pub(super) struct Call {
     metrics: Metrics,
     method: &'static str,
-    begun: Instant,
+    started_at: Instant,
 }
 
 impl Call {
@@ -80,7 +80,7 @@ impl Call {
 
     /// Counts the end of the call. Returns its latency.
     pub(super) fn end(self, code: Code) -> std::time::Duration {
-        let elapsed = self.begun.elapsed();
+        let elapsed = self.started_at.elapsed();
         let families = &self.metrics.0;
         families.open.dec();
         families.handled.get_or_create(&[("method", self.method), ("code", name(code))]).inc();

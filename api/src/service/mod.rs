@@ -1,6 +1,6 @@
-//! The engine's gRPC service: who asks, what the engine is asked, how it answers.
+//! The engine's gRPC services: authentication, conversion of requests and responses, calls of the engine.
 //!
-//! The same servers stand behind the network port and behind the in-process transport.
+//! The gRPC port and the in-process transport use the same servers.
 
 use std::sync::Arc;
 
@@ -27,13 +27,10 @@ use proto::{
 use tokio::sync::watch;
 use tonic::Request;
 
-mod astray;
 mod billing;
-mod books;
 mod compliance;
 mod connection;
 mod convert;
-mod edge;
 mod enums;
 mod events;
 mod in_process;
@@ -41,16 +38,20 @@ mod keys;
 mod maintenance;
 mod merchants;
 mod metrics;
+mod middleware;
 mod ownership;
+mod page_stream;
+mod page_token;
 mod payments;
 mod permits;
+mod reconciliation;
 pub mod server;
-mod small;
+mod system;
 mod tls;
 mod tokens;
 mod traced;
+mod unmatched;
 mod webhooks;
-mod whole_list;
 mod x402;
 
 pub use maintenance::Maintenance;
@@ -63,38 +64,38 @@ use traced::Traced;
 pub struct Service {
     engine: Engine,
     x402: Arc<permits::Permits>,
-    /// Becomes true when this server stops: watches end at once.
+    /// True once the server shuts down: watches end at once.
     closing: watch::Sender<bool>,
 }
 
 impl Service {
-    /// Serves what `gateway` can do.
+    /// Creates the service of an engine.
     #[must_use]
     pub fn new(engine: Engine) -> Self {
         Self { engine, x402: Arc::default(), closing: watch::Sender::new(false) }
     }
 
-    /// Ends all watches with `UNAVAILABLE`.
+    /// Closes all watches with `UNAVAILABLE`.
     fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Returns a future that is ready when the watches must end.
+    /// Returns a future that resolves when watches must close.
     fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut closing = self.closing.subscribe();
         async move {
-            // The sender lives as long as the service; without it the process ends anyway.
+            // Fails only if the service is dropped, at the exit of the process.
             let _ = closing.wait_for(|closing| *closing).await;
         }
     }
 
-    /// Returns a transport that calls this service in place.
+    /// Returns a transport that calls this service in process.
     #[must_use]
     pub fn in_process(&self) -> Transport {
         Transport::local(self.local())
     }
 
-    /// Returns the same with what only an operator may ask.
+    /// Returns a transport that calls this service and the operator's maintenance service in process.
     #[must_use]
     pub fn in_process_for_operator(&self, maintenance: Maintenance) -> Transport {
         Transport::local(self.local().with(Traced(MaintenanceServiceServer::new(maintenance))))
@@ -121,89 +122,104 @@ impl Service {
             .with(Traced(X402ServiceServer::new(self.clone())))
     }
 
-    /// Returns the merchant whose key came with a request, and the key, if it has the scope.
-    async fn key_of<T>(
+    /// Authenticates a request by its API key. Returns the merchant and the key.
+    ///
+    /// # Errors
+    /// `INVALID_API_KEY`, or `INSUFFICIENT_SCOPE` if the key lacks the scope.
+    async fn authenticate<T>(
         &self,
         request: &Request<T>,
-        needed: Option<Scope>,
+        scope: Option<Scope>,
     ) -> Result<(Arc<Merchant>, ApiKey), ApiError> {
-        let text = proto::caller::api_key(request).ok_or_else(convert::no_key)?;
+        let text = proto::caller::api_key(request).ok_or_else(convert::missing_api_key)?;
         let (merchant, key) = self.engine.merchants.authenticate_key(text).await.map_err(convert::error)?;
-        if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
-            let message = format!("this API key lacks the scope {}", needed.as_str());
-            return Err(ApiError::with_message(Reason::InsufficientScope, message));
+        match scope {
+            Some(scope) if !key.scopes.contains(scope) => Err(missing_scope(scope)),
+            _ => Ok((merchant, key)),
         }
-        Ok((merchant, key))
     }
 
-    /// Returns who asks, by the key that came with a request, if that key has the scope.
-    async fn asking<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<Asking, ApiError> {
-        let (merchant, key) = self.key_of(request, needed).await?;
+    /// Authenticates a request by its API key, which must have the scope.
+    async fn principal<T>(&self, request: &Request<T>, scope: Option<Scope>) -> Result<Principal, ApiError> {
+        let (merchant, key) = self.authenticate(request, scope).await?;
         let actor = Actor { merchant: Some(merchant.id), key: Some(key.id), ip: ip_of(request) };
-        Ok(Asking { merchant, key: key.id, scopes: key.scopes, engine: self.engine.by(actor) })
+        Ok(Principal { merchant, key: key.id, scopes: key.scopes, engine: self.engine.by(actor) })
     }
 
-    /// Returns the merchant whose key came with a request, if that key has the scope.
-    async fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Arc<Merchant>, ApiError> {
-        Ok(self.key_of(request, Some(needed)).await?.0)
+    /// Authenticates a request by its API key, which must have the scope. Returns the merchant.
+    async fn caller<T>(&self, request: &Request<T>, scope: Scope) -> Result<Arc<Merchant>, ApiError> {
+        Ok(self.authenticate(request, Some(scope)).await?.0)
     }
 
-    /// Returns who asks, who must be an admin with an admin's key.
-    async fn admin<T>(&self, request: &Request<T>) -> Result<Asking, ApiError> {
-        let asking = self.asking(request, None).await?;
-        if asking.is_admin() { Ok(asking) } else { Err(Reason::AdminRequired.into()) }
+    /// Authenticates a request of an admin.
+    ///
+    /// # Errors
+    /// `ADMIN_REQUIRED` if the merchant is not an admin or the key lacks the scope `admin`.
+    async fn admin<T>(&self, request: &Request<T>) -> Result<Principal, ApiError> {
+        let principal = self.principal(request, None).await?;
+        if principal.is_admin() { Ok(principal) } else { Err(Reason::AdminRequired.into()) }
     }
 
-    /// Returns the merchant a caller names, itself or any for an admin, and who asks. A foreign id is refused whether or
-    /// not it exists.
-    async fn named<T>(
+    /// Returns the merchant with an id, and the caller: its own merchant, or any for an admin.
+    ///
+    /// # Errors
+    /// `FORBIDDEN_MERCHANT` for the id of another merchant, whether or not it exists.
+    async fn target_merchant<T>(
         &self,
         request: &Request<T>,
         id: &str,
-        needed: Scope,
-    ) -> Result<(Arc<Merchant>, Asking), ApiError> {
-        let (merchant, asking) = self.named_any(request, id).await?;
-        asking.needs_for(merchant.id, needed)?;
-        Ok((merchant, asking))
+        scope: Scope,
+    ) -> Result<(Arc<Merchant>, Principal), ApiError> {
+        let (merchant, principal) = self.target_merchant_any_scope(request, id).await?;
+        principal.require_scope_for(merchant.id, scope)?;
+        Ok((merchant, principal))
     }
 
-    /// The same with whatever scopes the key has.
-    async fn named_any<T>(&self, request: &Request<T>, id: &str) -> Result<(Arc<Merchant>, Asking), ApiError> {
-        let asking = self.asking(request, None).await?;
+    /// As [`Self::target_merchant`], with any scopes.
+    async fn target_merchant_any_scope<T>(
+        &self,
+        request: &Request<T>,
+        id: &str,
+    ) -> Result<(Arc<Merchant>, Principal), ApiError> {
+        let principal = self.principal(request, None).await?;
         match id.parse::<MerchantId>() {
-            Ok(id) if id == asking.merchant.id => Ok((asking.merchant.clone(), asking)),
-            _ if !asking.is_admin() => Err(Reason::ForbiddenMerchant.into()),
-            Ok(id) => Ok((self.engine.merchants.get(id).await.map_err(convert::error)?, asking)),
+            Ok(id) if id == principal.merchant.id => Ok((principal.merchant.clone(), principal)),
+            _ if !principal.is_admin() => Err(Reason::ForbiddenMerchant.into()),
+            Ok(id) => Ok((self.engine.merchants.get(id).await.map_err(convert::error)?, principal)),
             Err(_) => Err(Reason::NotFound.into()),
         }
     }
 }
 
-/// Who asks: a merchant, by one of its keys.
-struct Asking {
+/// The authenticated caller of a request: a merchant, by one of its API keys.
+struct Principal {
     merchant: Arc<Merchant>,
     key: KeyId,
     scopes: Scopes,
-    /// The handle through which the audit log learns who acts.
+    /// The engine; the audit log records calls through it with this caller as the actor.
     engine: Engine,
 }
 
-impl Asking {
+fn missing_scope(scope: Scope) -> ApiError {
+    ApiError::with_message(Reason::InsufficientScope, format!("this API key lacks the scope {}", scope.as_str()))
+}
+
+impl Principal {
     fn is_admin(&self) -> bool {
         self.merchant.is_admin && self.scopes.contains(Scope::Admin)
     }
 
-    /// Refuses a key that lacks a scope which its own merchant needs; an admin's key may do it for another.
-    fn needs_for(&self, merchant: MerchantId, needed: Scope) -> Result<(), ApiError> {
-        if merchant != self.merchant.id || self.scopes.contains(needed) {
-            return Ok(());
-        }
-        let message = format!("this API key lacks the scope {}", needed.as_str());
-        Err(ApiError::with_message(Reason::InsufficientScope, message))
+    /// Checks that the key has a scope for calls about its own merchant. Calls of an admin about another merchant need only
+    /// the scope `admin`.
+    ///
+    /// # Errors
+    /// `INSUFFICIENT_SCOPE`.
+    fn require_scope_for(&self, merchant: MerchantId, scope: Scope) -> Result<(), ApiError> {
+        if merchant != self.merchant.id || self.scopes.contains(scope) { Ok(()) } else { Err(missing_scope(scope)) }
     }
 }
 
-/// Returns the address behind a request, as the facade tells it.
+/// Returns the client's IP address, as reported by the facade.
 fn ip_of<T>(request: &Request<T>) -> Option<String> {
     let ip = request.metadata().get(proto::caller::CLIENT_IP)?.to_str().ok()?;
     ip.parse::<std::net::IpAddr>().ok().map(|ip| ip.to_string())

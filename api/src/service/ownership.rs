@@ -1,4 +1,4 @@
-//! Proof of a merchant's ledger account, and changes of a proven one.
+//! Proof of ownership of a merchant's ledger account, and changes of a proven account.
 
 use engine::{
     account::AccountName,
@@ -19,8 +19,8 @@ use super::{
     convert::{self, error},
 };
 
-/// What a transfer that answers a challenge moves: the least there is.
-const LEAST: Money = Money::new(1, Currency::Hbd);
+/// The amount of a transfer that proves ownership: the smallest possible.
+const PROOF_AMOUNT: Money = Money::new(1, Currency::Hbd);
 
 #[tonic::async_trait]
 impl AccountProofService for Service {
@@ -28,16 +28,16 @@ impl AccountProofService for Service {
         &self,
         request: Request<v1::IssueAccountChallengeRequest>,
     ) -> Result<Response<v1::IssueAccountChallengeResponse>, Status> {
-        let asked = request.get_ref();
-        let (merchant, asking) = self.named_any(&request, &asked.merchant_id).await?;
-        if !asked.cancel {
-            asking.needs_for(merchant.id, Scope::MerchantPayout)?;
+        let message = request.get_ref();
+        let (merchant, principal) = self.target_merchant_any_scope(&request, &message.merchant_id).await?;
+        if !message.cancel {
+            principal.require_scope_for(merchant.id, Scope::MerchantPayout)?;
         }
-        let account = asked.hive_account.as_deref().map(account).transpose()?;
+        let account = message.hive_account.as_deref().map(account).transpose()?;
         let issued =
-            asking.engine.merchants.issue_challenge(merchant.id, account, asked.cancel).await.map_err(error)?;
+            principal.engine.merchants.issue_challenge(merchant.id, account, message.cancel).await.map_err(error)?;
         let challenge = issued.challenge;
-        let operation = uri::transfer(Some(&challenge.account), &challenge.account, LEAST, &issued.memo);
+        let operation = uri::transfer(Some(&challenge.account), &challenge.account, PROOF_AMOUNT, &issued.memo);
         let mut operation_json = String::new();
         operation.write(&mut operation_json, Form::Condenser);
         let uri = uri::sign_op(&operation, &uri::Params::default());
@@ -65,28 +65,28 @@ impl AccountProofService for Service {
         &self,
         request: Request<v1::SubmitAccountProofRequest>,
     ) -> Result<Response<v1::SubmitAccountProofResponse>, Status> {
-        let asked = request.get_ref();
-        let (merchant, asking) = self.named_any(&request, &asked.merchant_id).await?;
-        let nonce = Nonce::parse(&asked.nonce);
+        let message = request.get_ref();
+        let (merchant, principal) = self.target_merchant_any_scope(&request, &message.merchant_id).await?;
+        let nonce = Nonce::parse(&message.nonce);
         let nonce = nonce.ok_or_else(|| ApiError::field("nonce", "must be 32 hex characters"))?;
-        let cancels = merchant.challenge(nonce).is_ok_and(|challenge| challenge.action == Action::Cancel);
-        if !cancels {
-            asking.needs_for(merchant.id, Scope::MerchantPayout)?;
+        let is_cancellation = merchant.challenge(nonce).is_ok_and(|challenge| challenge.action == Action::Cancel);
+        if !is_cancellation {
+            principal.require_scope_for(merchant.id, Scope::MerchantPayout)?;
         }
-        if asked.signatures.is_empty() || asked.signatures.len() > MAX_SIGNATURES {
+        if message.signatures.is_empty() || message.signatures.len() > MAX_SIGNATURES {
             return Err(ApiError::field("signatures", format!("must be 1 to {MAX_SIGNATURES} signatures")).into());
         }
         let mut signatures = Vec::new();
-        for (index, text) in asked.signatures.iter().enumerate() {
-            let wrong = || ApiError::field(format!("signatures[{index}]"), "must be 130 hex characters");
-            signatures.push(Signature::parse(text).ok_or_else(wrong)?);
+        for (index, text) in message.signatures.iter().enumerate() {
+            let invalid = || ApiError::field(format!("signatures[{index}]"), "must be 130 hex characters");
+            signatures.push(Signature::parse(text).ok_or_else(invalid)?);
         }
-        let answered =
-            asking.engine.merchants.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
+        let proof =
+            principal.engine.merchants.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
         Ok(Response::new(v1::SubmitAccountProofResponse {
-            merchant: Some(convert::merchant(&answered.merchant, self.engine.network())),
-            complete: answered.is_complete,
-            signatures: u32::try_from(answered.keys).unwrap_or(u32::MAX),
+            merchant: Some(convert::merchant(&proof.merchant, self.engine.network())),
+            complete: proof.is_complete,
+            signatures: u32::try_from(proof.keys).unwrap_or(u32::MAX),
         }))
     }
 
@@ -94,8 +94,9 @@ impl AccountProofService for Service {
         &self,
         request: Request<v1::CancelAccountChangeRequest>,
     ) -> Result<Response<v1::CancelAccountChangeResponse>, Status> {
-        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
-        let merchant = asking.engine.merchants.cancel_account_change(merchant.id).await.map_err(error)?;
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
+        let merchant = principal.engine.merchants.cancel_account_change(merchant.id).await.map_err(error)?;
         Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 
@@ -103,17 +104,17 @@ impl AccountProofService for Service {
         &self,
         request: Request<v1::VerifyMerchantRequest>,
     ) -> Result<Response<v1::VerifyMerchantResponse>, Status> {
-        let asked = request.into_inner();
+        let message = request.into_inner();
         let unknown = || ApiError::with_message(Reason::NotFound, "no such merchant");
-        let id: MerchantId = asked.merchant_id.parse().map_err(|_| unknown())?;
-        let account = asked.hive_account.as_deref().map(account).transpose()?;
+        let id: MerchantId = message.merchant_id.parse().map_err(|_| unknown())?;
+        let account = message.hive_account.as_deref().map(account).transpose()?;
         let merchant = self.engine.merchants.vouch_for(id, account).await.map_err(error)?;
         Ok(record_response(convert::merchant(&merchant, self.engine.network())))
     }
 }
 
 fn account(name: &str) -> Result<AccountName, ApiError> {
-    AccountName::parse(name).map_err(|why| ApiError::field("hiveAccount", why.to_string()))
+    AccountName::parse(name).map_err(|error| ApiError::field("hiveAccount", error.to_string()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! Payments for merchants, and the checkout's view of them.
+//! Payments, for merchants and for the checkout page.
 
 use std::sync::Arc;
 
@@ -26,21 +26,25 @@ use tonic::{Request, Response, Status, metadata::MetadataValue};
 use super::{
     Service,
     convert::{self, error},
+    page_token::Filters,
 };
 
-/// Items on a page where the caller does not say.
+/// Default number of items on a page.
 pub(super) const DEFAULT_LIMIT: u32 = 20;
-/// Days that are added up where the caller does not say.
+/// Default number of days of a volume.
 const DEFAULT_DAYS: u32 = 30;
-/// Days that are added up at most.
+/// Maximum number of days of a volume.
 const MAX_DAYS: u32 = 366;
-/// Items on a page at most.
+/// Maximum number of items on a page.
 pub(super) const MAX_LIMIT: u32 = 100;
 
-/// Reads the key under which a request is done once.
+/// Reads the idempotency key of a request; `None` if it has none.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if the key is not 1 to 255 visible ASCII characters.
 pub(super) fn idempotency_key<T>(request: &Request<T>) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(key) = request.metadata().as_ref().get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    // Bytes that are no text are no visible characters either.
+    // A key that is not ASCII is parsed as an empty one, which is invalid.
     let key = IdempotencyKey::parse(key.to_str().unwrap_or_default());
     key.map(Some).map_err(|violation| convert::invalid(vec![violation]))
 }
@@ -48,6 +52,7 @@ pub(super) fn idempotency_key<T>(request: &Request<T>) -> Result<Option<Idempote
 type Snapshots<R> = BoxStream<'static, Result<R, Status>>;
 
 impl Service {
+    /// Returns a response with a payment.
     fn record<R>(&self, payment: Arc<Payment>, merchant: &Merchant) -> Response<R>
     where
         R: RecordResponse<Record = v1::Payment>,
@@ -55,19 +60,22 @@ impl Service {
         record_response(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.engine.now()))
     }
 
-    /// Returns a payment of the caller's, and the caller.
-    async fn own<T>(&self, request: &Request<T>, id: &str) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
+    /// Returns a payment of the caller, and the caller.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if the payment does not exist or belongs to another merchant.
+    async fn own_payment<T>(&self, request: &Request<T>, id: &str) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let merchant = self.caller(request, Scope::PaymentsRead).await?;
         let id = convert::payment_id(id)?;
-        if mutant!("facade-another-shop-reads") {
+        if mutant!("facade-other-merchant-reads") {
             return Ok((self.engine.payments.any(id).await.map_err(error)?, merchant));
         }
         let payment = self.engine.payments.get(merchant.id, id).await.map_err(error)?;
         Ok((payment, merchant))
     }
 
-    /// Returns the payment a checkout address names, and its merchant.
-    async fn session(&self, session: Option<&v1::CheckoutSession>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
+    /// Returns the payment of a checkout page, and its merchant.
+    async fn checkout(&self, session: Option<&v1::CheckoutSession>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let missing = || ApiError::with_message(Reason::NotFound, "no such payment");
         let payment = match session.and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(slug)) => {
@@ -82,8 +90,8 @@ impl Service {
         Ok((payment, merchant))
     }
 
-    /// Returns the snapshots of a payment. The stream ends with `OK` after a final state only: a watcher that is cut off
-    /// earlier gets `UNAVAILABLE` and may watch again. An API key that opened it must still be valid at each snapshot.
+    /// Streams snapshots of a payment. The stream ends with `OK` after a final state, and with `UNAVAILABLE` if it is closed
+    /// earlier: the client may watch again. If `key` is set, it must be valid at each snapshot.
     async fn snapshots<R>(
         &self,
         id: PaymentId,
@@ -106,7 +114,7 @@ impl Service {
                     () = &mut closed => None,
                 };
                 let Some(payment) = payment else {
-                    return Some((Err(cut_off()), None));
+                    return Some((Err(watch_closed()), None));
                 };
                 if let Some(key) = key
                     && let Err(refused) = engine.merchants.authenticate(&key).await
@@ -122,8 +130,8 @@ impl Service {
     }
 }
 
-fn cut_off() -> Status {
-    ApiError::with_message(Reason::EngineUnavailable, "the watch ended before the payment; watch it again").into()
+fn watch_closed() -> Status {
+    ApiError::with_message(Reason::EngineUnavailable, "the stream was closed before a final state; watch again").into()
 }
 
 #[tonic::async_trait]
@@ -134,39 +142,39 @@ impl PaymentService for Service {
     ) -> Result<Response<v1::CreatePaymentResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsWrite).await?;
         let key = idempotency_key(&request)?;
-        let asked = request.into_inner();
-        let currency = convert::read_currency(asked.currency);
+        let message = request.into_inner();
+        let currency = convert::read_currency(message.currency);
         let draft = Draft::check(RawDraft {
-            amount_units: asked.amount_units,
-            // A wrong currency is reported with the other wrong fields; their rules are the same for both currencies.
+            amount_units: message.amount_units,
+            // An invalid currency is reported with the other invalid fields; their rules do not depend on the currency.
             currency: currency.as_ref().copied().unwrap_or(Currency::Hbd),
-            description: asked.description,
-            metadata: convert::read_metadata(asked.metadata)?,
-            redirect_url: asked.redirect_url,
-            cancel_url: asked.cancel_url,
-            expires_in_seconds: asked.expires_in_seconds.map(u64::from),
+            description: message.description,
+            metadata: convert::read_metadata(message.metadata)?,
+            redirect_url: message.redirect_url,
+            cancel_url: message.cancel_url,
+            expires_in_seconds: message.expires_in_seconds.map(u64::from),
         });
         let draft = match (currency, draft.map_err(convert::invalid)) {
             (Ok(_), draft) => draft?,
-            (Err(wrong), Ok(_)) => return Err(wrong.into()),
-            (Err(mut wrong), Err(others)) => {
-                wrong.fields.extend(others.fields);
-                return Err(wrong.into());
+            (Err(invalid), Ok(_)) => return Err(invalid.into()),
+            (Err(mut invalid), Err(others)) => {
+                invalid.fields.extend(others.fields);
+                return Err(invalid.into());
             }
         };
         let opened = self.engine.payments.open(&merchant, draft, key.as_ref()).await.map_err(error)?;
-        let mut answer = self.record(opened.payment, &merchant);
+        let mut response = self.record(opened.payment, &merchant);
         if opened.is_replay {
-            answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
+            response.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
         }
-        Ok(answer)
+        Ok(response)
     }
 
     async fn get_payment(
         &self,
         request: Request<v1::GetPaymentRequest>,
     ) -> Result<Response<v1::GetPaymentResponse>, Status> {
-        let (payment, merchant) = self.own(&request, &request.get_ref().payment_id).await?;
+        let (payment, merchant) = self.own_payment(&request, &request.get_ref().payment_id).await?;
         Ok(self.record(payment, &merchant))
     }
 
@@ -174,7 +182,7 @@ impl PaymentService for Service {
         &self,
         request: Request<v1::InspectPaymentRequest>,
     ) -> Result<Response<v1::InspectPaymentResponse>, Status> {
-        // Without a key it is the operator, at the engine's own port: the port asks for the operator's token then.
+        // A call without an API key is the operator's: the gRPC port requires the operator's token for it.
         let engine = match request.metadata().as_ref().contains_key(proto::caller::API_KEY) {
             true => self.admin(&request).await?.engine,
             false => self.engine.clone(),
@@ -191,11 +199,11 @@ impl PaymentService for Service {
         &self,
         request: Request<v1::GetPaymentStatusRequest>,
     ) -> Result<Response<v1::GetPaymentStatusResponse>, Status> {
-        let (payment, _) = self.own(&request, &request.get_ref().payment_id).await?;
-        let old = payment.previous_state.filter(|_| mutant!("facade-state-is-the-last-one"));
+        let (payment, _) = self.own_payment(&request, &request.get_ref().payment_id).await?;
+        let previous = payment.previous_state.filter(|_| mutant!("facade-status-is-the-previous-one"));
         Ok(Response::new(v1::GetPaymentStatusResponse {
             id: request.into_inner().payment_id,
-            status: convert::state(old.unwrap_or(payment.state)).into(),
+            status: convert::state(previous.unwrap_or(payment.state)).into(),
             completed_at: payment.completed_at.map(convert::timestamp),
         }))
     }
@@ -205,36 +213,41 @@ impl PaymentService for Service {
         request: Request<v1::ListPaymentsRequest>,
     ) -> Result<Response<v1::ListPaymentsResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)?;
-        let at = match asked.page_token.as_str() {
-            "" => PageAt::Number(page_after(asked.skip, limit)?),
-            token => PageAt::After(decode(token).ok_or_else(wrong_token)?),
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)?;
+        let mut filters =
+            v1::ListPaymentsRequest { page_size: 0, skip: 0, page_token: String::new(), ..message.clone() };
+        filters.statuses.sort_unstable();
+        filters.ids.sort_unstable();
+        let filters = Filters::of(&filters);
+        let at = match filters.read(&message.page_token)? {
+            "" => PageAt::Number(page_after(message.skip, limit)?),
+            token => PageAt::After(decode(token).ok_or_else(invalid_token)?),
         };
-        let ids = ids_of(&asked.ids)?;
+        let ids = read_ids(&message.ids)?;
         let query = PaymentQuery {
             merchant: merchant.id,
             at,
             limit: limit as usize,
-            states: asked.statuses.into_iter().map(convert::read_state).collect::<Result<_, _>>()?,
-            from: asked.created_from.map(|time| convert::instant("createdFrom", time)).transpose()?,
-            to: asked.created_to.map(|time| convert::instant("createdTo", time)).transpose()?,
-            currency: asked.currency.map(convert::read_currency).transpose()?,
-            min_units: asked.min_amount_units,
-            max_units: asked.max_amount_units,
-            unusual: asked.unusual,
+            states: message.statuses.into_iter().map(convert::read_state).collect::<Result<_, _>>()?,
+            from: message.created_from.map(|time| convert::instant("createdFrom", time)).transpose()?,
+            to: message.created_to.map(|time| convert::instant("createdTo", time)).transpose()?,
+            currency: message.currency.map(convert::read_currency).transpose()?,
+            min_units: message.min_amount_units,
+            max_units: message.max_amount_units,
+            unusual: message.unusual,
             ids,
-            query: asked.query,
+            query: message.query,
         };
-        // Ids that are none of ours name nothing; an empty filter would name everything.
-        let found = if asked.ids.is_empty() || !query.ids.is_empty() {
+        // If none of the requested ids is valid, nothing matches; an empty filter would match everything.
+        let found = if message.ids.is_empty() || !query.ids.is_empty() {
             self.engine.payments.list(query).await.map_err(error)?
         } else {
             storage::Page::of(Vec::new(), 0)
         };
         let next_page_token = found.next.map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
-        let next_page_token = next_page_token.unwrap_or_default();
-        let total_size = asked.page_token.is_empty().then_some(found.total);
+        let next_page_token = filters.token(next_page_token.unwrap_or_default());
+        let total_size = message.page_token.is_empty().then_some(found.total);
         let total_is_lower_bound = found.total_is_lower_bound;
         let now = self.engine.now();
         let payments = found.items.into_iter().map(|payment| convert::payment(payment, &merchant, now)).collect();
@@ -246,15 +259,20 @@ impl PaymentService for Service {
         request: Request<v1::ListTransfersRequest>,
     ) -> Result<Response<v1::ListTransfersResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
-        let id = convert::payment_id(&asked.payment_id)?;
-        let limit = page_size(asked.page_size)? as usize;
-        let before = place_of(&asked.page_token)?;
-        // One more than the page tells whether there is another.
+        let message = request.into_inner();
+        let id = convert::payment_id(&message.payment_id)?;
+        let limit = page_size(message.page_size)? as usize;
+        let filters = Filters::of(&v1::ListTransfersRequest {
+            payment_id: message.payment_id.clone(),
+            ..v1::ListTransfersRequest::default()
+        });
+        let before = numeric_token(filters.read(&message.page_token)?)?;
+        // One more row than the page shows whether there is another page.
         let mut found = self.engine.payments.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next_page_token = found.last().filter(|_| has_more).map(|last| last.seq.to_string()).unwrap_or_default();
+        let next_page_token = filters.token(next_page_token);
         let transfers = found.into_iter().map(convert::transfer).collect();
         Ok(Response::new(v1::ListTransfersResponse { transfers, next_page_token }))
     }
@@ -277,10 +295,10 @@ impl PaymentService for Service {
         &self,
         request: Request<v1::CancelPaymentRequest>,
     ) -> Result<Response<v1::CancelPaymentResponse>, Status> {
-        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
-        let merchant = &asking.merchant;
+        let principal = self.principal(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &principal.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.engine.payments.cancel(merchant.id, id).await.map_err(error)?;
+        let payment = principal.engine.payments.cancel(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -288,10 +306,10 @@ impl PaymentService for Service {
         &self,
         request: Request<v1::DeletePaymentMetadataRequest>,
     ) -> Result<Response<v1::DeletePaymentMetadataResponse>, Status> {
-        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
-        let merchant = &asking.merchant;
+        let principal = self.principal(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &principal.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.engine.payments.delete_metadata(merchant.id, id).await.map_err(error)?;
+        let payment = principal.engine.payments.delete_metadata(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -299,10 +317,10 @@ impl PaymentService for Service {
         &self,
         request: Request<v1::DeletePaymentNoteRequest>,
     ) -> Result<Response<v1::DeletePaymentNoteResponse>, Status> {
-        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
-        let merchant = &asking.merchant;
+        let principal = self.principal(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &principal.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.engine.payments.delete_note(merchant.id, id).await.map_err(error)?;
+        let payment = principal.engine.payments.delete_note(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -312,7 +330,7 @@ impl PaymentService for Service {
         &self,
         request: Request<v1::WatchPaymentRequest>,
     ) -> Result<Response<Self::WatchPaymentStream>, Status> {
-        let (payment, merchant) = self.own(&request, &request.get_ref().payment_id).await?;
+        let (payment, merchant) = self.own_payment(&request, &request.get_ref().payment_id).await?;
         let key = proto::caller::api_key(&request).map(str::to_owned);
         Ok(self.snapshots(payment.id, merchant, key).await?)
     }
@@ -324,7 +342,7 @@ impl CheckoutService for Service {
         &self,
         request: Request<v1::GetCheckoutRequest>,
     ) -> Result<Response<v1::GetCheckoutResponse>, Status> {
-        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
+        let (payment, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
         Ok(self.record(payment, &merchant))
     }
 
@@ -332,7 +350,7 @@ impl CheckoutService for Service {
         &self,
         request: Request<v1::CancelCheckoutRequest>,
     ) -> Result<Response<v1::CancelCheckoutResponse>, Status> {
-        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
+        let (payment, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
         let payment = self.engine.payments.cancel_checkout(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
@@ -341,7 +359,7 @@ impl CheckoutService for Service {
         &self,
         request: Request<v1::ReportWalletRequest>,
     ) -> Result<Response<v1::ReportWalletResponse>, Status> {
-        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
+        let (payment, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
         let payment = self.engine.payments.report_wallet(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
@@ -352,12 +370,12 @@ impl CheckoutService for Service {
         &self,
         request: Request<v1::WatchCheckoutRequest>,
     ) -> Result<Response<Self::WatchCheckoutStream>, Status> {
-        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
+        let (payment, merchant) = self.checkout(request.get_ref().session.as_ref()).await?;
         Ok(self.snapshots(payment.id, merchant, None).await?)
     }
 }
 
-/// Reads a page's size; 0 means the default.
+/// Reads the size of a page; 0 means the default.
 pub(super) fn page_size(size: u32) -> Result<u32, ApiError> {
     match size {
         0 => Ok(DEFAULT_LIMIT),
@@ -366,32 +384,33 @@ pub(super) fn page_size(size: u32) -> Result<u32, ApiError> {
     }
 }
 
-/// Returns the number of the page, from 1, that begins after so many items.
+/// Returns the number of the page, from 1, that starts after `skip` items.
 pub(super) fn page_after(skip: u64, size: u32) -> Result<u64, ApiError> {
     let size = u64::from(size);
     match skip % size {
         0 => Ok(skip / size + 1),
-        _ => Err(ApiError::field("skip", format!("must be a multiple of the page's size, {size}"))),
+        _ => Err(ApiError::field("skip", format!("must be a multiple of the page size, {size}"))),
     }
 }
 
-/// Refuses a page token that no response gave.
-pub(super) fn wrong_token() -> ApiError {
-    ApiError::field("cursor", "must be the one that an earlier response gave")
+/// Returns the error of an invalid page token.
+pub(super) fn invalid_token() -> ApiError {
+    ApiError::field("cursor", "must be a cursor of an earlier response")
 }
 
-/// Reads a page token that is a place in a list; an empty one names none.
-pub(super) fn place_of(token: &str) -> Result<Option<u64>, ApiError> {
+/// Reads a page token that is a number; `None` if it is empty.
+pub(super) fn numeric_token(token: &str) -> Result<Option<u64>, ApiError> {
     if token.is_empty() {
         return Ok(None);
     }
-    let place = token.parse::<u64>().ok().filter(|place| place.to_string() == token);
-    place.map(Some).ok_or_else(wrong_token)
+    let number = token.parse::<u64>().ok().filter(|number| number.to_string() == token);
+    number.map(Some).ok_or_else(invalid_token)
 }
 
-pub(super) fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {
+/// Reads ids of payments; texts that are not ids are omitted.
+pub(super) fn read_ids(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {
     if texts.len() > MAX_LIMIT as usize {
-        return Err(ApiError::field("ids", format!("must name at most {MAX_LIMIT} payments")));
+        return Err(ApiError::field("ids", format!("must have at most {MAX_LIMIT} ids")));
     }
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
 }

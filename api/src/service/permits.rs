@@ -1,9 +1,9 @@
-//! Permits for payments by x402 that are verified or settled at the same time.
+//! Concurrency limits for verifications and settlements of x402 payments.
 
 use tokio::sync::Semaphore;
 
-/// Permits for verifications and settlements. Each has its own, so that settlements that wait for the ledger do not keep
-/// verifications from running.
+/// Permits for concurrent verifications and settlements. They are separate, so that settlements that wait for the ledger
+/// do not block verifications.
 pub(super) struct Permits {
     pub(super) verifying: Semaphore,
     pub(super) settling: Semaphore,

@@ -1,4 +1,4 @@
-//! The engine's network port: the services, health and reflection, behind bearer tokens and TLS.
+//! The gRPC port: the engine's services, health and reflection, with bearer tokens and TLS.
 
 use std::{convert::Infallible, future::Future, io, sync::Arc, time::Duration};
 
@@ -30,35 +30,35 @@ pub use super::tls::{Tls, TlsError};
 use super::{
     Maintenance, Metrics, Service, Tokens,
     connection::{self, Connection, MAX_STREAMS},
-    edge::Shared,
+    middleware::Shared,
     traced::Traced,
 };
 
-/// Size of a request's headers, uncompressed.
+/// Maximum size of the headers of a request, uncompressed, in bytes.
 const MAX_HEADER_BYTES: u32 = 16 * 1_024;
 const GZIP: CompressionEncoding = CompressionEncoding::Gzip;
-/// An idle connection is asked for a sign of life this often.
+/// Interval of HTTP/2 keepalive pings.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// How long running calls may take to end when the server stops; a watch has no end of its own.
-const DRAIN: Duration = Duration::from_secs(5);
+/// Grace period for running calls at shutdown.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who may call, and how the wire is protected.
+/// Access control, TLS and limits of the port.
 #[derive(Clone)]
 pub struct Access {
-    /// The tokens of which every call must bring one.
+    /// The valid tokens; every call needs one.
     pub tokens: Tokens,
-    /// Encryption; without it the wire is plain.
+    /// TLS; `None` for plaintext.
     pub tls: Option<Tls>,
-    /// Connections at once; one IP address may have half of them.
+    /// Maximum number of concurrent connections; one IP address may have half of them.
     pub connections: usize,
-    /// Where calls are counted.
+    /// The metrics of calls.
     pub metrics: Metrics,
 }
 
-/// Serves the engine on `listener` until `stop` is done.
+/// Serves the engine on `listener` until `stop` resolves and running calls have completed or timed out.
 ///
 /// # Errors
-/// When the port fails.
+/// If the port fails.
 pub async fn serve(
     listener: TcpListener,
     service: Service,
@@ -68,19 +68,19 @@ pub async fn serve(
 ) -> Result<(), tonic::transport::Error> {
     let accepted = connection::accept(listener, access.connections);
     let Some(tls) = access.tls.clone() else {
-        let incoming = accepted.map(|(stream, held)| Ok(Connection::new(stream, Some(held))));
+        let incoming = accepted.map(|(stream, permit)| Ok(Connection::new(stream, Some(permit))));
         return serve_connections(incoming, service, maintenance, access, stop).await;
     };
-    let handshakes = accepted.map(move |(stream, held)| {
+    let handshakes = accepted.map(move |(stream, permit)| {
         let tls = tls.clone();
-        tokio::spawn(async move { tls.accept(stream).await.map(|stream| Connection::new(stream, Some(held))) })
+        tokio::spawn(async move { tls.accept(stream).await.map(|stream| Connection::new(stream, Some(permit))) })
     });
-    // As many at once as there may be connections: no slow one keeps another waiting.
+    // As many concurrent handshakes as connections: a slow handshake does not block others.
     let incoming = handshakes.buffer_unordered(access.connections).filter_map(|done| async {
         match done {
             Ok(Ok(connection)) => Some(Ok(connection)),
             Ok(Err(error)) => {
-                debug!("a TLS handshake of the gRPC port failed: {error}");
+                debug!("TLS handshake on the gRPC port failed: {error}");
                 None
             }
             Err(_) => None,
@@ -89,7 +89,7 @@ pub async fn serve(
     serve_connections(incoming.boxed(), service, maintenance, access, stop).await
 }
 
-/// The same in clear for connections from anywhere, however many they are.
+/// Serves the engine in plaintext on a stream of connections, without a limit of their number.
 ///
 /// # Errors
 /// As [`serve`].
@@ -128,8 +128,8 @@ where
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let routes = Routes::new(health_service)
-        .add_service(descriptions().build_v1().expect("our own description is well formed"))
-        .add_service(descriptions().build_v1alpha().expect("our own description is well formed"))
+        .add_service(descriptions().build_v1().expect("the generated descriptor is valid"))
+        .add_service(descriptions().build_v1alpha().expect("the generated descriptor is valid"))
         .add_service(MaintenanceServiceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP));
     let routes = with_engine(routes, service);
     let shared = Arc::new(Shared { tokens: access.tokens, metrics: access.metrics });
@@ -140,10 +140,10 @@ where
         .layer(shared.layer())
         .layer(tower::layer::layer_fn(Traced));
     let (stopping, mut stopped) = tokio::sync::watch::channel(());
-    let mut last = stopped.clone();
+    let mut draining = stopped.clone();
     let signal = async move {
         stop.await;
-        // Load balancers and watchers look for another engine while running calls end.
+        // Load balancers and watching clients switch to another engine while running calls complete.
         for name in proto::SERVICES.iter().chain(&[""]) {
             health.set_service_status(*name, ServingStatus::NotServing).await;
         }
@@ -151,21 +151,21 @@ where
         drop(stopping);
     };
     let served = server.add_routes(routes).serve_with_incoming_shutdown(incoming, async move {
-        // The sender is dropped when it is time.
+        // Fails once the sender is dropped, which starts the shutdown.
         while stopped.changed().await.is_ok() {}
     });
-    let cut_off = async move {
-        while last.changed().await.is_ok() {}
-        tokio::time::sleep(DRAIN).await;
+    let drain_timeout = async move {
+        while draining.changed().await.is_ok() {}
+        tokio::time::sleep(DRAIN_TIMEOUT).await;
     };
     tokio::spawn(signal);
     tokio::select! {
         served = served => served,
-        () = cut_off => Ok(()),
+        () = drain_timeout => Ok(()),
     }
 }
 
-/// Adds the engine's services.
+/// Adds the engine's services, without maintenance.
 fn with_engine(routes: Routes, service: Service) -> Routes {
     routes
         .add_service(PaymentServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
@@ -186,7 +186,7 @@ fn with_engine(routes: Routes, service: Service) -> Routes {
         .add_service(X402ServiceServer::new(service).accept_compressed(GZIP).send_compressed(GZIP))
 }
 
-/// Answers the calls of the engine's services without a connection, behind the same tokens.
+/// Returns a tower service of the engine's gRPC services without a connection; calls need a token.
 pub(crate) fn in_process(
     service: Service,
     access: Access,

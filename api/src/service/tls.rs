@@ -1,4 +1,4 @@
-//! TLS of the gRPC port. It is terminated here, so that a connection's deadline sees decrypted bytes.
+//! TLS of the gRPC port. It is terminated here, so that the handshake deadline of a connection counts decrypted bytes.
 
 use std::{io, sync::Arc};
 
@@ -19,30 +19,30 @@ use super::connection::HANDSHAKE_TIMEOUT;
 /// HTTP/2, the only protocol of the port.
 const ALPN: &[u8] = b"h2";
 
-/// The certificate that the port shows, and those that it asks for.
+/// The TLS configuration of the port: its certificate, and the authority of client certificates.
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
-/// Why a certificate, a key or an authority cannot be used.
+/// An error of a certificate, a private key or a certificate authority.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file is not PEM, or lacks what it should hold.
-    #[error("no PEM of a certificate or private key: {0}")]
+    /// A file is not PEM, or does not contain a certificate or a private key.
+    #[error("not a PEM file with a certificate or private key: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    /// Certificate and key do not fit each other, or cannot be used.
+    /// Certificate and private key do not match, or are not supported.
     #[error(transparent)]
     Unusable(#[from] rustls::Error),
-    /// The authority holds no certificate.
-    #[error("no certificate of an authority: {0}")]
+    /// The file of the certificate authority contains no usable certificate.
+    #[error("no usable certificate of a certificate authority: {0}")]
     Authority(#[from] VerifierBuilderError),
 }
 
 impl Tls {
-    /// Takes the port's certificate and private key, and the authority that must have signed the certificates of clients,
-    /// if they need one; all in PEM.
+    /// Creates a configuration from the port's certificate and private key, and the authority of client certificates if
+    /// clients need one; all in PEM.
     ///
     /// # Errors
-    /// When they do not fit each other or hold nothing that can be used.
+    /// If a file cannot be parsed, or certificate and private key do not match.
     pub fn new(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder =
@@ -61,7 +61,10 @@ impl Tls {
         Ok(Self(Arc::new(config).into()))
     }
 
-    /// Completes a client's handshake in time.
+    /// Completes the handshake of a client.
+    ///
+    /// # Errors
+    /// `TimedOut` after [`HANDSHAKE_TIMEOUT`], or the error of the handshake.
     pub(super) async fn accept<C>(&self, stream: C) -> io::Result<TlsStream<C>>
     where
         C: AsyncRead + AsyncWrite + Unpin,

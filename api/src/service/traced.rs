@@ -1,4 +1,4 @@
-//! The id of a request, from the call that brings it to the log lines of the tasks that work on it.
+//! Middleware that adds the request id of a call to the log lines of the tasks that process it.
 
 use std::task::{Context, Poll};
 
@@ -7,8 +7,8 @@ use tonic::server::NamedService;
 use tower::Service;
 use tracing::{Instrument, Span, instrument::Instrumented};
 
-/// Runs each call in a span with the request's id. Reads have no span: they change nothing that the log reports, and a
-/// span costs as much as a read.
+/// Runs each call in a span with its request id. Read methods have no span: they log nothing on success, and a span costs as
+/// much as a read.
 #[derive(Debug, Clone)]
 pub(super) struct Traced<S>(pub(super) S);
 
@@ -39,14 +39,14 @@ where
     }
 }
 
-/// Returns the span of a call; none for a read.
+/// Returns the span of a call; a disabled span for read methods and for calls without a valid request id.
 pub(super) fn span_of(method: &str, headers: &HeaderMap) -> Span {
-    let name = headers.get(proto::caller::REQUEST_ID).and_then(|name| name.to_str().ok());
-    // A caller over the network may send anything.
-    let name = name.filter(|name| name.len() <= 64 && name.bytes().all(|b| b.is_ascii_graphic()));
-    match name {
-        Some(name) if !READS.iter().any(|read| method.starts_with(read)) => {
-            tracing::info_span!("call", request.id = name)
+    let id = headers.get(proto::caller::REQUEST_ID).and_then(|id| id.to_str().ok());
+    // Callers over the network are not trusted to send a valid id.
+    let id = id.filter(|id| id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_graphic()));
+    match id {
+        Some(id) if !READS.iter().any(|read| method.starts_with(read)) => {
+            tracing::info_span!("call", request.id = id)
         }
         _ => Span::none(),
     }

@@ -1,4 +1,4 @@
-//! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
+//! A merchant's webhooks: endpoint health, deliveries, redelivery and replay.
 
 use actors::{EndpointState, Replayed, Sent};
 use engine::{
@@ -24,13 +24,17 @@ use super::{
     Service,
     convert::{self, error, timestamp},
     enums,
-    payments::{idempotency_key, page_size, wrong_token},
+    page_token::Filters,
+    payments::{idempotency_key, invalid_token, page_size},
 };
 
-/// Deliveries that an export reads with one snapshot.
-const EXPORTED_AT_ONCE: usize = 200;
+/// Deliveries that an export reads per page.
+const EXPORT_PAGE_SIZE: usize = 200;
 
-/// Reads a delivery's id; what is no id names no delivery.
+/// Reads the id of a delivery.
+///
+/// # Errors
+/// `NOT_FOUND` if it is not an id.
 fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
     text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such delivery"))
 }
@@ -41,7 +45,7 @@ impl WebhookService for Service {
         &self,
         request: Request<v1::GetWebhookEndpointRequest>,
     ) -> Result<Response<v1::GetWebhookEndpointResponse>, Status> {
-        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
+        let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let state = self.engine.webhooks.endpoint(merchant.id).await.map_err(error)?;
         Ok(record_response(endpoint(state)))
     }
@@ -50,14 +54,15 @@ impl WebhookService for Service {
         &self,
         request: Request<v1::EnableWebhookEndpointRequest>,
     ) -> Result<Response<v1::EnableWebhookEndpointResponse>, Status> {
-        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = request.get_ref().replay_since;
         let since = since.map(|since| convert::instant("replaySince", since)).transpose()?;
-        // A refused call changes nothing.
-        since.map(|since| asking.engine.webhooks.check_replay("replaySince", since)).transpose().map_err(error)?;
-        let state = asking.engine.webhooks.enable_endpoint(merchant.id).await.map_err(error)?;
+        // Checked first, so that a refused call does not enable the endpoint.
+        since.map(|since| principal.engine.webhooks.check_replay("replaySince", since)).transpose().map_err(error)?;
+        let state = principal.engine.webhooks.enable_endpoint(merchant.id).await.map_err(error)?;
         let replayed = match since {
-            Some(since) => Some(replay(asking.engine.webhooks.replay(merchant.id, since).await.map_err(error)?)),
+            Some(since) => Some(replay(principal.engine.webhooks.replay(merchant.id, since).await.map_err(error)?)),
             None => None,
         };
         Ok(Response::new(v1::EnableWebhookEndpointResponse { endpoint: Some(endpoint(state)), replayed }))
@@ -67,10 +72,11 @@ impl WebhookService for Service {
         &self,
         request: Request<v1::ReplayWebhooksRequest>,
     ) -> Result<Response<v1::ReplayWebhooksResponse>, Status> {
-        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = convert::required("since", request.get_ref().since)?;
         let since = convert::instant("since", since)?;
-        let replayed = asking.engine.webhooks.replay(merchant.id, since).await.map_err(error)?;
+        let replayed = principal.engine.webhooks.replay(merchant.id, since).await.map_err(error)?;
         Ok(Response::new(replay(replayed)))
     }
 
@@ -78,33 +84,39 @@ impl WebhookService for Service {
         &self,
         request: Request<v1::SendTestWebhookRequest>,
     ) -> Result<Response<v1::SendTestWebhookResponse>, Status> {
-        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let key = idempotency_key(&request)?;
-        let event = tested(request.get_ref())?;
-        let sent = asking.engine.webhooks.send_test(merchant.id, event, key.as_ref()).await.map_err(error)?;
-        Ok(told(sent))
+        let event = test_event(request.get_ref())?;
+        let sent = principal.engine.webhooks.send_test(merchant.id, event, key.as_ref()).await.map_err(error)?;
+        Ok(delivery_response(sent))
     }
 
     async fn list_webhook_deliveries(
         &self,
         request: Request<v1::ListWebhookDeliveriesRequest>,
     ) -> Result<Response<v1::ListWebhookDeliveriesResponse>, Status> {
-        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
-        let asked = request.into_inner();
-        let limit = page_size(asked.page_size)?;
+        let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
+        let message = request.into_inner();
+        let limit = page_size(message.page_size)?;
+        let mut filters =
+            v1::ListWebhookDeliveriesRequest { page_size: 0, page_token: String::new(), ..message.clone() };
+        filters.states.sort_unstable();
+        let filters = Filters::of(&filters);
         let filter = v1::ExportWebhookDeliveriesRequest {
-            merchant_id: asked.merchant_id,
-            states: asked.states,
-            event_id: asked.event_id,
-            payment_id: asked.payment_id,
+            merchant_id: message.merchant_id,
+            states: message.states,
+            event_id: message.event_id,
+            payment_id: message.payment_id,
         };
-        let before = match asked.page_token.as_str() {
+        let before = match filters.read(&message.page_token)? {
             "" => None,
-            token => Some(token.parse::<DeliveryId>().map_err(|_| wrong_token())?),
+            token => Some(token.parse::<DeliveryId>().map_err(|_| invalid_token())?),
         };
         let query = DeliveryQuery { before, ..delivery_query(merchant.id, filter, limit as usize)? };
         let page = self.engine.webhooks.deliveries(query).await.map_err(error)?;
         let next_page_token = page.next.map(|last| DeliveryId::from_bits(last).to_string()).unwrap_or_default();
+        let next_page_token = filters.token(next_page_token);
         let deliveries = page.items.into_iter().map(delivery).collect();
         Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_page_token }))
     }
@@ -113,7 +125,7 @@ impl WebhookService for Service {
         &self,
         request: Request<v1::GetWebhookDeliveryRequest>,
     ) -> Result<Response<v1::GetWebhookDeliveryResponse>, Status> {
-        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
+        let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let (logged, attempts) = self.engine.webhooks.delivery(merchant.id, id).await.map_err(error)?;
         let request_body = self.engine.webhooks.delivery_body(&logged.delivery).await.map_err(error)?;
@@ -126,72 +138,73 @@ impl WebhookService for Service {
         &self,
         request: Request<v1::RedeliverWebhookRequest>,
     ) -> Result<Response<v1::RedeliverWebhookResponse>, Status> {
-        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let (merchant, principal) =
+            self.target_merchant(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let key = idempotency_key(&request)?;
-        let again = asking.engine.webhooks.redeliver(merchant.id, id, key.as_ref()).await.map_err(error)?;
-        Ok(told(again))
+        let sent = principal.engine.webhooks.redeliver(merchant.id, id, key.as_ref()).await.map_err(error)?;
+        Ok(delivery_response(sent))
     }
 }
 
-/// Reads which event is sent as a test. An event that tells of no payment has no status.
-fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiError> {
-    let known =
+/// Reads the type and the payment status of a test event. Only events of payments have a status.
+fn test_event(message: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiError> {
+    let unknown =
         || ApiError::field("type", format!("must be one of {}", EventType::ALL.map(EventType::as_str).join(", ")));
-    let kind = match asked.r#type {
+    let kind = match message.r#type {
         None => EventType::StatusChanged,
-        Some(_) => asked.r#type().rest_name().and_then(EventType::parse).ok_or_else(known)?,
+        Some(_) => message.r#type().rest_name().and_then(EventType::parse).ok_or_else(unknown)?,
     };
-    let status = match asked.status {
+    let status = match message.status {
         None => return Ok((kind, State::Completed)),
         Some(_) if !kind.is_payment_event() => {
-            return Err(ApiError::field("status", format!("must be left out: {} has no status", kind.as_str())));
+            return Err(ApiError::field("status", format!("is not allowed: {} has no status", kind.as_str())));
         }
         Some(status) => {
-            let unknown = |_| ApiError::field("status", "must be one of the six states");
+            let unknown = |_| ApiError::field("status", "must be one of the six payment states");
             convert::read_state(status).map_err(unknown)?
         }
     };
     if kind == EventType::StatusChanged && status == State::Pending {
-        return Err(ApiError::field("status", "must be a status that a payment changes to: never pending"));
+        return Err(ApiError::field("status", "cannot be pending: no payment changes to that status"));
     }
     Ok((kind, status))
 }
 
-/// Answers with a delivery that was asked for, and a mark where it was asked for before.
-fn told<R: RecordResponse<Record = v1::WebhookDelivery>>(sent: Sent) -> Response<R> {
-    let mut answer = record_response(delivery(sent.logged));
+/// Returns a response with a delivery; a repeated request is marked with [`IDEMPOTENT_REPLAYED`].
+fn delivery_response<R: RecordResponse<Record = v1::WebhookDelivery>>(sent: Sent) -> Response<R> {
+    let mut response = record_response(delivery(sent.logged));
     if sent.is_replay {
-        answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
+        response.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
     }
-    answer
+    response
 }
 
 fn delivery_query(
     merchant: MerchantId,
-    asked: v1::ExportWebhookDeliveriesRequest,
+    message: v1::ExportWebhookDeliveriesRequest,
     limit: usize,
 ) -> Result<DeliveryQuery, ApiError> {
-    let event = asked.event_id.map(|event| event.parse::<EventId>()).transpose();
-    let payment = asked.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
+    let event = message.event_id.map(|event| event.parse::<EventId>()).transpose();
+    let payment = message.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
     Ok(DeliveryQuery {
         merchant,
         before: None,
         limit,
-        states: asked.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
-        payment: payment.map_err(|wrong| ApiError::field("paymentId", wrong.to_string()))?,
-        event: event.map_err(|wrong| ApiError::field("eventId", wrong.to_string()))?,
+        states: message.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
+        payment: payment.map_err(|error| ApiError::field("paymentId", error.to_string()))?,
+        event: event.map_err(|error| ApiError::field("eventId", error.to_string()))?,
     })
 }
 
 impl Service {
-    /// Returns every delivery of a filter, newest first, read a few at a time.
+    /// Streams all deliveries that match a filter, newest first, read page by page.
     pub(super) async fn exported_deliveries(
         &self,
         request: Request<v1::ExportWebhookDeliveriesRequest>,
     ) -> Result<BoxStream<'static, Result<v1::ExportWebhookDeliveriesResponse, Status>>, Status> {
-        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
-        let first = delivery_query(merchant.id, request.into_inner(), EXPORTED_AT_ONCE)?;
+        let (merchant, _) = self.target_merchant(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
+        let first = delivery_query(merchant.id, request.into_inner(), EXPORT_PAGE_SIZE)?;
         let engine = self.engine.clone();
         let chunks = stream::try_unfold(Some(first), move |query| {
             let engine = engine.clone();
@@ -235,7 +248,7 @@ fn replay(replayed: Replayed) -> v1::ReplayWebhooksResponse {
 
 fn delivery(logged: DeliveryRecord) -> v1::WebhookDelivery {
     let (delivery, last) = (logged.delivery, logged.last);
-    let waits = logged.state == DeliveryState::Pending;
+    let is_pending = logged.state == DeliveryState::Pending;
     v1::WebhookDelivery {
         id: delivery.id.to_string(),
         event_id: delivery.event.to_string(),
@@ -244,7 +257,7 @@ fn delivery(logged: DeliveryRecord) -> v1::WebhookDelivery {
         state: state(logged.state).into(),
         attempts: delivery.attempts,
         created_at: Some(timestamp(delivery.id.created_at())),
-        next_attempt_at: waits.then(|| timestamp(delivery.due_at)),
+        next_attempt_at: is_pending.then(|| timestamp(delivery.due_at)),
         last_outcome: last.map_or(0, |(outcome, _)| enums::attempt(outcome).into()),
         last_http_status: last.and_then(|(outcome, _)| status(outcome)),
         last_attempt_at: last.map(|(_, at)| timestamp(at)),
@@ -296,9 +309,9 @@ const fn state(state: DeliveryState) -> v1::WebhookDeliveryState {
     }
 }
 
-fn read_state(wire: i32) -> Result<DeliveryState, ApiError> {
+fn read_state(number: i32) -> Result<DeliveryState, ApiError> {
     let unknown = || ApiError::field("states", "must be pending, held, delivered or failed");
-    let wanted = v1::WebhookDeliveryState::try_from(wire).map_err(|_| unknown())?;
+    let wanted = v1::WebhookDeliveryState::try_from(number).map_err(|_| unknown())?;
     DeliveryState::ALL.into_iter().find(|known| state(*known) == wanted).ok_or_else(unknown)
 }
 
@@ -307,11 +320,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_and_triggers_have_the_words_of_the_engine() {
+    fn states_and_triggers_have_the_names_of_the_engine() {
         for known in DeliveryState::ALL {
-            let wire = state(known);
-            assert_eq!(read_state(wire.into()).ok(), Some(known));
-            assert_eq!(wire.as_str_name().to_lowercase(), format!("webhook_delivery_state_{}", known.as_str()));
+            let message = state(known);
+            assert_eq!(read_state(message.into()).ok(), Some(known));
+            assert_eq!(message.as_str_name().to_lowercase(), format!("webhook_delivery_state_{}", known.as_str()));
         }
         for known in Trigger::ALL {
             assert_eq!(trigger(known).as_str_name().to_lowercase(), format!("webhook_trigger_{}", known.as_str()));

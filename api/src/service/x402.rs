@@ -1,4 +1,4 @@
-//! Payments by HTTP 402: the wire's request into the engine's, and a verdict as an answer.
+//! x402 payments: conversion of requests, and of verdicts and receipts.
 
 use actors::{Caller, Settled, Target, X402Error, X402Request};
 use engine::{
@@ -26,10 +26,14 @@ use super::{
     payments::idempotency_key,
 };
 
-/// Bytes of a nonce, as the JSON reader has it.
+/// Maximum size of a nonce in bytes, equal to the limit of the JSON payload.
 const MAX_NONCE_BYTES: usize = 256;
 
-fn take(permits: &Semaphore) -> Result<SemaphorePermit<'_>, ApiError> {
+/// Acquires a permit without waiting.
+///
+/// # Errors
+/// `OVERLOADED` if none is free.
+fn acquire(permits: &Semaphore) -> Result<SemaphorePermit<'_>, ApiError> {
     permits.try_acquire().map_err(|_| ApiError::new(proto::Reason::Overloaded))
 }
 
@@ -39,9 +43,9 @@ impl X402Service for Service {
         &self,
         request: Request<v1::VerifyPaymentRequest>,
     ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
-        let _permit = take(&self.x402.verifying)?;
+        let _permit = acquire(&self.x402.verifying)?;
         let verified = match read(request.into_inner().payment.unwrap_or_default())? {
-            Ok(asked) => self.engine.x402.verify(&asked).await,
+            Ok(request) => self.engine.x402.verify(&request).await,
             Err(refused) => Err(refused.into()),
         };
         let verdict = match verified {
@@ -56,10 +60,10 @@ impl X402Service for Service {
         &self,
         request: Request<v1::SettlePaymentRequest>,
     ) -> Result<Response<v1::SettlePaymentResponse>, Status> {
-        let _permit = take(&self.x402.settling)?;
+        let _permit = acquire(&self.x402.settling)?;
         let caller = self.x402_caller(&request).await?;
         let settled = match read(request.into_inner().payment.unwrap_or_default())? {
-            Ok(asked) => self.engine.x402.settle_for(&asked, &caller).await,
+            Ok(request) => self.engine.x402.settle_for(&request, &caller).await,
             Err(refused) => Err(refused.into()),
         };
         let outcome = match settled {
@@ -72,18 +76,21 @@ impl X402Service for Service {
 }
 
 impl Service {
-    /// Reads who asks: nobody needs an API key. An idempotency key is refused where it would be ignored: without an API
-    /// key it is nobody's, and a session's receipt belongs to its payer.
+    /// Returns the seller and the idempotency key of a request; both are optional.
+    ///
+    /// # Errors
+    /// If an idempotency key would be ignored: it needs the seller's API key, and a repeated payment of a session returns
+    /// the same receipt without one.
     async fn x402_caller(&self, request: &Request<v1::SettlePaymentRequest>) -> Result<Caller, ApiError> {
         let key = idempotency_key(request)?;
-        let refuse = |why: &str| Err(ApiError::field("Idempotency-Key", why));
+        let refuse = |message: &str| Err(ApiError::field("Idempotency-Key", message));
         let target = request.get_ref().payment.as_ref().and_then(|payment| payment.target.as_ref());
         if key.is_some() && matches!(target, Some(x402_payment::Target::SessionId(_))) {
-            return refuse("is not honoured for a session: leave it out; the same payment gets the same receipt");
+            return refuse("is not supported for a session: omit it; a repeated payment returns the same receipt");
         }
         if proto::caller::api_key(request).is_none() {
             return match key {
-                Some(_) => refuse("is honoured only with the seller's API key: add it, or leave the key out"),
+                Some(_) => refuse("needs the seller's API key: add the API key, or omit the idempotency key"),
                 None => Ok(Caller::default()),
             };
         }
@@ -116,12 +123,16 @@ fn reason(reason: Reason) -> v1::X402Reason {
     v1::X402Reason::from_str_name(&name).unwrap_or(v1::X402Reason::Unspecified)
 }
 
-/// Reads a request. What is wrong with the payment is a verdict, inside; a request for nothing is an error.
-fn read(asked: v1::X402Payment) -> Result<Result<X402Request, Refused>, ApiError> {
-    let target = asked.target.ok_or_else(|| ApiError::field("sessionId", "or paymentRequirements must be given"))?;
+/// Reads a payment. An invalid payment is a refusal (the inner result).
+///
+/// # Errors
+/// `VALIDATION_FAILED` if the payment has no target.
+fn read(payment: v1::X402Payment) -> Result<Result<X402Request, Refused>, ApiError> {
+    let missing = || ApiError::field("sessionId", "sessionId or paymentRequirements must be set");
+    let target = payment.target.ok_or_else(missing)?;
     let read = || {
-        let payload = read_payload(asked.x402_version, asked.nonce, &asked.signed_transaction, asked.accepted)?;
-        let payload = PaymentPayload { identifier: asked.payment_identifier, ..payload };
+        let payload = read_payload(payment.x402_version, payment.nonce, &payment.signed_transaction, payment.accepted)?;
+        let payload = PaymentPayload { identifier: payment.payment_identifier, ..payload };
         Ok(X402Request { target: read_target(target)?, payload })
     };
     Ok(read())
@@ -146,8 +157,8 @@ fn read_payload(
         return Err(invalid("nonce must have 1 to 256 bytes"));
     }
     let transaction = Transaction::from_signed_bytes(signed_transaction).map_err(|error| {
-        let is_foreign = matches!(error.fault, Fault::UnknownOperationId { .. });
-        Refused::new(if is_foreign { Reason::Operations } else { Reason::InvalidPayload }, error)
+        let is_unknown_operation = matches!(error.fault, Fault::UnknownOperationId { .. });
+        Refused::new(if is_unknown_operation { Reason::Operations } else { Reason::InvalidPayload }, error)
     })?;
     let accepted = match (version, accepted) {
         (Version::V1, _) => None,
@@ -165,22 +176,22 @@ fn read_target(target: x402_payment::Target) -> Result<Target, Refused> {
             Ok(id) => Ok(Target::Session(id)),
             Err(_) => Err(Refused::new(Reason::SessionNotFound, "there is no such session")),
         },
-        x402_payment::Target::Requirements(asked) => {
+        x402_payment::Target::Requirements(requirements) => {
             let invalid = |message: String| Refused::new(Reason::InvalidPaymentRequirements, message);
             let valid_before = |time| {
                 let millis = proto::time::to_millis(time).map(Timestamp::from_millis);
                 millis.ok_or_else(|| invalid("validBefore must be a time from 1970 to 9999".to_owned()))
             };
-            let amount = asked.amount.filter(|amount| amount.units > 0);
+            let amount = requirements.amount.filter(|amount| amount.units > 0);
             let amount = amount.and_then(|amount| {
                 let currency = convert::read_currency(amount.currency).ok()?;
                 Some(Money::new(amount.units, currency))
             });
             Ok(Target::Requirements(Requirements {
-                amount: amount.ok_or_else(|| invalid("an amount of HIVE or HBD must be given".to_owned()))?,
-                pay_to: AccountName::parse(&asked.pay_to).map_err(|error| invalid(format!("payTo {error}")))?,
-                resource: Requirements::resource(&asked.resource)?,
-                valid_before: asked.valid_before.map(valid_before).transpose()?,
+                amount: amount.ok_or_else(|| invalid("amount must be a positive amount of HIVE or HBD".to_owned()))?,
+                pay_to: AccountName::parse(&requirements.pay_to).map_err(|error| invalid(format!("payTo {error}")))?,
+                resource: Requirements::resource(&requirements.resource)?,
+                valid_before: requirements.valid_before.map(valid_before).transpose()?,
             }))
         }
     }
@@ -214,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_of_the_engine_has_its_number_and_no_number_is_left_over() {
+    fn reasons_of_the_engine_and_of_the_interface_correspond() {
         let numbers: std::collections::BTreeSet<i32> = Reason::ALL.iter().map(|known| reason(*known).into()).collect();
         let known = (1..1_000).filter(|number| v1::X402Reason::try_from(*number).is_ok());
         assert_eq!(numbers.into_iter().collect::<Vec<_>>(), known.collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_payment_crosses_the_wire_unchanged() {
+    fn payments_round_trip() {
         let id = PaymentId::from_bits(7);
         let session = x402_payment::Target::SessionId(id.to_string());
         let sent = payload();
@@ -234,10 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_payment_is_a_verdict_and_a_request_for_nothing_an_error() {
+    fn an_invalid_payment_is_a_refusal_and_a_missing_target_is_an_error() {
         let session = || x402_payment::Target::SessionId(PaymentId::from_bits(7).to_string());
         let good = || request(session(), payload());
-        let refused = |asked: v1::X402Payment| read(asked).expect("a verdict").expect_err("a refusal").reason;
+        let refused = |payment: v1::X402Payment| read(payment).expect("a verdict").expect_err("a refusal").reason;
         assert_eq!(refused(v1::X402Payment { x402_version: 3, ..good() }), Reason::InvalidX402Version);
         assert_eq!(refused(v1::X402Payment { x402_version: 2, ..good() }), Reason::InvalidPayload);
         assert_eq!(refused(v1::X402Payment { nonce: String::new(), ..good() }), Reason::InvalidPayload);
@@ -247,18 +258,18 @@ mod tests {
         assert_eq!(refused(v1::X402Payment { target: Some(unknown), ..good() }), Reason::SessionNotFound);
         let requirements = |units, pay_to: &str| {
             let amount = Some(v1::Money { units, currency: v1::Currency::Hbd.into() });
-            let asked = v1::X402Requirements { amount, pay_to: pay_to.to_owned(), ..v1::X402Requirements::default() };
-            v1::X402Payment { target: Some(x402_payment::Target::Requirements(asked)), ..good() }
+            let target = v1::X402Requirements { amount, pay_to: pay_to.to_owned(), ..v1::X402Requirements::default() };
+            v1::X402Payment { target: Some(x402_payment::Target::Requirements(target)), ..good() }
         };
         assert!(read(requirements(1, "blue.mugs")).unwrap().is_ok());
         for (units, pay_to) in [(0, "blue.mugs"), (1, "No")] {
             assert_eq!(refused(requirements(units, pay_to)), Reason::InvalidPaymentRequirements, "{units} {pay_to}");
         }
         for resource in ["x".repeat(2_049), "\u{202e}".to_owned()] {
-            let Some(x402_payment::Target::Requirements(asked)) = requirements(1, "blue.mugs").target else { panic!() };
-            let target = x402_payment::Target::Requirements(v1::X402Requirements { resource, ..asked });
-            let asked = v1::X402Payment { target: Some(target), ..good() };
-            assert_eq!(refused(asked), Reason::InvalidPaymentRequirements);
+            let Some(x402_payment::Target::Requirements(valid)) = requirements(1, "blue.mugs").target else { panic!() };
+            let target = x402_payment::Target::Requirements(v1::X402Requirements { resource, ..valid });
+            let payment = v1::X402Payment { target: Some(target), ..good() };
+            assert_eq!(refused(payment), Reason::InvalidPaymentRequirements);
         }
         assert_eq!(read(v1::X402Payment { target: None, ..good() }).expect_err("no target").http(), 400);
     }

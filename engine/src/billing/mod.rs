@@ -21,6 +21,7 @@ use crate::{
     ids::{InvoiceId, MerchantId, PaymentId, SlugToken},
     merchant::Merchant,
     money::{Currency, FeePercent, Money},
+    mutant,
     payment::{Draft, FeeMode, Payment, State, Terms},
     time::Timestamp,
 };
@@ -113,7 +114,8 @@ impl Usage {
     /// without split fees, plus uncollected split fees.
     #[must_use]
     pub fn bill(&self, tiers: &Tiers) -> Bill {
-        let open_cents = self.volume_cents.saturating_sub(self.split_volume_cents);
+        let collected = if mutant!("collected-fees-billed-again") { 0 } else { self.split_volume_cents };
+        let open_cents = self.volume_cents.saturating_sub(collected);
         let fee = percentage(tiers.percent_of(self.volume_cents), open_cents);
         let millicents = i128::from(self.missing_fee_millicents) + i128::try_from(fee).unwrap_or(i128::MAX / 2);
         if millicents < 0 {

@@ -83,11 +83,11 @@ fn a_sale_has_the_time_of_the_completing_block() {
     let paid = completed(payment(FeeMode::Invoice), transfers);
     let sale = Sale::of(&paid).unwrap();
     assert_eq!((sale.at, sale.usd_cents, sale.is_split), (Timestamp::from_seconds(200), 100, false));
-    assert_eq!(sale.missing_fee_millicents, 0, "it is billed by the tiers");
+    assert_eq!(sale.missing_fee_millicents, 0, "its fee is invoiced by the tiers");
     let unplaced = completed(payment(FeeMode::Invoice), Vec::new());
     assert_eq!(Sale::of(&unplaced).unwrap().at, Timestamp::from_seconds(5_000_000));
-    assert_eq!(Sale::of(&payment(FeeMode::Invoice)), None, "nothing before it completed");
-    assert_eq!(Sale::of(&Payment { is_invoice: true, ..paid }), None, "fees are no sales");
+    assert_eq!(Sale::of(&payment(FeeMode::Invoice)), None, "no sale before completion");
+    assert_eq!(Sale::of(&Payment { is_invoice: true, ..paid }), None, "invoices are not sales");
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn only_uncollected_split_fees_are_billed() {
         usage.add(&sale);
     }
     assert_eq!((usage.volume_cents, usage.split_volume_cents, usage.payments), (500, 500, 5));
-    assert_eq!(usage.bill(&hosted()).cents, 6, "four missing fees, no percentage beside them");
+    assert_eq!(usage.bill(&hosted()).cents, 6, "four missing fees without a percentage");
     usage.adjust_missing_fee(1_500, 0);
-    assert_eq!(usage.bill(&hosted()).cents, 4, "one came after all");
+    assert_eq!(usage.bill(&hosted()).cents, 4, "one fee arrived late");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn the_tier_of_the_total_volume_applies_to_all_of_it() {
     assert_eq!((bill(999_999), bill(1_000_000)), (9_999, 5_000));
     assert_eq!(bill(u64::MAX), u64::MAX / 200);
     let split = Usage { volume_cents: 150_000, split_volume_cents: 100_000, payments: 2, missing_fee_millicents: 0 };
-    assert_eq!(split.bill(&hosted()).cents, 500, "the volume decides the tier, the open part is billed");
+    assert_eq!(split.bill(&hosted()).cents, 500, "the tier depends on the total volume");
 }
 
 #[test]

@@ -61,8 +61,8 @@ impl PeriodChange {
 impl Period {
     /// Returns whether the period is closed for usage because its invoice exists.
     #[must_use]
-    pub const fn is_closed(&self) -> bool {
-        self.invoice.is_some()
+    pub fn is_closed(&self) -> bool {
+        self.invoice.is_some() && !mutant!("billed-month-counts-on")
     }
 
     /// Returns whether an invoice computed from `read` is still valid: the period has not changed since and is not
@@ -80,6 +80,7 @@ impl Period {
             (PeriodChange::Fee { sale, missed_millicents }, _) => {
                 self.usage.adjust_missing_fee(*missed_millicents, sale.missing_fee_millicents);
             }
+            (PeriodChange::Paid, Some(_)) if mutant!("paid-invoice-stays-open") => return false,
             (PeriodChange::Paid, Some(invoice)) => drop(invoice.paid_at.get_or_insert(now)),
             (PeriodChange::Paid, None) => return false,
         }

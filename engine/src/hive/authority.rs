@@ -299,7 +299,7 @@ mod tests {
         accounts.insert(name("alice"), delegates(["bob".into(), "carol".into()]));
         assert_eq!(alice(&accounts).unwrap_err().unknown, BTreeSet::from([name("bob"), name("carol")]));
         accounts.insert(name("carol"), Authority::of_key(key(1)));
-        assert!(alice(&accounts).is_err(), "hived throws at bob before it comes to carol");
+        assert!(alice(&accounts).is_err(), "hived fails at bob before it evaluates carol");
         accounts.insert(name("bob"), Authority::of_key(key(2)));
         assert_eq!(alice(&accounts), Ok(()));
     }

@@ -359,8 +359,8 @@ mod tests {
             let read = parse_condenser_block(&block(&operations)).unwrap().unwrap();
             assert_eq!(read.transfers.len(), 1, "{operations}");
             assert_eq!(read.transfers[0].position.op_in_tx, position, "{operations}");
-            let told: Vec<_> = read.unknown_operations.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
-            assert_eq!(told, kinds, "{operations}");
+            let counts: Vec<_> = read.unknown_operations.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+            assert_eq!(counts, kinds, "{operations}");
         }
         let many: Vec<_> = (0..40).map(|n| format!(r#"["kind{n}",{{}}]"#)).collect();
         let read = parse_condenser_block(&block(&many.join(","))).unwrap().unwrap();

@@ -78,7 +78,7 @@ impl VerificationMethod {
 pub struct Proof {
     /// The verification method.
     pub method: VerificationMethod,
-    /// When.
+    /// When it was given.
     pub at: Timestamp,
     /// The active authority that gave it; `None` until a majority of nodes agrees on it.
     pub authority: Option<AuthorityDigest>,
@@ -209,7 +209,7 @@ pub enum Rejection {
     /// The challenge was not answered in time.
     #[error("the challenge expired at {at}")]
     Expired {
-        /// When.
+        /// When it expired.
         at: Timestamp,
     },
     /// A signature is invalid or was made by a key outside the active authority.
@@ -247,11 +247,11 @@ impl Merchant {
             return Err(Rejection::TooManyChanges { again_at: ownership.changed_at[0] + CHANGES_WINDOW });
         }
         ownership.changed_at.push(now);
-        if ownership.proof.is_none() || mutant!("proven-account-changes-at-once") {
+        if ownership.proof.is_none() || mutant!("proven-account-changes-immediately") {
             ownership.challenges.clear();
             next.hive_account = account;
         } else {
-            let effective_at = now + wait;
+            let effective_at = if mutant!("account-change-without-wait") { now } else { now + wait };
             ownership.pending =
                 Some(PendingChange { account, requested_at: now, effective_at, current: None, new: None });
         }
@@ -365,7 +365,7 @@ impl Merchant {
         let Challenge { account, action, .. } = *self.challenge(nonce)?;
         let mut next = self.next(now);
         let ownership = &mut next.ownership;
-        ownership.challenges.retain(|challenge| challenge.nonce != nonce);
+        ownership.challenges.retain(|challenge| challenge.nonce != nonce || mutant!("challenge-answered-twice"));
         let is_current = account == self.hive_account;
         match (action, &mut ownership.pending) {
             (Action::Verify, _) if is_current => ownership.proof = Some(proof),

@@ -188,7 +188,7 @@ fn a_transfer_to_oneself_answers_a_challenge_before_it_expires() {
 fn a_challenge_is_answered_once() {
     let (issued, challenge) = challenged(&merchant(), None, 1, START);
     let (same, again) = challenged(&issued, None, 2, after(60));
-    assert_eq!((&same, again.nonce), (&issued, challenge.nonce), "it is handed out again while it has time left");
+    assert_eq!((&same, again.nonce), (&issued, challenge.nonce), "it is reused while enough time is left");
     let (_, fresh) = challenged(&issued, None, 2, after(601));
     assert_ne!(fresh.nonce, challenge.nonce);
     let done = issued.with_proof(challenge.nonce, proof(START), START).unwrap();
@@ -234,19 +234,23 @@ fn a_verified_account_changes_after_both_proofs_and_the_wait() {
     let verified = proven(&merchant(), None, 1, START);
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!(asked.hive_account, name("blue.mugs"));
-    assert_eq!(asked.with_account(name("red.mugs"), DAY, after(5)), Ok(asked.clone()), "asked twice is asked once");
-    assert_eq!(asked.with_due_change_applied(&same_keys(), after(86_400)), None, "nobody has agreed");
+    assert_eq!(
+        asked.with_account(name("red.mugs"), DAY, after(5)),
+        Ok(asked.clone()),
+        "a repeated request changes nothing"
+    );
+    assert_eq!(asked.with_due_change_applied(&same_keys(), after(86_400)), None, "no account has agreed");
     assert_eq!(asked.challenge_target(None, false), Ok((name("blue.mugs"), Action::ChangeTo(name("red.mugs")))));
     let consented = proven(&asked, None, 2, after(60));
     let agreed = proven(&consented, None, 3, after(120));
     assert!(agreed.ownership.pending.as_ref().unwrap().is_proven());
-    assert_eq!(agreed.with_due_change_applied(&same_keys(), after(86_399)), None, "the day has not passed");
+    assert_eq!(agreed.with_due_change_applied(&same_keys(), after(86_399)), None, "the waiting period is not over");
     let changed = agreed.with_due_change_applied(&same_keys(), after(86_400)).unwrap();
     assert_eq!(
         (changed.hive_account, changed.ownership.verification_status()),
         (name("red.mugs"), VerificationStatus::Verified)
     );
-    assert!(changed.proof_for(&name("blue.mugs")).is_some(), "money of its own past stays its own");
+    assert!(changed.proof_for(&name("blue.mugs")).is_some(), "former accounts stay accessible");
     assert_eq!(changed.proof_for(&name("alice")), None);
 
     let only_new = proven(&asked, Some("red.mugs"), 4, after(60));

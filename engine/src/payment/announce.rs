@@ -20,7 +20,7 @@ pub struct Event {
     pub to: State,
     /// The payment's sequence number of the event.
     pub sequence: u32,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
 }
 
@@ -58,7 +58,7 @@ impl Transition {
         let is_reopened = before.resolution.is_some() && self.payment.resolution.is_none();
         let amount = u128::from(before.amount.units);
         let is_notable = |exception: Exception| {
-            let Some(disposition) = exception.disposition().filter(|_| !mutant!("exceptions-told-once")) else {
+            let Some(disposition) = exception.disposition().filter(|_| !mutant!("exceptions-notified-once")) else {
                 return false;
             };
             let [was, is] = [&was, &is].map(|totals| totals.with(disposition).irreversible_units);
@@ -84,7 +84,7 @@ impl Payment {
         let mut found = self.exceptions();
         found.retain(|exception| match exception.disposition() {
             Some(disposition) => {
-                totals.with(disposition).irreversible_units > u128::from(mutant!("small-exceptions-untold"))
+                totals.with(disposition).irreversible_units > u128::from(mutant!("small-exceptions-not-notified"))
             }
             None => *exception != Exception::Overpaid || self.paid_units() > self.amount.units,
         });

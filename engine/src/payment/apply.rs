@@ -297,13 +297,13 @@ impl Payment {
             }
             _ => None,
         };
-        if let Some(refusal) = refusal {
+        if let Some(refusal) = refusal.filter(|_| !mutant!("written-as-it-was")) {
             return Err(refusal);
         }
         let disposition = self.judge(transfer)?;
         let mut next = self.next(now);
         let is_unusual = |disposition| !matches!(disposition, Disposition::Counted | Disposition::Fee);
-        if finality == Finality::Irreversible && is_unusual(disposition) {
+        if finality == Finality::Irreversible && is_unusual(disposition) && !mutant!("decision-covers-what-follows") {
             let decided = |c: &Credit| c.seq <= self.decided_transfers && is_unusual(c.disposition);
             if !known.is_some_and(|at| decided(&self.transfers[at])) {
                 // The previous decision did not cover it.
@@ -348,10 +348,10 @@ impl Payment {
         if mutant!("reversible-completes") {
             return self.seen_units() >= self.amount.units;
         }
-        if mutant!("any-money-completes") {
+        if mutant!("partial-amount-completes") {
             return self.paid_units() > 0;
         }
-        if mutant!("exact-is-too-little") {
+        if mutant!("exact-amount-is-too-little") {
             return self.paid_units() > self.amount.units;
         }
         self.paid_units() >= self.amount.units
@@ -381,7 +381,7 @@ impl Payment {
             State::SystemCancelled => Disposition::Late,
             // A claim was made in time; the block time of its transaction does not matter.
             _ if transfer.block_time > self.deadline()
-                && !mutant!("late-money-counts")
+                && !mutant!("late-transfer-counts")
                 && !completed_it
                 && !self.is_claimed(transfer.tx_id) =>
             {
@@ -389,7 +389,7 @@ impl Payment {
             }
             // Evaluated again when the block is irreversible and when the request is decided.
             _ if self.pending_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
-                && !mutant!("money-after-cutoff-counts") =>
+                && !mutant!("transfer-after-cutoff-counts") =>
             {
                 Disposition::AfterCancel
             }
@@ -486,7 +486,8 @@ impl Payment {
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id: self.id, state: self.state });
         }
-        Ok(Self { claim: None, ..self.next(now) }.in_same_state())
+        let claim = self.claim.clone().filter(|_| mutant!("refused-claim-stays"));
+        Ok(Self { claim, ..self.next(now) }.in_same_state())
     }
 
     fn mark_unknown(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
@@ -547,7 +548,7 @@ impl Payment {
                 self.transfers.iter().any(|credit| {
                     credit.tx_id == claim.tx_id
                         && credit.op_in_tx == transfer.op_in_tx
-                        && (credit.finality == Finality::Irreversible || mutant!("claim-let-go-in-a-block"))
+                        && (credit.finality == Finality::Irreversible || mutant!("claim-dropped-while-reversible"))
                 })
             })
         });
@@ -558,7 +559,7 @@ impl Payment {
 
     pub(super) fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
         self.drop_cancellation_when_paid(now);
-        self.completed_at = Some(now);
+        self.completed_at = Some(if mutant!("completed-when-it-was-opened") { self.created_at } else { now });
         self.paid_by = Some(tx_id);
         self.in_state(before, State::Completed, now)
     }
@@ -577,7 +578,7 @@ impl Payment {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;
         self.previous_state = Some(before.state);
-        self.sequence += u32::from(!mutant!("sequence-stands-still"));
+        self.sequence += u32::from(!mutant!("sequence-not-incremented"));
         let event = Event::of(self.id, (before.state, to), self.sequence, now);
         let effects = vec![Effect::Notify(event.id)];
         Transition { payment: self, event: Some(event), exception: None, effects, rows: Vec::new() }

@@ -39,7 +39,7 @@ impl Canceller {
 pub struct Cancellation {
     /// Who requested it.
     pub by: Canceller,
-    /// When.
+    /// When it was requested.
     pub requested_at: Timestamp,
     /// The last block time at which a transfer still counts.
     pub cutoff: Timestamp,
@@ -84,10 +84,10 @@ impl Payment {
         if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("cancel-ignores-claim")) {
             return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
         }
-        if self.seen_units() > 0 && !mutant!("cancel-ignores-money") {
+        if self.seen_units() > 0 && !mutant!("cancel-ignores-transfers") {
             return Err(Rejection::Detected { id });
         }
-        if self.is_expired(now) {
+        if self.is_expired(now) && !mutant!("cancelled-after-the-deadline") {
             return Err(Rejection::Expired { id });
         }
         let blocks = if self.wallet_opened_at.is_some() { MARGIN_BLOCKS_WITH_WALLET } else { MARGIN_BLOCKS };
@@ -95,7 +95,7 @@ impl Payment {
         let cutoff = self.deadline().min(now + block_interval * blocks);
         let mut next = self.next(now);
         next.cancellation = Some(Cancellation { by, requested_at: now, cutoff, dropped_at: None });
-        if mutant!("cancelled-at-once") {
+        if mutant!("cancelled-immediately") {
             return Ok(next.in_state(self, State::UserCancelled, now));
         }
         Ok(next.in_same_state())
@@ -112,7 +112,7 @@ impl Payment {
         if self.is_expired(now) {
             return Err(Rejection::Expired { id });
         }
-        if self.wallet_opened_at.is_some() {
+        if self.wallet_opened_at.is_some() && !mutant!("wallet-reported-again") {
             return Err(Rejection::Unchanged { id });
         }
         Ok(Self { wallet_opened_at: Some(now), ..self.next(now) }.in_same_state())
@@ -126,7 +126,7 @@ impl Payment {
         now: Timestamp,
     ) -> Result<Transition, Rejection> {
         let mut next = self.next(now);
-        if self.irreversible_counted_units() == 0 || mutant!("cancel-decided-despite-money") {
+        if self.irreversible_counted_units() == 0 || mutant!("cancel-decided-despite-transfers") {
             // Transfers that become irreversible from now on have missed the cutoff, whether or not they also missed
             // the deadline.
             for credit in &mut next.transfers {

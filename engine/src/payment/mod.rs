@@ -27,6 +27,7 @@ use crate::{
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{ChainPosition, TxId},
     money::{Currency, FeePercent, HbdPrice, HivePrice, Money, usd_cents},
+    mutant,
     time::Timestamp,
     x402::PayerProof,
 };
@@ -487,8 +488,9 @@ impl Payment {
             cancel_url: draft.cancel_url,
             created_at: now,
             updated_at: now,
-            expires_at: now + draft.lifetime.unwrap_or(terms.default_lifetime),
-            grace: terms.grace,
+            expires_at: now
+                + draft.lifetime.filter(|_| !mutant!("ordered-lifetime-ignored")).unwrap_or(terms.default_lifetime),
+            grace: if mutant!("grace-not-kept") { Duration::ZERO } else { terms.grace },
             completed_at: None,
             livemode: terms.livemode,
             transfers: Vec::new(),

@@ -25,7 +25,7 @@ pub struct Resolution {
     pub kind: ResolutionKind,
     /// The id of the API key that made the decision.
     pub by: String,
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
     /// The merchant's note.
     pub note: String,
@@ -79,7 +79,7 @@ pub struct Refund {
     pub op_in_tx: u32,
     /// Who received it.
     pub to: AccountName,
-    /// How much.
+    /// The refunded amount.
     pub money: Money,
     /// The time of its block.
     pub at: Timestamp,
@@ -114,7 +114,7 @@ pub struct RefundPlan {
     pub from: AccountName,
     /// The recipient.
     pub to: AccountName,
-    /// How much.
+    /// The amount of the refund.
     pub money: Money,
     /// The memo that identifies the payment.
     pub memo: String,
@@ -141,7 +141,7 @@ impl Payment {
         }
         let transfers = self.transfer_count();
         let accepted = match resolution.kind {
-            kind if kind == ResolutionKind::Accepted || mutant!("every-decision-accepts") => {
+            kind if kind == ResolutionKind::Accepted || mutant!("every-resolution-accepts") => {
                 Some(Acceptance { transfers, refunds: self.refunds.len() as u64, had_ended: self.state.is_terminal() })
             }
             // Another decision about the same transfers revokes the acceptance.
@@ -160,7 +160,12 @@ impl Payment {
         if self.metadata.is_empty() {
             return Err(Rejection::Unchanged { id });
         }
-        Ok(Self { metadata: Metadata::new(), ..self.next(now) }.in_same_state())
+        let mut next = Self { metadata: Metadata::new(), ..self.next(now) };
+        if mutant!("deletion-takes-more") {
+            next.cancel_url = None;
+            next.resolution = None;
+        }
+        Ok(next.in_same_state())
     }
 
     /// Deletes the note of the resolution; the decision is kept.
@@ -188,7 +193,7 @@ impl Payment {
             return Err(Rejection::ForeignTransfer { id: self.id });
         }
         let is_known = |r: &Refund| r.tx_id == transfer.tx_id && r.op_in_tx == transfer.position.op_in_tx;
-        if self.refunds.iter().any(is_known) && !mutant!("refund-noted-again") {
+        if self.refunds.iter().any(is_known) && !mutant!("refund-recorded-twice") {
             return Err(Rejection::Unchanged { id: self.id });
         }
         if self.refunds.len() >= MAX_REFUNDS {
@@ -279,7 +284,7 @@ impl RefundCalculator {
         let is_unsettled = payment.state == State::Completed
             && !payment.is_reversed
             && payment.paid_units() < payment.amount.units
-            && !mutant!("owed-before-the-price-is-final");
+            && !mutant!("owed-before-payment-is-irreversible");
         let unsettled = is_unsettled.then_some(payment.amount.currency);
         let accepted = payment.accepted.filter(|_| !mutant!("accepted-is-owed-again") || payment.resolution.is_some());
         Self { by_payer: BTreeMap::new(), excess, unsettled, accepted }
@@ -326,7 +331,7 @@ impl RefundCalculator {
             if let Some(sum) = owed.get_mut(&own) {
                 let settled = left.min(*sum);
                 *sum -= settled;
-                left -= settled;
+                left -= if mutant!("refund-deducted-twice") { 0 } else { settled };
             }
             for (_, sum) in owed.iter_mut().filter(|((_, currency), _)| *currency == refund.money.currency) {
                 let settled = left.min(*sum);

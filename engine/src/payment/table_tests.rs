@@ -265,7 +265,7 @@ fn pending_to_user_cancelled_when_an_irreversible_block_passed_the_cutoff() {
         cutoff: at(OPENED + 20),
         dropped_at: None,
     };
-    assert_eq!((case.payment.cancellation, case.events.len()), (Some(request), 0), "announced when it is decided");
+    assert_eq!((case.payment.cancellation, case.events.len()), (Some(request), 0), "notified at the decision");
     case.refused(cancel(), OPENED + 6, Rejection::AlreadyCancelled { id: ID })
         .refused(expire(OPENED + 20), OPENED + 90, Rejection::NotDue { id: ID, ends_at: at(OPENED + 20) })
         .then(expire(OPENED + 21), OPENED + 90)
@@ -568,7 +568,7 @@ fn event_ids_are_deterministic() {
     let event = |payment: &Payment| payment.apply(&expire(EXPIRES + 1), at(EXPIRES + 5)).unwrap().event.unwrap().id;
     assert_eq!(event(&open()), event(&open()));
     let later = open().apply(&expire(EXPIRES + 1), at(EXPIRES + 9_000)).unwrap().event.unwrap().id;
-    assert_eq!(event(&open()), later, "whenever it is decided again");
+    assert_eq!(event(&open()), later, "at every evaluation");
     let other = Payment { id: PaymentId::from_bits(9), ..open() };
     assert_ne!(event(&open()), event(&other));
     assert_ne!(event(&open()), EventId::from_bits(0));

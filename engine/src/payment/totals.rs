@@ -200,7 +200,9 @@ impl Payment {
         }
         while self.transfers.len() > LISTED_TRANSFERS_MAX {
             let rank = |credit: &Credit| {
-                if self.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id) {
+                if mutant!("oldest-unlisted-first") {
+                    0
+                } else if self.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id) {
                     3
                 } else if self.paid_by == Some(credit.tx_id) {
                     2

@@ -116,7 +116,7 @@ impl Payment {
     pub fn overpaid_units(&self) -> u64 {
         let above =
             if self.state == State::Completed { self.seen_units().saturating_sub(self.amount.units) } else { 0 };
-        if mutant!("surplus-is-not-too-much") {
+        if mutant!("surplus-is-not-excess") {
             return above;
         }
         above.saturating_add(self.units_with(&[Disposition::Surplus]))
@@ -181,7 +181,9 @@ impl Payment {
     /// payments of invoices.
     #[must_use]
     pub fn completed_volume(&self) -> Option<(Timestamp, u64)> {
-        let at = self.completed_at.filter(|_| self.state == State::Completed && !self.is_invoice)?;
+        let at = self
+            .completed_at
+            .filter(|_| self.state == State::Completed && (!self.is_invoice || mutant!("invoices-count-as-volume")))?;
         Some((at, self.quote.usd_cents))
     }
 

@@ -29,7 +29,7 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             id: &id,
             payment_id: &id,
             merchant_id: payment.merchant.to_string(),
-            status: if mutant!("event-tells-the-old-state") { event.from } else { event.to }.as_str(),
+            status: if mutant!("event-has-old-state") { event.from } else { event.to }.as_str(),
             previous_status: event.from.as_str(),
             provider_id: "hive",
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),

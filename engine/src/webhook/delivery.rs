@@ -123,7 +123,7 @@ impl DeliveryRecord {
     /// Returns whether it can be replayed: triggered automatically, not pending and not delivered.
     #[must_use]
     pub fn is_replayable(&self) -> bool {
-        let is_taken = self.state == DeliveryState::Delivered && !mutant!("replay-takes-the-taken");
+        let is_taken = self.state == DeliveryState::Delivered && !mutant!("replay-includes-delivered");
         self.delivery.trigger == Trigger::Auto && self.state != DeliveryState::Pending && !is_taken
     }
 
@@ -156,7 +156,8 @@ impl DeliveryRecord {
     /// Returns the record at the start of a new schedule.
     #[must_use]
     pub fn replayed(&self, due_at: Timestamp) -> Self {
-        let from = if mutant!("replay-continues") { self.delivery.schedule_from } else { self.delivery.attempts };
+        let from =
+            if mutant!("replay-continues-schedule") { self.delivery.schedule_from } else { self.delivery.attempts };
         let delivery = Delivery { schedule_from: from, due_at, ..self.delivery.clone() };
         Self { delivery, state: DeliveryState::Pending, ..self.clone() }
     }

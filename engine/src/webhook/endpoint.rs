@@ -97,7 +97,7 @@ impl EndpointHealth {
         }
         next.last_failure_at = Some(at);
         // Failures of tests and redeliveries do not count.
-        if delivery.trigger == Trigger::Auto {
+        if delivery.trigger == Trigger::Auto || mutant!("tests-disable-endpoints") {
             let event_at = delivery.event.created_at();
             let since = *next.failing_since.get_or_insert(at);
             if mutant!("failing-since-the-last-failure") {
@@ -107,7 +107,8 @@ impl EndpointHealth {
             let (first, last) = next.failed_events.unwrap_or((event_at, event_at));
             let (first, last) = (first.min(event_at), last.max(event_at));
             next.failed_events = Some((first, last));
-            let disable_after = if mutant!("disabled-early") { Duration::from_secs(3_600) } else { DISABLE_AFTER };
+            let disable_after =
+                if mutant!("endpoint-disabled-early") { Duration::from_secs(3_600) } else { DISABLE_AFTER };
             let is_hopeless = at.since(since) >= disable_after
                 && next.failed_attempts >= DISABLE_MIN_ATTEMPTS
                 && last.since(first) >= DISABLE_MIN_SPREAD;
@@ -137,7 +138,9 @@ impl EndpointHealth {
     #[must_use]
     pub fn warning(&self, now: Timestamp) -> Option<Warning> {
         match now.since(self.failing_since?) {
-            failing if failing >= WARN_AGAIN_AFTER => Some(Warning::Failing72Hours),
+            failing if failing >= WARN_AGAIN_AFTER && !mutant!("second-warning-forgotten") => {
+                Some(Warning::Failing72Hours)
+            }
             failing if failing >= WARN_AFTER => Some(Warning::Failing24Hours),
             _ => None,
         }
@@ -257,9 +260,9 @@ mod tests {
             endpoint = fail(&endpoint, outcome);
         }
         assert!(endpoint.is_breaker_open());
-        assert!(fail(&endpoint, FAILED).is_breaker_open(), "an answer is no success");
+        assert!(fail(&endpoint, FAILED).is_breaker_open(), "an HTTP error is not a success");
         assert!(!fail(&endpoint, TAKEN).is_breaker_open());
         let nine = (0..9).fold(EndpointHealth::default(), |endpoint, _| fail(&endpoint, Outcome::Timeout));
-        assert_eq!(fail(&nine, FAILED).transport_failures, 0, "an answer ends the row");
+        assert_eq!(fail(&nine, FAILED).transport_failures, 0, "an HTTP response resets the count");
     }
 }

@@ -66,11 +66,14 @@ impl Subscriptions {
         let mut bits = 0;
         for word in words {
             let known = EventType::ALL.map(EventType::as_str).join(", ");
-            let unknown = || Violation::new("webhookEvents", format_args!("must hold only {known}"));
+            let unknown = || Violation::new("webhookEvents", format_args!("must contain only {known}"));
             bits |= EventType::parse(word).ok_or_else(unknown)?.bit();
         }
         Self::from_bits(bits).ok_or_else(|| {
-            Violation::new("webhookEvents", "must hold payment.status_changed, which every endpoint is sent")
+            Violation::new(
+                "webhookEvents",
+                "must contain payment.status_changed, to which every endpoint is subscribed",
+            )
         })
     }
 

@@ -39,7 +39,7 @@ impl Secret {
     /// Signs with the legacy scheme: the key is the whole secret including its prefix, the message is `"{ms}.{body}"`,
     /// the result is hex.
     fn legacy(&self, millis: u64, body: &[u8]) -> String {
-        if mutant!("signed-without-time") {
+        if mutant!("signature-without-timestamp") {
             return hex::encode(hmac(self.0.as_bytes(), &[body]));
         }
         hex::encode(hmac(self.0.as_bytes(), &[millis.to_string().as_bytes(), b".", body]))

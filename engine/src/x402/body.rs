@@ -123,19 +123,20 @@ mod tests {
 
     #[test]
     fn a_body_targets_a_session_or_requirements() {
-        let asked = read(&[SESSION, &v1(), r#""paymentRequirements":null"#, r#""x402Version":7.5"#]).unwrap().unwrap();
-        assert_eq!(asked.target, PaymentTarget::Session(PaymentId::from_bits(2)));
-        let asked = read(&[V1_REQUIREMENTS, &v1()]).unwrap().unwrap();
-        let PaymentTarget::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+        let request =
+            read(&[SESSION, &v1(), r#""paymentRequirements":null"#, r#""x402Version":7.5"#]).unwrap().unwrap();
+        assert_eq!(request.target, PaymentTarget::Session(PaymentId::from_bits(2)));
+        let request = read(&[V1_REQUIREMENTS, &v1()]).unwrap().unwrap();
+        let PaymentTarget::Requirements(requirements) = request.target else { panic!("{request:?}") };
         assert_eq!((requirements.resource.as_str(), requirements.amount.units), ("/a", 1_000));
-        let asked = read(&[V2_REQUIREMENTS, &v2()]).unwrap().unwrap();
-        let PaymentTarget::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
-        assert_eq!(requirements.resource, "", "what stands beside the payment is the payer's word");
+        let request = read(&[V2_REQUIREMENTS, &v2()]).unwrap().unwrap();
+        let PaymentTarget::Requirements(requirements) = request.target else { panic!("{request:?}") };
+        assert_eq!(requirements.resource, "", "the resource in the payment is chosen by the payer");
         for resource in [r#""https://x.example/b""#, r#"{"url":"https://x.example/b"}"#] {
             let own = V2_REQUIREMENTS.replace("\"asset\"", &format!("\"resource\":{resource},\"asset\""));
-            let asked = read(&[&own, &v2()]).unwrap().unwrap();
-            let PaymentTarget::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
-            assert_eq!(requirements.resource, "https://x.example/b", "the server's own word");
+            let request = read(&[&own, &v2()]).unwrap().unwrap();
+            let PaymentTarget::Requirements(requirements) = request.target else { panic!("{request:?}") };
+            assert_eq!(requirements.resource, "https://x.example/b", "the resource of the requirements");
         }
     }
 

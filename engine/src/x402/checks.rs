@@ -122,13 +122,13 @@ impl Expected {
                 _ => None,
             })
             .collect();
-        let given = if mutant!("further-transfers-are-taken") {
+        let given = if mutant!("extra-transfers-are-accepted") {
             transfers.len().min(wanted)
         } else {
             transaction.operations.len()
         };
         if given != wanted || transfers.len() < wanted {
-            let message = format!("exactly {wanted} transfer operation(s) and nothing else are asked for");
+            let message = format!("exactly {wanted} transfer operation(s) and nothing else are required");
             return Err(Refused::new(Reason::Operations, message));
         }
         Ok(transfers)
@@ -271,14 +271,16 @@ fn check_broadcastable(transaction: &Transaction) -> Result<(), Refused> {
 }
 
 fn check_expiration(expiration: Timestamp, now: Timestamp, max_expiration: Duration) -> Result<(), Refused> {
-    let least = if mutant!("honest-agents-are-refused") { Duration::from_secs(120) } else { LEAST_TIME_LEFT };
-    if expiration <= now + least {
+    let least = if mutant!("two-minute-expirations-are-refused") { Duration::from_secs(120) } else { LEAST_TIME_LEFT };
+    let nearest =
+        if mutant!("nearest-expiration-refused") { now + least + Duration::from_secs(1) } else { now + least };
+    if expiration <= nearest {
         return Err(Refused::new(
             Reason::PaymentExpired,
             format_args!("the transaction expires at {expiration}, too soon"),
         ));
     }
-    if expiration > now + max_expiration && !mutant!("far-expirations-are-taken") {
+    if expiration > now + max_expiration && !mutant!("far-expirations-are-accepted") {
         let message = format!("the transaction expires more than {} s from now", max_expiration.as_secs());
         return Err(Refused::new(Reason::ExpirationTooFar, message));
     }
@@ -290,7 +292,7 @@ fn account(name: &str) -> Result<AccountName, Refused> {
 }
 
 fn operations() -> Refused {
-    Refused::new(Reason::Operations, "a transfer of HIVE or HBD is asked for")
+    Refused::new(Reason::Operations, "a transfer of HIVE or HBD is required")
 }
 
 /// Verifies the signatures against the payer's authority: for the legacy digest first, because wallets sign it, then
@@ -342,12 +344,12 @@ pub fn authorize(
 /// [`Reason::InsufficientFunds`].
 pub fn check_balance(checked: &CheckedPayment, balances: &[Money]) -> Result<(), Refused> {
     for currency in Currency::ALL {
-        let asked = checked.transfers.iter().filter(|transfer| transfer.money.currency == currency);
-        let asked = asked.fold(0u64, |sum, transfer| sum.saturating_add(transfer.money.units));
+        let sent = checked.transfers.iter().filter(|transfer| transfer.money.currency == currency);
+        let needed = sent.fold(0u64, |sum, transfer| sum.saturating_add(transfer.money.units));
         let has = balances.iter().find(|balance| balance.currency == currency).map_or(0, |balance| balance.units);
-        if asked > has && !mutant!("balance-not-checked") {
-            let (asked, has) = (Money::new(asked, currency), Money::new(has, currency));
-            let message = format!("{} has {has} and pays {asked}", checked.payer);
+        if needed > has && !mutant!("balance-not-checked") {
+            let (needed, has) = (Money::new(needed, currency), Money::new(has, currency));
+            let message = format!("{} has {has} and needs {needed}", checked.payer);
             return Err(Refused::new(Reason::InsufficientFunds, message).by(&checked.payer));
         }
     }

@@ -5,6 +5,7 @@ use crate::{
     ids::{MerchantId, PaymentId},
     ledger::TxId,
     money::Money,
+    mutant,
     payment::ClaimFinality,
     time::Timestamp,
     x402::{PayerProof, Reason},
@@ -66,6 +67,8 @@ pub struct Facilitation {
 pub enum ClaimOutcome {
     /// In flight, or decided by its session.
     Open,
+    /// As [`Open`](Self::Open), and several engines may have broadcast the transaction: a refusal proves nothing.
+    Shared,
     /// The transaction is on the chain.
     Settled {
         /// Whether the success was reported to a caller; it is reported once.
@@ -84,13 +87,21 @@ pub enum ClaimOutcome {
     Expired,
 }
 
+impl ClaimOutcome {
+    /// Returns whether the outcome is undecided, or decided by the claim's session.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Open | Self::Shared)
+    }
+}
+
 impl ClaimRecord {
     /// Returns whether the record may be deleted once its transaction has expired: no merchant asked for the payment, and
     /// its outcome is decided.
     #[must_use]
     pub fn is_forgettable(&self) -> bool {
-        matches!(&self.purpose, Purpose::Facilitated(facilitation) if facilitation.seller.is_none())
-            && self.outcome != ClaimOutcome::Open
+        matches!(&self.purpose, Purpose::Facilitated(facilitation) if facilitation.seller.is_none() || mutant!("sellers-claims-deleted"))
+            && !self.outcome.is_open()
     }
 
     /// Returns whether the chain has refused the transaction of a facilitated payment since before `time`.
@@ -103,9 +114,10 @@ impl ClaimRecord {
     #[must_use]
     pub fn sale(&self) -> Option<&Facilitation> {
         match (&self.purpose, &self.outcome) {
-            (Purpose::Facilitated(facilitation), ClaimOutcome::Open | ClaimOutcome::Settled { .. }) => {
-                Some(facilitation)
-            }
+            (
+                Purpose::Facilitated(facilitation),
+                ClaimOutcome::Open | ClaimOutcome::Shared | ClaimOutcome::Settled { .. },
+            ) => Some(facilitation),
             _ => None,
         }
     }

@@ -114,7 +114,7 @@ impl PaymentPayload {
     /// # Errors
     /// [`HeaderError`] if it is not JSON in base64; the inner [`Refused`] if the JSON is not a payment.
     pub fn decode_header(value: &str) -> Result<Result<Self, Refused>, HeaderError> {
-        if value.len() > MAX_HEADER_BYTES && !mutant!("long-headers-are-read") {
+        if value.len() > MAX_HEADER_BYTES && !mutant!("long-headers-are-accepted") {
             return Err(HeaderError::TooLong);
         }
         let bytes = decode_header(value).ok_or(HeaderError::Malformed)?;
@@ -173,7 +173,7 @@ impl PaymentPayload {
             .transpose()?;
         let payload = json.member("payload").map_err(invalid_payload)?;
         let nonce = text(payload, "nonce")?;
-        if nonce.is_empty() || (nonce.len() > MAX_NONCE_BYTES && !mutant!("long-nonces-are-read")) {
+        if nonce.is_empty() || (nonce.len() > MAX_NONCE_BYTES && !mutant!("long-nonces-are-accepted")) {
             return Err(Refused::new(Reason::InvalidPayload, "nonce must have 1 to 256 bytes"));
         }
         let transaction = payload.member("signedTransaction").map_err(invalid_payload)?;

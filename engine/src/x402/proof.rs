@@ -84,8 +84,8 @@ mod tests {
         let proof = proof(&first);
         let holds = |payload: &PaymentPayload| proof.matches("n", payload, CHAIN);
         assert!(holds(&first));
-        assert!(holds(&shown(&["second", "agent"])), "the order of signatures is nothing");
-        assert!(holds(&PaymentPayload { version: Version::V2, ..first.clone() }), "the version is nothing");
+        assert!(holds(&shown(&["second", "agent"])), "the order of signatures does not matter");
+        assert!(holds(&PaymentPayload { version: Version::V2, ..first.clone() }), "the version does not matter");
         for signers in
             [&[][..], &["agent"], &["second"], &["other"], &["agent", "second", "other"], &["agent", "agent"]]
         {
@@ -101,6 +101,6 @@ mod tests {
         let mut many = first.clone();
         many.transaction.signatures = vec![first.transaction.signatures[0]; MAX_SIGNATURES + 1];
         assert!(!holds(&many));
-        assert!(!proof.matches("n", &first, ChainId([7; 32])), "another chain is another payment");
+        assert!(!proof.matches("n", &first, ChainId([7; 32])), "another chain is a different payment");
     }
 }

@@ -26,7 +26,7 @@ fn the_http_status_decides_the_rest_code() {
             429 => "RATE_LIMIT_ERROR",
             402 | 405 | 408 | 409 | 410 | 413 | 414 | 415 | 431 => "API_ERROR",
             500 | 501 | 503 => "SERVER_ERROR",
-            other => panic!("{}: {other} is no status of ours", row.name),
+            other => panic!("{}: unexpected status {other}", row.name),
         };
         assert_eq!(ApiError::new(row.reason).rest_code().as_str(), expected, "{}", row.name);
         assert!(row.grpc != Code::Ok && !row.message.is_empty());

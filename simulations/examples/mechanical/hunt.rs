@@ -16,55 +16,73 @@ use std::{
 use serde_json::{Value, json};
 use simulations::random::Random;
 
-use crate::{Result, rules::Mutant, tree};
+use crate::{
+    Result, names,
+    recording::{self, Recorded, places_in},
+    tree,
+};
 
-/// Processor time that a run may take, seconds. Wall time would depend on what else the machine does.
-const PROCESSOR_TIME: &str = "600";
-/// Wall time that a run may take, seconds: ends one that waits for ever and uses no processor time.
-const WALL_TIME: &str = "3600";
 /// The exit code of `timeout`, and the signal that ends a process whose processor time is used up (`SIGXCPU`).
 const TIMED_OUT: (i32, i32) = (124, 24);
 /// The file of the tree that holds the outcome of every hunted mutant.
 const HUNTED: &str = "hunted.jsonl";
+/// The simulation that shows that a tree works.
+const FIRST: &str = "seed 1";
 /// What a run may take of memory, in kibibytes.
 const MEMORY: &str = "6000000";
 
-/// Names a mutant by what does not move when lines do.
-fn names(mutants: &[Mutant]) -> Vec<String> {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let name = |one: &Mutant| {
-        let name = format!("{} {}: {}", one.file, one.function, one.rule);
-        let count = seen.entry(name.clone()).or_default();
-        *count += 1;
-        format!("{name} {count}")
-    };
-    mutants.iter().map(name).collect()
+/// What a run may take of time, seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of the processor. Wall time would depend on what else the machine does.
+    processor: u64,
+    /// By the clock on the wall: ends one that waits for ever and uses no processor time.
+    wall: u64,
+}
+
+impl Limits {
+    pub(crate) const WIDEST: Self = Self { processor: 600, wall: 3_600 };
+
+    /// Returns the limits of simulations that take so long without a mutant.
+    fn of(took_ms: u64) -> Self {
+        let processor = 60 + took_ms / 250;
+        Self { processor, wall: 8 * processor }
+    }
+}
+
+/// Which mutants are hunted.
+#[derive(Debug, Clone)]
+pub(crate) enum Which {
+    /// Some, drawn by a seed.
+    Drawn { count: u64, seed: u64 },
+    /// Those whose names a file contains.
+    Of(PathBuf),
+    /// Those that were hunted, and that nothing has noticed.
+    Again,
 }
 
 /// Writes the tree, its list of mutants, and compiles it.
 pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
     fs::create_dir_all(tree)?;
-    let mutants = tree::grow(root, &tree.canonicalize()?, |line| println!("{line}"))?;
+    let tree = tree.canonicalize()?;
+    let mutants = tree::grow(root, &tree, |line| println!("{line}"))?;
     let listed: Vec<Value> = mutants
         .iter()
-        .zip(names(&mutants))
-        .map(|(one, name)| {
-            json!({ "name": name, "file": one.file, "function": one.function, "line": one.line, "rule": one.rule,
-                "before": one.before, "after": one.after })
-        })
+        .zip(names::of(&mutants))
+        .map(|(one, name)| json!({ "name": name, "file": one.file, "line": one.line }))
         .collect();
     fs::write(tree.join("mutants.json"), serde_json::to_string_pretty(&listed)?)?;
     println!("{} mutants compile; an optimised build of them follows", listed.len());
     let arguments = ["build", "--quiet", "--release", "-p", "simulations", "--example", "mechanical"];
     let mut build = Command::new("cargo");
     // The optimiser's last percents are not worth their time here; wrong arithmetic has to be noticed.
-    build.args(arguments).current_dir(tree).env("RUSTFLAGS", "-A warnings");
+    build.args(arguments).current_dir(&tree).env("RUSTFLAGS", "-A warnings");
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     if !build.status()?.success() {
         return Err("the mutants do not build".into());
     }
-    let (code, output) = run(&binary(tree), "none", 30)?;
+    let (code, output) = run(&tree, "none", &[FIRST], Limits::WIDEST)?;
     if code != Some(0) {
         return Err(format!("without a mutant something breaks: {output}").into());
     }
@@ -72,60 +90,42 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-fn binary(tree: &Path) -> PathBuf {
+pub(crate) fn binary(tree: &Path) -> PathBuf {
     tree.join("target/release/examples/mechanical")
 }
 
-fn run(binary: &Path, mutant: &str, seeds: u64) -> Result<(Option<i32>, String)> {
-    let limits = format!("ulimit -c 0; ulimit -v {MEMORY}; ulimit -t {PROCESSOR_TIME}");
-    let script = format!("{limits}; exec timeout {WALL_TIME} \"$0\" try --seeds {seeds}");
-    let output = Command::new("sh").arg("-c").arg(script).arg(binary).env("HIVETILL_MECHANICAL", mutant).output()?;
+/// Runs simulations with a mutant. Returns the exit code and the output.
+pub(crate) fn run(tree: &Path, mutant: &str, simulations: &[&str], limits: Limits) -> Result<(Option<i32>, String)> {
+    let mut list = tempfile::NamedTempFile::new()?;
+    simulations.iter().try_for_each(|name| writeln!(list, "{name}"))?;
+    let Limits { processor, wall } = limits;
+    let set = format!("ulimit -c 0; ulimit -v {MEMORY}; ulimit -t {processor}");
+    let script = format!("{set}; exec timeout {wall} \"$0\" try \"$1\"");
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script).arg(binary(tree)).arg(list.path()).env("HIVETILL_MECHANICAL", mutant);
+    let output = command.output()?;
     let signal = output.status.signal().or(output.status.code().map(|code| code - 128));
     let code = if signal == Some(TIMED_OUT.1) { Some(TIMED_OUT.0) } else { output.status.code() };
     Ok((code, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// Hunts mutants drawn by a seed, and writes what came of each to `hunted.jsonl` in the tree.
-pub(crate) fn hunt(tree: &Path, count: u64, seed: u64, seeds: u64, jobs: u64) -> Result<()> {
+/// Hunts mutants, and writes the outcome of each to `hunted.jsonl` in the tree.
+pub(crate) fn hunt(tree: &Path, which: &Which, seeds: u64, jobs: u64) -> Result<()> {
     let tree = tree.canonicalize()?;
     let listed = listed(&tree)?;
-    let mut left: Vec<usize> = (0..listed.len()).collect();
-    let mut random = Random::new(seed).fork("mechanical");
-    let mut drawn = Vec::new();
-    while drawn.len() as u64 != count && !left.is_empty() {
-        drawn.push(left.swap_remove(random.index(left.len())));
-    }
-    let done: BTreeSet<String> = read(&tree)?.keys().cloned().collect();
-    let (code, reached) = run(&binary(&tree), "record", seeds)?;
-    if code != Some(0) {
-        return Err(format!("the run without a mutant ended with {code:?}").into());
-    }
-    let reached: BTreeSet<usize> =
-        reached.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok()).collect();
-    println!("{} of {} places are passed by the library and {seeds} seeds", reached.len(), listed.len());
+    let wanted = chosen(&tree, which, &listed)?;
+    let recorded = recording::of(&tree, seeds, jobs)?;
+    let passed: BTreeSet<usize> = recorded.iter().flat_map(|one| &one.passes).copied().collect();
+    println!("{} of {} places are passed by the library and {seeds} seeds", passed.len(), listed.len());
     let output = Mutex::new(fs::OpenOptions::new().create(true).append(true).open(tree.join(HUNTED))?);
     let next = AtomicUsize::new(0);
     let work = || -> std::result::Result<(), String> {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(number) = drawn.get(at) else { return Ok(()) };
+            let Some(number) = wanted.get(at) else { return Ok(()) };
+            let outcome = outcome(&tree, *number, &recorded).map_err(|error| error.to_string())?;
             let name = listed[*number]["name"].as_str().unwrap_or_default();
-            if done.contains(name) {
-                continue;
-            }
-            let outcome = if reached.contains(number) {
-                let (code, said) =
-                    run(&binary(&tree), &number.to_string(), seeds).map_err(|error| error.to_string())?;
-                match code {
-                    Some(0) => "survives".to_owned(),
-                    Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
-                    Some(10) => said.lines().last().unwrap_or("noticed").to_owned(),
-                    code => format!("noticed by its death: {code:?}"),
-                }
-            } else {
-                "never reached".to_owned()
-            };
-            println!("{:4} of {} {name}: {outcome}", at + 1, drawn.len());
+            println!("{:4} of {} {name}: {outcome}", at + 1, wanted.len());
             let mut line = listed[*number].clone();
             line["outcome"] = outcome.into();
             let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,20 +139,74 @@ pub(crate) fn hunt(tree: &Path, count: u64, seed: u64, seeds: u64, jobs: u64) ->
     Ok(())
 }
 
-fn listed(tree: &Path) -> Result<Vec<Value>> {
+/// Returns the numbers of the mutants to hunt; those that were drawn and hunted before are left out.
+fn chosen(tree: &Path, which: &Which, listed: &[Value]) -> Result<Vec<usize>> {
+    let hunted = read(tree)?;
+    let name = |number: &usize| listed[*number]["name"].as_str().unwrap_or_default();
+    let all = 0..listed.len();
+    Ok(match which {
+        Which::Drawn { count, seed } => {
+            let mut left: Vec<usize> = all.collect();
+            let mut random = Random::new(*seed).fork("mechanical");
+            let mut drawn = Vec::new();
+            while drawn.len() as u64 != *count && !left.is_empty() {
+                drawn.push(left.swap_remove(random.index(left.len())));
+            }
+            drawn.retain(|number| !hunted.contains_key(name(number)));
+            drawn
+        }
+        Which::Of(file) => {
+            let text = fs::read_to_string(file)?.replace("\\|", "|");
+            all.filter(|number| text.contains(name(number))).collect()
+        }
+        Which::Again => {
+            let is_left = |one: &Value| !one["outcome"].as_str().is_some_and(|outcome| outcome.starts_with("noticed"));
+            all.filter(|number| hunted.get(name(number)).is_some_and(is_left)).collect()
+        }
+    })
+}
+
+/// Runs the simulations that pass a mutant's place, the quickest first.
+fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> {
+    let (mut passing, others): (Vec<_>, Vec<_>) = recorded.iter().partition(|one| one.passes.contains(&number));
+    if passing.is_empty() {
+        return Ok("never reached".to_owned());
+    }
+    passing.sort_by_key(|one| one.took_ms);
+    let simulations: Vec<&str> = passing.iter().map(|one| one.name.as_str()).collect();
+    let limits = Limits::of(passing.iter().map(|one| one.took_ms).sum());
+    let (code, said) = run(tree, &number.to_string(), &simulations, limits)?;
+    Ok(match code {
+        Some(0) => {
+            let all: BTreeSet<&String> = recorded.iter().flat_map(|one| &one.reaches).collect();
+            let reached = places_in(&said)?;
+            let is_missed = |place: &&String| {
+                !reached.contains(*place) && !others.iter().any(|other| other.reaches.contains(*place))
+            };
+            match all.into_iter().find(is_missed) {
+                Some(place) => format!("noticed by all seeds: never {place}"),
+                None => "survives".to_owned(),
+            }
+        }
+        Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
+        Some(10) => said.lines().last().unwrap_or("noticed").to_owned(),
+        code => format!("noticed by its death: {code:?}"),
+    })
+}
+
+/// Returns the mutants of a tree, in the order of their numbers.
+pub(crate) fn listed(tree: &Path) -> Result<Vec<Value>> {
     Ok(serde_json::from_str(&fs::read_to_string(tree.join("mutants.json"))?)?)
 }
 
-/// Returns the hunted mutants by name. A tree that was grown again may give a name to another mutant: an outcome of the
-/// former one is left out.
+/// Returns the hunted mutants that the tree still has, by name, each with its last outcome.
 pub(crate) fn read(tree: &Path) -> Result<BTreeMap<String, Value>> {
     let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
-    let listed: BTreeMap<String, Value> = listed(tree)?.into_iter().map(|one| (name(&one), one)).collect();
+    let listed: BTreeSet<String> = listed(tree)?.iter().map(name).collect();
     let mut hunted = BTreeMap::new();
     for line in fs::read_to_string(tree.join(HUNTED)).unwrap_or_default().lines() {
         let one: Value = serde_json::from_str(line)?;
-        let is_same = |now: &Value| ["before", "after"].iter().all(|field| now[*field] == one[*field]);
-        if listed.get(&name(&one)).is_some_and(is_same) {
+        if listed.contains(&name(&one)) {
             hunted.insert(name(&one), one);
         }
     }

@@ -1,20 +1,26 @@
 //! The page of what was hunted: the score, and every survivor with what is known of it.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::Path,
+};
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::{Result, hunt};
 
-/// What people found out about survivors.
+/// What is known of survivors, by name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Verdicts {
+    /// Why nothing can notice them.
     #[serde(default)]
     equivalent: BTreeMap<String, String>,
+    /// Why nothing notices them yet, and what would.
     #[serde(default)]
-    killed: BTreeMap<String, String>,
+    open: BTreeMap<String, String>,
 }
 
 /// Mutants of one part of the code, by what came of them.
@@ -40,6 +46,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     let known = fs::read_to_string(root.join("simulations/examples/mechanical/verdicts.toml"))?;
     let known: Verdicts = toml::from_str(&known)?;
     let hunted = hunt::read(tree)?;
+    note_outdated(&known, tree)?;
     let (mut scores, mut all, mut open) = (BTreeMap::<String, Score>::new(), Score::default(), String::new());
     let mut equivalents = String::new();
     for (name, one) in &hunted {
@@ -50,7 +57,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
         for score in [scores.entry(part).or_default(), &mut all] {
             if known.equivalent.contains_key(name) {
                 score.equivalent += 1;
-            } else if outcome.starts_with("noticed") || known.killed.contains_key(name) {
+            } else if outcome.starts_with("noticed") {
                 score.killed += 1;
             } else if outcome == "survives" {
                 score.survive += 1;
@@ -59,10 +66,10 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
             }
         }
         if let Some(why) = known.equivalent.get(name) {
-            writeln!(equivalents, "| {} | {why} |", place(one))?;
+            writeln!(equivalents, "| {} | {why} |", cell(name))?;
         } else if !outcome.starts_with("noticed") {
-            let verdict = known.killed.get(name).map_or(outcome.to_owned(), |by| format!("killed since: {by}"));
-            writeln!(open, "| {} | {verdict} |", place(one))?;
+            let why = known.open.get(name).map_or("", String::as_str);
+            writeln!(open, "| {} | {outcome} | {why} |", cell(name))?;
         }
     }
     let mut page = String::from(INTRODUCTION);
@@ -72,12 +79,27 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     page.push_str(&all.row("**all**"));
     write!(
         page,
-        "\n## Survivors\n\n| mutant | outcome |\n|---|---|\n{open}\n## Equivalent\n\n| mutant | why nothing can notice it |\n|---|---|\n{equivalents}"
+        "\n## Survivors\n\n| mutant | outcome | what is known |\n|---|---|---|\n{open}\n## Equivalent\n\n| mutant | why nothing can notice it |\n|---|---|\n{equivalents}"
     )?;
     fs::create_dir_all(root.join("docs/results"))?;
     fs::write(root.join("docs/results/mechanical.md"), page)?;
     println!("written to docs/results/mechanical.md");
     Ok(())
+}
+
+/// Prints the verdicts on mutants that the tree does not have: the code has changed.
+fn note_outdated(known: &Verdicts, tree: &Path) -> Result<()> {
+    let listed = hunt::listed(tree)?;
+    let names: BTreeSet<&str> = listed.iter().filter_map(|one| one["name"].as_str()).collect();
+    for name in known.equivalent.keys().chain(known.open.keys()).filter(|name| !names.contains(name.as_str())) {
+        println!("outdated verdict: {name}");
+    }
+    Ok(())
+}
+
+/// Returns text for a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 const INTRODUCTION: &str = "# Mechanical mutants
@@ -90,24 +112,3 @@ logs are not mutated. Share is what was noticed of those that are not equivalent
 | part | mutants | noticed | survive | never reached | equivalent | share |
 |---|---|---|---|---|---|---|
 ";
-
-fn place(one: &Value) -> String {
-    let text = |field: &str| {
-        let mut text = one[field]
-            .as_str()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .replace('|', "\\|");
-        if text.len() > 90 {
-            let cut = (0..=90).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-            text.truncate(cut);
-            text.push('…');
-        }
-        text
-    };
-    let after = text("after");
-    let after = if after.is_empty() { "nothing".to_owned() } else { format!("`{after}`") };
-    format!("{} `{}`, {}: `{}` becomes {after}", text("file"), text("function"), text("rule"), text("before"))
-}

@@ -253,6 +253,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_item_static(&mut self, _: &'ast ItemStatic) {}
 
+    /// An arm of the hand-made list is nothing to mutate.
+    fn visit_arm(&mut self, node: &'ast Arm) {
+        if !matches!(&node.pat, Pat::Guard(one) if is_off(&one.guard)) {
+            visit::visit_arm(self, node);
+        }
+    }
+
     fn visit_type(&mut self, _: &'ast Type) {}
 
     fn visit_pat(&mut self, _: &'ast Pat) {}

@@ -1,54 +1,62 @@
-//! One mutant, or none: the library of scenarios, and seeds, until something notices it.
+//! The simulations that look for one mutant, or for none: the scenario library and seeds.
 
-use std::{fs, path::Path, process::ExitCode, sync::atomic::AtomicBool};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use serde_json::json;
 use simulations::{
-    campaign::{self, Campaign},
+    coverage,
     plan::{self, Mix},
     runner, scenario,
+    script::Script,
 };
 
 use crate::Result;
 
-/// Seeds that are tried before the scenarios: most mutants fall to the first.
-const FIRST: u64 = 4;
+/// Sessions of the simulation of a seed.
+const PAYMENTS: u32 = 70;
+/// What a simulation of a seed is named by, before its number.
+pub(crate) const SEED: &str = "seed ";
 
-/// Prints what noticed it, and ends with 10 if something did.
-pub(crate) fn run(root: &Path, seeds: u64) -> Result<ExitCode> {
-    for seed in 1..=FIRST {
-        if let Some(broken) = runner::run(&plan::of_seed(seed, 50, Mix::Both), false).violation {
-            return Ok(told(&format!("seed {seed}"), broken.invariant));
-        }
-    }
-    let mut files: Vec<_> =
-        fs::read_dir(root.join("simulations/scenarios"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    files.sort();
-    for file in files {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if let Some(broken) = runner::run(&scenario::read(&fs::read_to_string(&file)?)?, false).violation {
-            return Ok(told(&name, broken.invariant));
-        }
-    }
-    let campaign = Campaign {
-        first_seed: FIRST + 1,
-        runs: seeds.saturating_sub(FIRST),
-        payments: 70,
-        mix: Mix::Both,
-        jobs: 1,
-        until_fail: true,
-        time: None,
-    };
-    let summary = campaign::run(&campaign, &AtomicBool::new(false), |_| {});
-    if let Some(failure) = summary.failures.first() {
-        return Ok(told(&format!("seed {}", failure.seed), failure.violation.invariant));
-    }
-    match summary.missed().first() {
-        Some(mark) => Ok(told(&format!("{seeds} seeds"), mark)),
-        None => Ok(ExitCode::SUCCESS),
-    }
+/// Returns the names of all simulations: the scenario files, then `seeds` seeds.
+pub(crate) fn names(root: &Path, seeds: u64) -> Result<Vec<String>> {
+    let files = fs::read_dir(folder(root))?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let mut names: Vec<String> =
+        files.iter().filter_map(|file| file.file_stem()?.to_str().map(str::to_owned)).collect();
+    names.sort();
+    names.extend((1..=seeds).map(|seed| format!("{SEED}{seed}")));
+    Ok(names)
 }
 
-fn told(by: &str, invariant: &str) -> ExitCode {
-    println!("noticed by {by}: {invariant}");
-    ExitCode::from(10)
+fn folder(root: &Path) -> PathBuf {
+    root.join("simulations/scenarios")
+}
+
+fn script(root: &Path, name: &str) -> Result<Script> {
+    if let Some(seed) = name.strip_prefix(SEED) {
+        return Ok(plan::of_seed(seed.parse()?, PAYMENTS, Mix::Both));
+    }
+    Ok(scenario::read(&fs::read_to_string(folder(root).join(format!("{name}.toml")))?)?)
+}
+
+/// Runs the simulations that a file names, one a line, until one finds a violation. Prints the violation and ends with 10;
+/// otherwise prints as JSON which required places the seeds have reached.
+pub(crate) fn run(root: &Path, list: &Path) -> Result<ExitCode> {
+    let mut reached = BTreeSet::new();
+    for name in fs::read_to_string(list)?.lines() {
+        let outcome = runner::run(&script(root, name)?, false);
+        if let Some(broken) = outcome.violation {
+            println!("noticed by {name}: {}: {}", broken.invariant, broken.text);
+            return Ok(ExitCode::from(10));
+        }
+        if name.starts_with(SEED) {
+            reached.extend(coverage::reached(&outcome.marks, &outcome.places));
+        }
+    }
+    println!("{}", json!({ "places": reached }));
+    Ok(ExitCode::SUCCESS)
 }

@@ -23,6 +23,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     let from = match behavior {
         AgentBehavior::NoMoney => POOR.to_owned(),
         AgentBehavior::SpendFirst => SPENDER.to_owned(),
+        AgentBehavior::ReplaceKeys => KEYED.to_owned(),
         _ => agent(number % SECOND),
     };
     let nonce = format!("{:032x}", u128::from(session) << 32 | (number % SECOND) as u128);
@@ -88,13 +89,16 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
 /// Pays a session by x402, and repeats the request until its response is final.
 pub(super) async fn settle(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     session: u32,
     number: usize,
     behavior: AgentBehavior,
 ) -> Again {
     if behavior == AgentBehavior::ShowPublicTransaction {
         return show_public(sim, engine, session, number).await;
+    }
+    if behavior == AgentBehavior::SameIdentifier {
+        return identifiers::present_again(sim, engine, session, number).await;
     }
     let (for_session, by) = match behavior {
         AgentBehavior::Replay { of } => (of, number),
@@ -118,8 +122,15 @@ pub(super) async fn settle(
     if behavior == AgentBehavior::SpendFirst {
         spend(sim, session);
     }
+    if behavior == AgentBehavior::ReplaceKeys {
+        replace_keys_soon(sim, session);
+    }
     if behavior == AgentBehavior::Twice {
         settlement.settle_concurrently();
+    }
+    if behavior == AgentBehavior::Honest && engine.process.endpoint().is_none() && !sim.script.setup.signatures {
+        let transaction = settlement.made.payload.transaction.clone();
+        limits_of_rules::verify_at_limits(sim, engine, session, number, transaction);
     }
     // The chain also refuses a payment without money, and a far expiration: only a verification shows that the engine checks
     // them.
@@ -133,7 +144,7 @@ pub(super) async fn settle(
 /// An agent's payment of a session, which it has settled.
 struct Settlement<'a> {
     sim: &'a Arc<Simulation>,
-    engine: &'a Engine,
+    engine: &'a Running,
     session: u32,
     /// The agent's number.
     number: usize,
@@ -168,11 +179,19 @@ impl Settlement<'_> {
         });
     }
 
+    /// Returns whether nodes with different heads give different keys of the payer, and too few of those that respond agree.
+    fn may_nodes_differ(&self) -> bool {
+        self.behavior == AgentBehavior::ReplaceKeys
+    }
+
     /// Has the payment verified, which changes nothing whatever the response is.
     async fn verify(&self) {
         let Self { sim, engine, session, number, target, .. } = *self;
         let (is_open, was_closed) = (is_open(sim, engine, target), is_closed(sim, target));
         let verdict = verify_payment(sim, engine, number, &self.request).await;
+        if !self.may_nodes_differ() {
+            request_failed(sim, "a verification", &verdict, Some(target));
+        }
         self.shown().verified(sim, &verdict);
         let verdict = verdict.map(drop);
         let is_open = is_open && !(was_closed && is_closed(sim, target));
@@ -191,7 +210,13 @@ impl Settlement<'_> {
     /// Requests the settlement until a response is final.
     async fn settle_until_final(&self) {
         for attempt in 0..MAX_REQUESTS {
-            let response = self.request_once().await;
+            let Some(response) = self.request_once().await else {
+                if self.sim.returns() {
+                    self.sim.sleep(5_000).await;
+                    continue;
+                }
+                return;
+            };
             if self.sim.loses_reply() {
                 self.sim.sleep(1_000).await;
                 continue;
@@ -214,13 +239,16 @@ impl Settlement<'_> {
         }
     }
 
-    /// Requests the settlement, and checks the response against the invariants.
-    async fn request_once(&self) -> Result<actors::Settled, X402Error> {
+    /// Requests the settlement, and checks the response against the invariants; returns none if the agent disconnects.
+    async fn request_once(&self) -> Option<Result<actors::Settled, X402Error>> {
         let Self { sim, engine, number, target, .. } = *self;
         let shown = self.shown();
         shown.begins(sim);
         let begun_ms = sim.now_ms();
-        let response = settle_payment(sim, engine, number, &self.request).await;
+        let response = unless_left(sim, settle_payment(sim, engine, number, &self.request)).await?;
+        if !self.may_nodes_differ() {
+            request_failed(sim, "a settlement", &response, Some(target));
+        }
         sim.observe(|observer| observer.settlement_responded(target, self.made.tx_id, response.is_ok(), begun_ms));
         match &response {
             Ok(settled) => {
@@ -231,7 +259,7 @@ impl Settlement<'_> {
             Err(X402Error::Refused(refused)) => shown.refused(sim, refused),
             Err(X402Error::Unavailable(_)) => {}
         }
-        response
+        Some(response)
     }
 
     fn trace(&self, response: Result<actors::Settled, X402Error>, refusal: Option<Refusal>) {
@@ -287,7 +315,7 @@ fn refusal_of(response: &Result<actors::Settled, X402Error>) -> Option<Refusal> 
 }
 
 /// Returns whether a session waits for money now, as it is durable.
-fn is_open(sim: &Arc<Simulation>, engine: &Engine, target: PaymentId) -> bool {
+fn is_open(sim: &Arc<Simulation>, engine: &Running, target: PaymentId) -> bool {
     let now = engine.now();
     sim.observe(|observer| {
         let payment = observer.payments.get(&target).map(|known| &known.payment);
@@ -305,6 +333,19 @@ fn is_closed(sim: &Arc<Simulation>, target: PaymentId) -> bool {
         let merchant = observer.payments.get(&target).and_then(|known| observer.merchants.get(&known.payment.merchant));
         merchant.is_some_and(|merchant| !merchant.is_active || !merchant.x402_enabled)
     })
+}
+
+/// Replaces the keys of an agent's account: at once, or while its payment is on its way.
+fn replace_keys_soon(sim: &Arc<Simulation>, session: u32) {
+    let sim = Arc::clone(sim);
+    let wait_ms = [0, 400, 1_500, 6_000][usize::try_from(session % 4).unwrap_or(0)];
+    tokio::spawn(async move {
+        sim.sleep(wait_ms).await;
+        sim.hive().replace_signing_keys(KEYED);
+        sim.nodes_may_differ();
+        sim.mark("the keys of a paying account are replaced");
+        sim.event(Lane::Payer, "rekeys", Some(session), 0, || format!("the keys of {KEYED} are replaced"));
+    });
 }
 
 /// Gives an account as much as it needs for a session, and waits until it has it.
@@ -334,7 +375,7 @@ fn send(sim: &Simulation, from: &str, to: &str, money: Money) -> bool {
 
 /// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
 /// the session, and at another one.
-async fn show_public(sim: &Arc<Simulation>, engine: &Engine, session: u32, number: usize) -> Again {
+async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, number: usize) -> Again {
     let Some(target) = sim.clients().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
     let paid_by = sim.observe(|observer| observer.final_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));
     let Some(mut transaction) = paid_by.and_then(|tx_id| included(sim, tx_id)) else { return Again::No };

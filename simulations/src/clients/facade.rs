@@ -11,6 +11,7 @@ mod reads;
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
+use engine::time::Timestamp;
 use serde_json::Value;
 
 pub(super) use self::agents::{settle_payment, verify_payment};
@@ -24,6 +25,8 @@ use crate::{
 /// A client of the interface.
 pub(super) struct Client<'a> {
     pub(super) sim: &'a Arc<Simulation>,
+    /// The engine that it calls, and its interface.
+    pub(super) engine: &'a Running,
     pub(super) endpoint: Arc<dyn Endpoint>,
     /// Where it calls from.
     pub(super) ip: IpAddr,
@@ -37,10 +40,11 @@ pub(super) struct Client<'a> {
 pub(super) async fn call(
     sim: &Arc<Simulation>,
     endpoint: &Arc<dyn Endpoint>,
-    engine: &Engine,
+    engine: &Running,
     action: &Action,
 ) -> Option<Again> {
-    let client = |session: u32, ip| Client { sim, endpoint: Arc::clone(endpoint), ip, session, exceeds_limit: false };
+    let client =
+        |session: u32, ip| Client { sim, engine, endpoint: Arc::clone(endpoint), ip, session, exceeds_limit: false };
     Some(match *action {
         Action::Create { session, merchant, units, currency, lifetime_seconds } => {
             let order = orders::Order { session, merchant, money: Money::new(units, currency), lifetime_seconds };
@@ -72,7 +76,7 @@ impl Client<'_> {
     /// Sends a request, and judges what every answer must keep.
     pub(super) async fn ask(&self, request: Request) -> Reply {
         let shown = format!("{} {}", request.method, request.path);
-        let could_fail = self.sim.may_be_unavailable();
+        let could_fail = self.may_be_unavailable();
         let reply = self.endpoint.rest(request).await;
         // The words of an answer are part of the trace, too.
         let detail = reply
@@ -86,9 +90,19 @@ impl Client<'_> {
                 reason_of(&reply).map_or(String::new(), |r| format!(" {r}"))
             )
         });
-        let may_fail = could_fail || self.sim.may_be_unavailable();
+        let may_fail = could_fail || self.may_be_unavailable();
         self.check_response(&shown, &reply, may_fail);
         reply
+    }
+
+    /// Returns whether the engine may answer that it is not available.
+    fn may_be_unavailable(&self) -> bool {
+        self.sim.may_be_unavailable(&self.engine.process)
+    }
+
+    /// Returns the wall clock of the engine.
+    fn wall(&self) -> Timestamp {
+        self.sim.wall_of(&self.engine.process)
     }
 
     fn check_response(&self, shown: &str, reply: &Reply, may_fail: bool) {

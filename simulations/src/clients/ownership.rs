@@ -1,18 +1,24 @@
 //! Merchants that prove the ownership of ledger accounts, and accounts that are used without a valid proof.
 
 use actors::Issued;
-use engine::{merchant::Merchant, ownership::VerificationStatus};
+use engine::{
+    merchant::Merchant,
+    ownership::{Action as Agreed, Challenge, Rejection, VerificationStatus},
+};
+use sha2::{Digest as _, Sha256};
 use storage::{Unmatched, UnmatchedReason};
 
 use super::*;
 use crate::script::OwnershipAction;
 
+/// How long after a challenge it is over, milliseconds.
+const TOO_LATE_MS: u64 = 960_000;
 /// How often a merchant that changes its account often tries to: more often than it may within a day.
 const CHANGES: usize = 5;
 
 pub(super) async fn act_on_ownership(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     merchant: usize,
     step: OwnershipAction,
 ) -> Again {
@@ -21,6 +27,16 @@ pub(super) async fn act_on_ownership(
         OwnershipAction::Prove => match challenge(sim, engine, id).await {
             Ok(issued) => {
                 send_proof(sim, issued.challenge.account.as_str(), issued.challenge.account.as_str(), &issued.memo);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        OwnershipAction::ProveTooLate => match challenge(sim, engine, id).await {
+            Ok(issued) => {
+                sim.sleep(TOO_LATE_MS).await;
+                let account = issued.challenge.account;
+                send_proof(sim, account.as_str(), account.as_str(), &issued.memo);
+                sim.mark("a merchant proves its account too late");
                 Again::No
             }
             Err(again) => again,
@@ -56,17 +72,78 @@ fn others_account(sim: &Simulation, merchant: usize) -> AccountName {
 }
 
 /// Requests a challenge for the account whose answer is missing.
-async fn challenge(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId) -> Result<Issued, Again> {
+async fn challenge(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Result<Issued, Again> {
     let before = sim.observe(|observer| observer.proofs.keys());
     match engine.merchants.issue_challenge(id, None, false).await {
         Ok(issued) => {
             let account = issued.challenge.account;
-            sim.observe(|observer| observer.proofs.challenges(issued.memo.clone(), (id, account), &before));
+            let (memo, expires_at) = (issued.memo.clone(), issued.challenge.expires_at);
+            sim.observe(|observer| observer.proofs.challenges(memo, (id, account), expires_at, &before));
             Ok(issued)
         }
         Err(EngineError::Ownership(_)) => Err(Again::No),
         Err(_) => Err(Again::In(2_000)),
     }
+}
+
+/// Answers a challenge with a signature: of the account's own key, or of a stranger's, which proves nothing.
+pub(super) async fn sign_proof(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
+    let issued = match challenge(sim, engine, id).await {
+        Ok(issued) => issued,
+        Err(again) => return again,
+    };
+    let account = issued.challenge.account;
+    let is_strangers = (sim.now_ms() / 1_000).is_multiple_of(4);
+    let signer = if is_strangers { payer(0) } else { account.to_string() };
+    let signature = {
+        let text = text_to_sign(&sim.engine_settings().server, id, &issued.challenge);
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        sim.hive().sign(&signer, &digest)
+    };
+    if !is_strangers {
+        sim.observe(|observer| observer.proofs.signs((id, account)));
+    }
+    let answered = engine.merchants.answer_challenge(id, issued.challenge.nonce, &[signature]).await;
+    let (is_taken, is_refused) = match &answered {
+        Ok(answered) => (answered.is_complete, false),
+        Err(EngineError::Ownership(rejection)) => (false, matches!(rejection, Rejection::Signature { index: 0 })),
+        Err(_) => return Again::In(2_000),
+    };
+    // Only the merchants' accounts have keys, where nobody else signs.
+    let has_keys = account.as_str().starts_with("shop-") || account.as_str().starts_with("else-");
+    let flaw = match (is_strangers, is_taken) {
+        (true, true) => Some("the signature of a stranger proves it"),
+        (false, false) if is_refused && has_keys => Some("its own signature does not"),
+        _ => None,
+    };
+    sim.observe(|observer| match flaw {
+        Some(why) => observer.violate("proofs-come-from-the-account", format!("@{account}: {why}"), None),
+        None => observer.passes("proofs-come-from-the-account"),
+    });
+    if is_taken {
+        sim.mark("a merchant proves its account by a signature");
+    }
+    Again::No
+}
+
+/// Writes what an account signs to answer a challenge.
+fn text_to_sign(server: &str, merchant: MerchantId, challenge: &Challenge) -> String {
+    let Challenge { account, action, nonce, expires_at, .. } = challenge;
+    let action = match action {
+        Agreed::Verify => "verify".to_owned(),
+        Agreed::ChangeTo(account) => format!("change to {account}"),
+        Agreed::Cancel => "cancel change".to_owned(),
+    };
+    [
+        "Hivetill account proof".to_owned(),
+        format!("server: {server}"),
+        format!("merchant: {merchant}"),
+        format!("account: {account}"),
+        format!("action: {action}"),
+        format!("nonce: {nonce}"),
+        format!("expires: {expires_at}"),
+    ]
+    .join("\n")
 }
 
 /// Sends a transfer with the memo of a proof.
@@ -100,11 +177,12 @@ fn prove_by_stranger(sim: &Arc<Simulation>, issued: &Issued) {
 fn replace_keys(sim: &Arc<Simulation>, account: &AccountName) {
     let replaced = sim.observe(|observer| observer.proofs.replaces_keys(*account));
     sim.hive().replace_keys(account, replaced);
+    sim.nodes_may_differ();
     sim.event(Lane::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
 }
 
 /// Changes the account to another merchant's, and tries what the owner may.
-async fn use_others_account(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
+async fn use_others_account(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     let update = Update { hive_account: Some(others_account(sim, merchant)), ..Update::default() };
     match engine.merchants.update(id, update).await {
         Ok(_) => {
@@ -119,7 +197,7 @@ async fn use_others_account(sim: &Arc<Simulation>, engine: &Engine, id: Merchant
 }
 
 /// Somebody registers with a merchant's account, and tries what the owner may; a stranger proves it without success.
-async fn register_by_other(sim: &Arc<Simulation>, engine: &Engine, merchant: usize) -> Again {
+async fn register_by_other(sim: &Arc<Simulation>, engine: &Running, merchant: usize) -> Again {
     let registration = Registration::check("Somebody else", &account(merchant, false), None);
     let registration = registration.expect("a name and an account of ours");
     let Ok(registered) = engine.merchants.register(registration, false).await else { return Again::In(2_000) };
@@ -137,7 +215,7 @@ async fn register_by_other(sim: &Arc<Simulation>, engine: &Engine, merchant: usi
 }
 
 /// Changes the account there and back, more often than a merchant may.
-async fn change_often(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
+async fn change_often(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     for number in 0..CHANGES {
         let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
         match engine.merchants.update(id, Update { hive_account, ..Update::default() }).await {
@@ -153,7 +231,7 @@ async fn change_often(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId, me
 }
 
 /// Reads the unmatched transfers of a merchant's account, and ignores one of them.
-async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Engine, id: MerchantId) -> Again {
+async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
     let Ok(record) = engine.merchants.get(id).await else { return Again::In(2_000) };
     let account = record.hive_account;
     match engine.payments.unmatched(&record, None, 50).await {

@@ -1,7 +1,7 @@
 //! Checks the responses to verification and settlement requests against what their callers know.
 
 use actors::Settled;
-use engine::x402::Refused;
+use engine::x402::{ClaimOutcome, Refused};
 
 use super::*;
 use crate::observer::Sold;
@@ -44,7 +44,7 @@ impl Shown<'_> {
 
     /// Checks what a settlement says.
     pub(super) fn settled(&self, sim: &Simulation, settled: &Settled) {
-        if sim.endpoint().is_some() {
+        if sim.script.setup.facade {
             // What the interface tells is less, and is held against the record elsewhere.
             return self.accepted(sim, "settled");
         }
@@ -119,7 +119,7 @@ impl Shown<'_> {
 
     /// Checks what a refusal says.
     pub(super) fn refused(&self, sim: &Simulation, refused: &Refused) {
-        if sim.endpoint().is_some() {
+        if sim.script.setup.facade {
             // The interface names a reason, and no more.
             return;
         }
@@ -127,7 +127,11 @@ impl Shown<'_> {
         let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
             && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)
             && (payer.is_some() || !OF_A_KNOWN_PAYER.contains(reason));
+        let is_strangers = self.session.is_none() && sim.engine_settings().x402.only_registered;
         let wanted = match self.behavior {
+            None if is_strangers => {
+                &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch, Reason::InvalidPaymentRequirements][..]
+            }
             Some(behavior) => reasons_of(behavior),
             None => &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch][..],
         };
@@ -168,6 +172,7 @@ const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
         AgentBehavior::FurtherTransfer => &[Reason::Operations],
         AgentBehavior::NoMoney | AgentBehavior::SpendFirst => &[Reason::InsufficientFunds],
         AgentBehavior::OtherFeeMemo => &[Reason::MemoMismatch],
+        AgentBehavior::ReplaceKeys => &[Reason::Authority],
         AgentBehavior::Replay { .. } => &[
             Reason::AcceptedRequirementsMismatch,
             Reason::Operations,
@@ -204,6 +209,33 @@ pub(super) fn sells(sim: &Simulation, tx_id: TxId, sold: &Sold, settled: &Settle
         // A request under the same key may hear of the success before the one that made it.
         if !settled.is_replay {
             observer.responded(&Response::Facilitated { tx_id });
+        }
+    });
+}
+
+/// Returns the idempotency key of a seller's request.
+pub(super) fn key_of(number: u32) -> IdempotencyKey {
+    IdempotencyKey::parse(&format!("request-{number}")).expect("a key of ours")
+}
+
+/// Checks that a request that may have the success of a payment is not refused before anybody has it.
+pub(super) fn refuses_sale(sim: &Simulation, tx_id: TxId, sold: &Sold, refused: &Refused) {
+    if refused.reason != Reason::DuplicateSettlement {
+        return;
+    }
+    sim.observe(|observer| {
+        let claimed = observer.claims.get(&tx_id);
+        let Some((claimed, sale)) = claimed.and_then(|claimed| Some((claimed, claimed.sale()?))) else { return };
+        let is_untold =
+            matches!(claimed.outcome, ClaimOutcome::Open | ClaimOutcome::Settled { is_reported: false, .. });
+        let is_its_seller = sale.seller.is_none_or(|seller| Some(seller) == sold.seller);
+        let key = sold.key.filter(|_| sold.seller.is_some()).map(|key| key_of(key).digest("x402 settle"));
+        let is_its_key = sale.request_key.is_none() || sale.request_key == key;
+        if is_untold && is_its_seller && is_its_key && sale.resource == sold.resource && !observer.was_damaged {
+            let text = format!("{tx_id} is refused to {sold:?}, and nobody has its success");
+            observer.violate("sellers-hear-of-their-success", text, None);
+        } else {
+            observer.passes("sellers-hear-of-their-success");
         }
     });
 }

@@ -4,7 +4,7 @@ use super::{
     agents::said,
     facade::settle_payment,
     payloads::Meant,
-    responses::{Shown, sells},
+    responses::{Shown, key_of, refuses_sale, sells},
     *,
 };
 use crate::observer::Sold;
@@ -12,7 +12,7 @@ use crate::observer::Sold;
 /// Has a payment for another server settled.
 pub(super) async fn facilitate(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     number: usize,
     resource: u32,
     units: u64,
@@ -43,11 +43,23 @@ pub(super) async fn facilitate(
     let tx_id = sim.hive().id_of(&payload.transaction);
     let request = X402Request { target: Target::Requirements(requirements), payload };
     for _ in 0..MAX_REQUESTS {
-        let response = settle_payment(sim, engine, number, &request).await;
+        let Some(response) = unless_left(sim, settle_payment(sim, engine, number, &request)).await else {
+            if sim.returns() {
+                sim.sleep(5_000).await;
+                continue;
+            }
+            return Again::No;
+        };
+        request_failed(sim, "a settlement for another server", &response, None);
         // Under an idempotency key the same success may be told again.
         if response.as_ref().is_ok_and(|settled| !settled.is_replay) {
             sim.observe(|observer| observer.responded(&Response::Facilitated { tx_id }));
             sim.mark("a payment for another server settles");
+        }
+        let is_strangers = sim.engine_settings().x402.only_registered;
+        if is_strangers && response.is_ok() {
+            let text = format!("{tx_id} is settled for an account of no merchant");
+            sim.observe(|observer| observer.violate("verdicts-are-right", text, None));
         }
         let is_open = match &response {
             Ok(_) => false,
@@ -59,7 +71,7 @@ pub(super) async fn facilitate(
             format!("agent {number} pays elsewhere {resource}: {}", said(&verdict))
         });
         if !is_open && !sim.loses_reply() {
-            if sim.is_sound() && verdict.is_err() {
+            if sim.is_sound() && verdict.is_err() && !is_strangers {
                 sim.refuse(format!("a payment for another server is refused: {}", said(&verdict)), None);
             }
             return Again::No;
@@ -87,7 +99,7 @@ fn payee(resource: u32) -> AccountName {
 }
 
 /// Presents a payment at a seller's resource, perhaps one that was made for another resource.
-pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Engine, purchase: Purchase) -> Again {
+pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Running, purchase: Purchase) -> Again {
     let seller = match purchase.seller {
         Some(seller) => match sim.clients().merchants.get(&seller).map(|shop| shop.id) {
             Some(id) => Some(id),
@@ -99,7 +111,14 @@ pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Engine, purchase: P
     let shown = Shown { session: None, payer: &offer.from, tx_id: offer.tx_id, behavior: None, owes: false };
     for _ in 0..MAX_REQUESTS {
         shown.begins(sim);
-        let response = engine.x402.settle_for(&offer.request, &offer.caller).await;
+        let Some(response) = unless_left(sim, engine.x402.settle_for(&offer.request, &offer.caller)).await else {
+            if sim.returns() {
+                sim.sleep(5_000).await;
+                continue;
+            }
+            return Again::No;
+        };
+        request_failed(sim, "a settlement for a seller", &response, None);
         check_sale(sim, &offer, &shown, &response);
         let is_open = match &response {
             Ok(_) => false,
@@ -138,14 +157,15 @@ fn offer(sim: &Arc<Simulation>, purchase: &Purchase, seller: Option<MerchantId>)
     let nonce = format!("sale-{}", shown / 2);
     let (from, transaction) = made_for(sim, purchase, &nonce);
     let tx_id = sim.hive().id_of(&transaction);
-    let (pay_to, named) = (payee(shown), format!("a-sale-{shown}"));
+    // So do two of them the name of their payment: other ones than share a nonce.
+    let (pay_to, named) = (payee(shown), format!("a-sale-{}", shown.div_ceil(2)));
     let meant = Meant { transaction, nonce, price: amount, pay_to, style: shown, named };
     let resource_text = format!("https://seller.example/{resource}");
     let wanted = Requirements { amount, pay_to: payee(resource), resource: resource_text, valid_before: None };
     let (payload, requirements) = meant.read_at(sim, &wanted)?;
     let sold = Sold { resource: requirements.resource.clone(), seller, key };
     let request = X402Request { target: Target::Requirements(requirements), payload };
-    let key = key.and_then(|key| IdempotencyKey::parse(&format!("request-{key}")).ok());
+    let key = key.map(key_of);
     Some(Offer { from, tx_id, sold, request, caller: actors::Caller { seller, key } })
 }
 
@@ -178,10 +198,28 @@ fn check_sale(sim: &Arc<Simulation>, offer: &Offer, shown: &Shown<'_>, response:
         }
         Err(X402Error::Refused(refused)) => {
             shown.refused(sim, refused);
+            refuses_sale(sim, offer.tx_id, &offer.sold, refused);
+            may_repeat(sim, offer, refused.reason);
             if refused.reason == Reason::DuplicateSettlement {
                 sim.mark("a payment is shown at another resource");
             }
         }
         Err(X402Error::Unavailable(_)) => {}
     }
+}
+
+/// Checks that a seller whose request was a success gets the same again under its key.
+fn may_repeat(sim: &Simulation, offer: &Offer, reason: Reason) {
+    let Offer { sold, tx_id, .. } = offer;
+    sim.observe(|observer| {
+        let has_key = sold.seller.is_some() && sold.key.is_some();
+        let was_first = observer.sold.get(tx_id) == Some(sold) && observer.reported.contains(tx_id);
+        let is_refused = reason == Reason::DuplicateSettlement && has_key && was_first;
+        if is_refused && !observer.forgotten.contains(tx_id) {
+            let text = format!("{tx_id} was a success for {sold:?}, and the same request is refused");
+            observer.violate("sellers-may-repeat", text, None);
+        } else {
+            observer.passes("sellers-may-repeat");
+        }
+    });
 }

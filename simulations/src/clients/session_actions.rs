@@ -13,18 +13,27 @@ use crate::script::SessionAction;
 /// How far back events are sent again, milliseconds.
 const REPLAYED_MS: u64 = 20 * 86_400_000;
 
-pub(super) async fn act_on_session(sim: &Arc<Simulation>, engine: &Engine, session: u32, deed: SessionAction) -> Again {
+pub(super) async fn act_on_session(
+    sim: &Arc<Simulation>,
+    engine: &Running,
+    session: u32,
+    action: SessionAction,
+) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(5_000) };
-    match deed {
+    let engine = &management::handles_of(sim, engine, known.merchant);
+    match action {
         SessionAction::Resolve => resolve(sim, engine, session, &known).await,
         SessionAction::Refund => refund(sim, engine, session, &known).await,
         SessionAction::Redeliver => redeliver(sim, engine, session, &known).await,
         SessionAction::ReplayWebhooks => replay_webhooks(sim, engine, session, &known).await,
+        SessionAction::ReportWallet => report_wallet(sim, engine, session, &known).await,
+        SessionAction::DeleteMetadata | SessionAction::DeleteNote => delete(sim, engine, session, &known, action).await,
+        SessionAction::Watch => watches::watch_payment(sim, engine, known.id).await,
         SessionAction::AccessByOther => access_by_other(sim, engine, session, &known).await,
     }
 }
 
-async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(merchant) = engine.merchants.get(known.merchant).await else { return Again::In(1_000) };
     // Each kind in its turn.
     let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + sim.now_ms() / 1_000) % 3).unwrap_or(0)];
@@ -33,7 +42,7 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &S
         Some(before) => engine.payments.owed(before).await.ok(),
         None => None,
     };
-    let decided = Resolution { kind, ..decision(sim, "merchant") };
+    let decided = Resolution { kind, ..decision(sim, engine, "merchant") };
     match engine.payments.resolve(&merchant, known.id, decided).await {
         Ok(payment) => {
             let owed = engine.payments.owed(&payment).await.ok();
@@ -54,6 +63,9 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &S
                 }
             });
             sim.observe(|observer| observer.responded(&Response::Resolved(&payment)));
+            if let Some(owed) = &owed {
+                sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed }));
+            }
             sim.mark("a merchant decides about an exception");
             sim.event(Lane::Merchant, "resolved", Some(session), 0, || {
                 format!("the merchant decides about session {session}")
@@ -61,22 +73,25 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &S
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
-        Err(_) => Again::In(2_000),
+        Err(error) => {
+            call_failed(sim, "a decision", &error, Some(known.id));
+            Again::In(2_000)
+        }
     }
 }
 
-fn decision(sim: &Arc<Simulation>, by: &str) -> Resolution {
+fn decision(sim: &Arc<Simulation>, engine: &Running, by: &str) -> Resolution {
     Resolution {
         kind: ResolutionKind::Accepted,
         by: by.to_owned(),
-        at: sim.wall(),
+        at: sim.wall_of(&engine.process),
         note: "by telephone".to_owned(),
         tx_id: None,
     }
 }
 
 /// Asks for the plan of a refund, and has the merchant's wallet carry it out.
-async fn refund(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(payment) = engine.payments.get(known.merchant, known.id).await else { return Again::In(2_000) };
     let Ok(owed) = engine.payments.owed(&payment).await else { return Again::In(2_000) };
     sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed: &owed }));
@@ -98,13 +113,79 @@ async fn refund(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Se
     Again::No
 }
 
-async fn deliveries_of(engine: &Engine, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
+/// The checkout page reports that the customer opened a wallet.
+async fn report_wallet(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
+    match engine.payments.report_wallet(known.id).await {
+        Ok(payment) => {
+            let is_stored = sim.observe(|observer| {
+                let durable = observer.payments.get(&known.id).map(|known| known.payment.wallet_opened_at);
+                payment.wallet_opened_at.is_some() && durable == Some(payment.wallet_opened_at)
+            });
+            sim.observe(|observer| {
+                if is_stored {
+                    observer.passes("wallet-reports-are-kept");
+                } else {
+                    let text = "a report of an opened wallet was answered and is not durable".to_owned();
+                    observer.violate("wallet-reports-are-kept", text, Some(known.id));
+                }
+            });
+            sim.mark("a wallet is reported");
+            sim.event(Lane::Payer, "wallet", Some(session), 0, || format!("a wallet is opened for session {session}"));
+            Again::No
+        }
+        Err(EngineError::Rejected(_)) => Again::No,
+        Err(_) => Again::In(1_000),
+    }
+}
+
+/// Deletes the metadata of a session, or the note of the decision about it.
+async fn delete(
+    sim: &Arc<Simulation>,
+    engine: &Running,
+    session: u32,
+    known: &Session,
+    action: SessionAction,
+) -> Again {
+    sim.observe(|observer| observer.deletions.insert(known.id));
+    let answer = match action {
+        SessionAction::DeleteNote => engine.payments.delete_note(known.merchant, known.id).await,
+        _ => engine.payments.delete_metadata(known.merchant, known.id).await,
+    };
+    match answer {
+        Ok(payment) => {
+            let note = |payment: &Payment| payment.resolution.as_ref().is_some_and(|one| !one.note.is_empty());
+            let is_left = |payment: &Payment| match action {
+                SessionAction::DeleteNote => note(payment),
+                _ => !payment.metadata.is_empty(),
+            };
+            let is_kept = sim.observe(|observer| {
+                let durable =
+                    observer.payments.get(&known.id).filter(|durable| durable.payment.version == payment.version);
+                is_left(&payment) || durable.is_some_and(|durable| is_left(&durable.payment))
+            });
+            sim.observe(|observer| {
+                if is_kept {
+                    observer.violate("deletions-are-due", "what was deleted is still there".to_owned(), Some(known.id));
+                } else {
+                    observer.passes("deletions-are-due");
+                }
+            });
+            sim.mark("a merchant deletes what it knows of a payment");
+            sim.event(Lane::Merchant, "deletes", Some(session), 0, || format!("{action:?} of session {session}"));
+            Again::No
+        }
+        Err(EngineError::Rejected(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+async fn deliveries_of(engine: &Running, merchant: MerchantId, payment: PaymentId) -> Option<Vec<DeliveryRecord>> {
     let query =
         DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
     engine.webhooks.deliveries(query).await.ok().map(|page| page.items)
 }
 
-async fn redeliver(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Some(found) = deliveries_of(engine, known.merchant, known.id).await else { return Again::In(2_000) };
     let Some(newest) = found.first() else { return Again::No };
     match engine.webhooks.redeliver(known.merchant, newest.delivery.id, None).await {
@@ -116,12 +197,15 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: 
             Again::No
         }
         Err(EngineError::NoEndpoint | EngineError::EventForgotten) => Again::No,
-        Err(_) => Again::In(2_000),
+        Err(error) => {
+            call_failed(sim, "a redelivery", &error, Some(known.id));
+            Again::In(2_000)
+        }
     }
 }
 
 /// Has the endpoint taken up again, and everything sent that it missed.
-async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
     let response = match engine.webhooks.enable_endpoint(known.merchant).await {
         Ok(_) => engine.webhooks.replay(known.merchant, since).await,
@@ -138,12 +222,15 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Engine, session: u32, k
             Again::No
         }
         Err(EngineError::NoEndpoint) => Again::No,
-        Err(_) => Again::In(2_000),
+        Err(error) => {
+            call_failed(sim, "a replay of webhooks", &error, Some(known.id));
+            Again::In(2_000)
+        }
     }
 }
 
 /// Another merchant uses the session's ids wherever a call takes one.
-async fn access_by_other(sim: &Arc<Simulation>, engine: &Engine, session: u32, known: &Session) -> Again {
+async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let other = sim.clients().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
     let Some(other) = other else { return Again::No };
     let Ok(stranger) = engine.merchants.get(other).await else { return Again::In(1_000) };
@@ -152,7 +239,10 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Engine, session: u32, k
     let mut tried = |call: &'static str, is_allowed: bool| is_allowed.then(|| allowed.push(call));
     tried("read the payment", engine.payments.get(other, known.id).await.is_ok());
     tried("cancel the payment", engine.payments.cancel(other, known.id).await.is_ok());
-    tried("resolve the payment", engine.payments.resolve(&stranger, known.id, decision(sim, "stranger")).await.is_ok());
+    tried(
+        "resolve the payment",
+        engine.payments.resolve(&stranger, known.id, decision(sim, engine, "stranger")).await.is_ok(),
+    );
     let seen = deliveries_of(engine, other, known.id).await.is_some_and(|found| !found.is_empty());
     tried("list the deliveries", seen);
     tried("read a delivery", engine.webhooks.delivery(other, delivery).await.is_ok());

@@ -38,6 +38,12 @@ pub(super) fn pay(
         (from, to) = (other, from);
         sim.mark("a shop sends back what another was paid");
     }
+    let mut money = money;
+    if memo == Memo::Fee {
+        let Some((collector, units)) = known.fee.clone() else { return };
+        (to, money) = (collector, Money::new(units, known.amount.currency));
+        sim.mark("a fee is paid by itself");
+    }
     let text = memo_text(memo, known.id, other);
     let outcome = {
         let mut hive = sim.hive();
@@ -56,6 +62,9 @@ pub(super) fn pay(
     let intent = memo.names_session().then_some(known.id);
     sim.observe(|observer| {
         observer.intents.insert(tx_id, intent);
+        if memo == Memo::Fee {
+            observer.fee_intents.insert((tx_id, 0), known.id);
+        }
         observer.own_broadcasts.insert(tx_id);
         observer.ever_accepted.insert(tx_id);
     });
@@ -84,6 +93,7 @@ fn memo_text(memo: Memo, id: PaymentId, other: Option<PaymentId>) -> String {
             None => "for two mugs".to_owned(),
         },
         Memo::Refund => refund_memo_of(id),
+        Memo::Fee => format!("fee-{id}"),
         Memo::Unknown => memo_of(PaymentId::from_bits(id.bits() ^ (1 << 5))),
     }
 }

@@ -54,6 +54,7 @@ impl NodeApi<'_> {
         if count > MAX_RANGE {
             return Err(Failure::assert("args.count <= 1000", "You can only ask for 1000 blocks at a time"));
         }
+        let first = self.view().first_of_range(first);
         let numbers = first..first.saturating_add(count);
         let blocks: Vec<Value> = numbers.map_while(|number| self.block_json(number, Shape::Nai)).collect();
         Ok(json!({ "blocks": blocks }))

@@ -66,6 +66,9 @@ enum LieParams {
     SwallowBroadcasts,
     RefuseBroadcasts,
     Price { base: String, quote: String },
+    Balances { units: i64 },
+    SkipBlocks,
+    UnlinkBlocks,
 }
 
 pub(super) fn node(host: &mut Host, params: &Value) -> Result<Value, Failure> {
@@ -107,6 +110,9 @@ fn read_lie(params: LieParams) -> Result<Lie, Failure> {
         LieParams::Keys { key } => Lie::Keys { key: public(&key)? },
         LieParams::SwallowBroadcasts => Lie::SwallowBroadcasts,
         LieParams::RefuseBroadcasts => Lie::RefuseBroadcasts,
+        LieParams::Balances { units } => Lie::Balances { units },
+        LieParams::SkipBlocks => Lie::SkipBlocks,
+        LieParams::UnlinkBlocks => Lie::UnlinkBlocks,
         LieParams::Price { base, quote } => Lie::Price { price: price(&base, &quote)? },
     })
 }
@@ -124,6 +130,9 @@ pub(super) fn faults_json(faults: &Faults) -> Value {
         Lie::Keys { key } => json!({ "kind": "keys", "key": key.to_string() }),
         Lie::SwallowBroadcasts => json!({ "kind": "swallowBroadcasts" }),
         Lie::RefuseBroadcasts => json!({ "kind": "refuseBroadcasts" }),
+        Lie::Balances { units } => json!({ "kind": "balances", "units": units }),
+        Lie::SkipBlocks => json!({ "kind": "skipBlocks" }),
+        Lie::UnlinkBlocks => json!({ "kind": "unlinkBlocks" }),
         Lie::Price { price } => json!({
             "kind": "price",
             "base": Money::new(price.base_hbd_units, Currency::Hbd).to_string(),

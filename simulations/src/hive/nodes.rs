@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -17,10 +17,11 @@ use engine::{
     time::Timestamp,
 };
 
-use super::{Hive, NodeState};
+use super::{Hive, NodeState, health::Request};
 use crate::{
     ledger::{BalanceKind, Refused, Status},
-    simulation::Simulation,
+    script::Peer,
+    simulation::Seam,
     trace::Lane,
 };
 
@@ -31,12 +32,13 @@ const GOSSIP_MS: [u64; 4] = [0, 0, 500, 3_000];
 const UNDER_WAY_MS: u64 = 15_000;
 /// What a node is asked for its chain by, and for what some nodes do not serve.
 const IDENTITY: &str = "get_version";
+const HEAD: &str = "head";
 const HISTORY: &str = "get_account_history";
 const TRANSACTION: &str = "find_transaction";
 
 /// One node of the chain, as the engine calls it.
 pub(crate) struct SimNode {
-    pub(crate) sim: Arc<Simulation>,
+    pub(crate) seam: Seam,
     pub(crate) index: usize,
     pub(crate) name: String,
     /// What the process knows of it.
@@ -55,7 +57,7 @@ pub(crate) struct Known {
 impl SimNode {
     /// Checks that a node is left alone that serves another chain, or that asked to be left alone.
     fn is_asked(&self, kind: &'static str) {
-        let (sim, now_ms) = (&self.sim, self.sim.now_ms());
+        let (sim, now_ms) = (&self.seam.sim, self.seam.sim.now_ms());
         if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
             let text = format!("node {} said that it serves another chain, and is asked for {kind}", self.index);
             sim.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
@@ -74,9 +76,9 @@ impl SimNode {
 
     /// Returns what an unusual node says instead of an answer.
     fn refuses(&self, kind: &'static str) -> Option<NodeError> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         let (refused, foreign_until) = {
-            let hive = self.sim.hive();
+            let hive = self.seam.sim.hive();
             let node = &hive.nodes[self.index];
             (node.refuses(kind, now_ms), node.foreign_until)
         };
@@ -100,9 +102,70 @@ impl SimNode {
         acts: bool,
         answer: impl FnOnce(&mut Hive) -> Result<T, NodeError> + Send,
     ) -> Result<T, NodeError> {
-        let sim = &self.sim;
-        sim.alive().await;
+        let request = match kind {
+            IDENTITY => Request::Identity,
+            HEAD => Request::Head,
+            _ => Request::Other,
+        };
+        self.begins(request);
+        let response = self.respond(kind, acts, answer).await;
+        self.ends(request, response.as_ref().err());
+        response
+    }
+
+    /// Records that the engine sends a request.
+    fn begins(&self, request: Request) {
+        self.seam.process.node_healths().begins(self.index, request, self.seam.sim.now_ms());
+    }
+
+    /// Records that the engine receives a response.
+    fn ends(&self, request: Request, failure: Option<&NodeError>) {
+        let now_ms = self.seam.sim.now_ms();
+        self.seam.process.node_healths().ends(self.index, request, failure, now_ms);
+    }
+
+    /// Records whether the node responds with other data than one that is well.
+    fn notes_deviation(&self) {
+        let now_ms = self.seam.sim.now_ms();
+        let (deviates, is_priceless) = {
+            let hive = self.seam.sim.hive();
+            let node = &hive.nodes[self.index];
+            (node.deviates(now_ms), now_ms < node.priceless_until)
+        };
+        if is_priceless {
+            // With another one it is a majority that contradicts the nodes that know a price.
+            self.seam.process.node_healths().all_deviate(now_ms);
+        } else if deviates {
+            self.seam.process.node_healths().deviates(self.index, now_ms);
+        }
+    }
+
+    /// Records the response to a request that takes no time.
+    fn answers<T>(&self, request: Request, response: Result<T, NodeError>) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+    {
+        self.begins(request);
+        self.notes_deviation();
+        self.ends(request, response.as_ref().err());
+        Box::pin(std::future::ready(response))
+    }
+
+    async fn respond<T>(
+        &self,
+        kind: &'static str,
+        acts: bool,
+        answer: impl FnOnce(&mut Hive) -> Result<T, NodeError> + Send,
+    ) -> Result<T, NodeError> {
+        let sim = &self.seam.sim;
+        self.seam.alive().await;
         self.is_asked(kind);
+        if sim.is_cut_off(&self.seam.process, Peer::Node(self.index)) {
+            sim.sleep(super::RPC_TIMEOUT_MS).await;
+            self.seam.alive().await;
+            sim.mark("one of several engines cannot reach a node");
+            return Err(NodeError::Timeout);
+        }
         let call_outcome = {
             let now_ms = sim.now_ms();
             let rate = |fault| sim.rate(fault);
@@ -120,6 +183,7 @@ impl SimNode {
             return Err(error);
         }
         let answer = answer(&mut sim.hive());
+        self.notes_deviation();
         sim.sleep(call_outcome.after_ms).await;
         if call_outcome.loses_reply {
             sim.count_node_fault("node.reply_lost", self.index, || {
@@ -140,37 +204,51 @@ impl Node for SimNode {
     }
 
     fn identity(&self) -> Answer<'_, Identity> {
-        let now_ms = self.sim.now_ms();
-        Box::pin(self.call(IDENTITY, false, move |hive| {
-            let is_foreign = now_ms < hive.nodes[self.index].foreign_until;
-            let chain_id = if is_foreign { ChainId([7; 32]) } else { ChainId::MAINNET };
-            Ok(Identity { chain_id, version: "1.28.6".to_owned(), is_development: false })
-        }))
+        let now_ms = self.seam.sim.now_ms();
+        Box::pin(async move {
+            let called = self.call(IDENTITY, false, move |hive| {
+                let is_foreign = now_ms < hive.nodes[self.index].foreign_until;
+                let chain_id = if is_foreign { ChainId([7; 32]) } else { ChainId::MAINNET };
+                Ok(Identity { chain_id, version: "1.28.6".to_owned(), is_development: false })
+            });
+            let identity = called.await;
+            if identity.as_ref().is_ok_and(|identity| identity.chain_id != ChainId::MAINNET) {
+                self.ends(Request::Identity, Some(&NodeError::WrongChain(String::new())));
+            }
+            identity
+        })
     }
 
     fn head(&self) -> Answer<'_, Head> {
         let index = self.index;
-        Box::pin(self.call("head", false, move |hive| {
-            let view = hive.nodes[index].view.view(&hive.chain);
-            let (block_id, time) = view.head();
-            Ok(Head { block_id, time, irreversible_num: view.irreversible_num() })
-        }))
+        Box::pin(async move {
+            let called = self.call(HEAD, false, move |hive| {
+                let view = hive.nodes[index].view.view(&hive.chain);
+                let (block_id, time) = view.head();
+                Ok(Head { block_id, time, irreversible_num: view.irreversible_num() })
+            });
+            let head = called.await;
+            let head_num = head.as_ref().ok().map(|head| head.block_id.number());
+            self.seam.process.node_healths().head_ends(index, head_num, self.seam.sim.now_ms());
+            head
+        })
     }
 
     fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
         let index = self.index;
         Box::pin(self.call("get_block_range", false, move |hive| {
             let view = hive.nodes[index].view.view(&hive.chain);
+            let from = view.first_of_range(from);
             let blocks = (from..from.saturating_add(count)).map_while(|number| view.block(number));
             Ok(blocks.map(|block| block.neutral()).collect())
         }))
     }
 
     fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
-            return Box::pin(std::future::ready(Err(error)));
+            return self.answers(Request::Other, Err(error));
         }
         let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -182,14 +260,15 @@ impl Node for SimNode {
             Ok(block.map(|block| VirtualOperations { transfers: block.virtual_transfers(), ..Default::default() }))
         };
         // Nothing waits for these: each block is asked for once, and they are rare.
-        Box::pin(std::future::ready(reported(&self.sim.hive())))
+        let response = reported(&self.seam.sim.hive());
+        self.answers(Request::Other, response)
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
-            return Box::pin(std::future::ready(Err(error)));
+            return self.answers(Request::Other, Err(error));
         }
         let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -204,7 +283,8 @@ impl Node for SimNode {
             Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
         };
         // Nothing waits for it either.
-        Box::pin(std::future::ready(reported(&self.sim.hive())))
+        let response = reported(&self.seam.sim.hive());
+        self.answers(Request::Other, response)
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
@@ -227,7 +307,7 @@ impl Node for SimNode {
     }
 
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
-        let (index, now_ms) = (self.index, self.sim.now_ms());
+        let (index, now_ms) = (self.index, self.seam.sim.now_ms());
         Box::pin(self.call(TRANSACTION, false, move |hive| {
             let state = &hive.nodes[index];
             let view = state.view.view(&hive.chain);
@@ -255,15 +335,21 @@ impl Node for SimNode {
         Box::pin(async move {
             let transaction = Transaction::parse(signed_json.as_bytes());
             let transaction = transaction.map_err(|error| NodeError::Unreadable(error.to_string()))?;
-            let tx_id = self.sim.hive().id_of(&transaction);
-            self.sim.alive().await;
-            self.sim.observe(|observer| observer.transaction_sent(tx_id));
-            self.sim.event(Lane::Ledger, "broadcast", self.sim.session_of_tx(tx_id), self.index as u64, || {
-                format!("the engine hands {tx_id} to node {}", self.index)
-            });
+            let tx_id = self.seam.sim.hive().id_of(&transaction);
+            self.seam.alive().await;
             let index = self.index;
-            let sim = Arc::clone(&self.sim);
-            self.call("broadcast_transaction", true, move |hive| {
+            self.seam.sim.observe(|observer| observer.transaction_sent(tx_id, index));
+            self.seam.sim.event(
+                Lane::Ledger,
+                "broadcast",
+                self.seam.sim.session_of_tx(tx_id),
+                self.index as u64,
+                || format!("the engine hands {tx_id} to node {}", self.index),
+            );
+            let sim = Arc::clone(&self.seam.sim);
+            let is_taken = Arc::new(AtomicBool::new(false));
+            let takes = Arc::clone(&is_taken);
+            let called = self.call("broadcast_transaction", true, move |hive| {
                 // Whoever asks for no more than a node's word gets a liar's, too.
                 let view = hive.nodes[index].view.view(&hive.chain);
                 let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
@@ -277,39 +363,49 @@ impl Node for SimNode {
                     (false, false) => hive.take(index, transaction, tx_id, sim.now_ms()),
                 };
                 let has_it = matches!(taken, Ok(()) | Err(Refused::Duplicate));
+                takes.store(has_it, Ordering::Relaxed);
                 sim.observe(|observer| observer.node_responded(tx_id, index, has_it));
                 taken.map_err(|refused| refusal(&refused))
-            })
-            .await
+            });
+            let response = called.await;
+            if is_taken.load(Ordering::Relaxed) {
+                let is_lost = response == Err(NodeError::Timeout);
+                self.seam.sim.observe(|observer| observer.acceptance_received(tx_id, index, is_lost));
+            }
+            response
         })
     }
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
-        let index = self.index;
-        Box::pin(
-            self.call("get_feed_history", false, move |hive| {
-                Ok(Some(hive.nodes[index].view.view(&hive.chain).price()))
-            }),
-        )
+        let (index, now_ms) = (self.index, self.seam.sim.now_ms());
+        Box::pin(self.call("get_feed_history", false, move |hive| {
+            let node = &hive.nodes[index];
+            Ok((now_ms >= node.priceless_until).then(|| node.view.view(&hive.chain).price()))
+        }))
     }
 
     fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
-        let now_ms = self.sim.now_ms();
+        let now_ms = self.seam.sim.now_ms();
         self.is_asked("get_market_history");
         if let Some(error) = self.refuses("get_market_history") {
-            return Box::pin(std::future::ready(Err(error)));
+            return self.answers(Request::Other, Err(error));
         }
-        let hive = self.sim.hive();
+        let response = self.market_price(now_ms);
+        self.answers(Request::Other, response)
+    }
+}
+
+impl SimNode {
+    fn market_price(&self, now_ms: u64) -> Result<Option<HbdPrice>, NodeError> {
+        let hive = self.seam.sim.hive();
         let (node, market) = (&hive.nodes[self.index], hive.chain.market());
-        let reported = if now_ms < node.down_until {
+        if now_ms < node.down_until {
             Err(NodeError::Unreachable("connection refused".to_owned()))
         } else if now_ms < node.priceless_until {
             Ok(None)
         } else {
             Ok(HbdPrice::of_market(node.view.view(&hive.chain).price(), market, market))
-        };
-        // Nothing waits for it.
-        Box::pin(std::future::ready(reported))
+        }
     }
 }
 
@@ -331,6 +427,11 @@ impl NodeState {
             name: String::new(),
             message: format!("Could not find API of {kind}"),
         })
+    }
+
+    /// Returns whether it has other data than a node that is well.
+    const fn deviates(&self, now_ms: u64) -> bool {
+        self.view.lie.is_some() || self.view.branch_from.is_some() || now_ms < self.priceless_until
     }
 
     fn keeps(&self, tx_id: TxId, hive: &Hive) -> bool {

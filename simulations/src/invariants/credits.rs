@@ -119,8 +119,8 @@ pub(super) fn ways_are_kept(write: &PaymentWrite<'_>) -> Verdict {
 }
 
 /// What the transfers of a payment come to, smallest units.
-struct Sums {
-    paid: u128,
+pub(super) struct Sums {
+    pub(super) paid: u128,
     seen: u128,
     fee: u128,
     surplus: u128,
@@ -128,7 +128,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of<'c>(rows: impl Iterator<Item = &'c Credit>, payment: &Payment) -> Self {
+    pub(super) fn of<'c>(rows: impl Iterator<Item = &'c Credit>, payment: &Payment) -> Self {
         let (mut counted, mut fee) = ([0u128; 2], [0u128; 2]);
         let (mut surplus, mut late) = (0, 0);
         for credit in rows.filter(|credit| credit.finality != Finality::Orphaned) {
@@ -150,6 +150,9 @@ impl Sums {
 
 pub(super) fn sums_follow_from_transfers(write: &PaymentWrite<'_>) -> Verdict {
     let payment = write.after;
+    let refunds = payment.refunds.iter().filter(|refund| refund.money.currency == payment.amount.currency);
+    let (refunded, shown) = (refunds.map(|refund| refund.money.units).sum::<u64>(), payment.refunded_units());
+    hold(shown == refunded, || format!("{shown} units are shown as refunded, and {refunded} are"))?;
     let ends = |payment: &Payment| (payment.state, payment.is_reversed);
     if write.written.is_empty() && write.before.is_some_and(|before| ends(before) == ends(payment)) {
         return Ok(());

@@ -1,6 +1,10 @@
 //! Invariants of merchants' decisions and refunds.
 
-use engine::payment::RefundPlan;
+use engine::{
+    account::AccountName,
+    money::Currency,
+    payment::{Acceptance, RefundPlan, ResolutionKind},
+};
 
 use super::*;
 
@@ -18,6 +22,37 @@ pub(super) fn resolution_is_kept(write: &PaymentWrite<'_>) -> Verdict {
     let has_new = write.after.exceptions().iter().any(|exception| !known.contains(exception));
     let is_kept = write.after.resolution.is_some() || is_reopened || has_new;
     hold(is_kept, || format!("the decision of {} is gone", decision.by))
+}
+
+pub(super) fn decision_covers_what_came_before(write: &PaymentWrite<'_>) -> Verdict {
+    let (Some(before), after) = (write.before, write.after) else { return Ok(()) };
+    let (count, is_new) = (write.rows.len() as u64, after.resolution != before.resolution);
+    if let Some(decision) = after.resolution.as_ref().filter(|decision| is_new && !decision.note.is_empty()) {
+        let accepted =
+            Acceptance { transfers: count, refunds: after.refunds.len() as u64, had_ended: after.state.is_terminal() };
+        let wanted = match decision.kind {
+            ResolutionKind::Accepted => Some(accepted),
+            // Another decision about the same transfers revokes the acceptance.
+            _ => before.accepted.filter(|accepted| accepted.transfers != count),
+        };
+        let is_right = (after.decided_transfers, after.accepted) == (count, wanted);
+        return hold(is_right, || {
+            let (decided, accepted) = (after.decided_transfers, after.accepted);
+            format!("{decided} of {count} transfers are decided about, and {accepted:?} is accepted, not {wanted:?}")
+        });
+    }
+    let is_same = (after.decided_transfers, after.accepted) == (before.decided_transfers, before.accepted);
+    hold(is_same, || "what is decided about changed without a decision".to_owned())?;
+    let was_decided = |credit: &Credit| {
+        let old = write.replaced.iter().find(|old| (old.tx_id, old.op_in_tx) == (credit.tx_id, credit.op_in_tx));
+        old.is_some_and(|old| {
+            old.finality == Finality::Irreversible || (old.seq <= before.decided_transfers && is_unusual(old))
+        })
+    };
+    let further = write.written.iter().find(|credit| is_final_and_unusual(credit) && !was_decided(credit));
+    hold(further.is_none() || after.resolution.is_none(), || {
+        format!("the decision stands, and was not about {:?}", further.map(|credit| credit.tx_id))
+    })
 }
 
 pub(super) fn acknowledged_decision_sticks(observer: &Observer, response: &Response<'_>) -> Verdict {
@@ -63,6 +98,65 @@ pub(super) fn price_is_kept(observer: &Observer, response: &Response<'_>) -> Ver
     hold(owed == 0 || owed + payment.amount.units <= received, || {
         format!("{owed} of {received} units are owed back, and the price is {}", payment.amount.units)
     })
+}
+
+pub(super) fn refunds_due_follow_from_transfers(observer: &Observer, response: &Response<'_>) -> Verdict {
+    let Response::Owed { payment, owed } = response else { return Ok(()) };
+    let is_current = observer.payments.get(&payment.id).is_some_and(|known| *known.payment == **payment);
+    if !is_current || observer.is_affected_by_damage(payment) {
+        return Ok(());
+    }
+    let wanted = due_of(payment, observer.rows.get(&payment.id).unwrap_or(&Rows::new()));
+    let given = owed.iter().map(|due| ((due.to, due.money.currency), due.money.units)).collect();
+    hold(wanted == given, || format!("{given:?} is owed back, and {wanted:?} should be"))
+}
+
+/// Computes what is owed back, by payer and currency.
+fn due_of(payment: &Payment, rows: &Rows) -> BTreeMap<(AccountName, Currency), u64> {
+    let paid = u64::try_from(Sums::of(rows.values(), payment).paid).unwrap_or(u64::MAX);
+    let (is_completed, price) = (payment.state == State::Completed, payment.amount.units);
+    // Of a completed payment nothing is owed before its price is final.
+    let waits = |currency| is_completed && !payment.is_reversed && paid < price && currency == payment.amount.currency;
+    let mut to_return = match payment.state {
+        State::Completed => paid.saturating_sub(price),
+        state if state.is_terminal() => u64::MAX,
+        _ => 0,
+    };
+    let mut due = BTreeMap::<_, u64>::new();
+    let mut newest_first: Vec<&Credit> = rows.values().collect();
+    newest_first.sort_unstable_by_key(|credit| std::cmp::Reverse(credit.seq));
+    for credit in newest_first {
+        let is_accepted =
+            |accepted: Acceptance| credit.seq <= accepted.transfers && (accepted.had_ended || is_unusual(credit));
+        let is_left_out = credit.finality != Finality::Irreversible
+            || waits(credit.money.currency)
+            || payment.accepted.is_some_and(is_accepted);
+        let units = match credit.disposition {
+            _ if is_left_out => 0,
+            Disposition::Counted => credit.money.units.min(to_return),
+            Disposition::Fee | Disposition::SelfTransfer => 0,
+            _ => credit.money.units,
+        };
+        if credit.disposition == Disposition::Counted {
+            to_return -= units;
+        }
+        *due.entry((credit.from, credit.money.currency)).or_default() += units;
+    }
+    let before_acceptance = payment.accepted.map_or(0, |accepted| accepted.refunds);
+    for refund in payment.refunds.iter().skip(usize::try_from(before_acceptance).unwrap_or(usize::MAX)) {
+        let own = (refund.to, refund.money.currency);
+        let others: Vec<_> = due.keys().filter(|key| **key != own && key.1 == own.1).copied().collect();
+        let mut left = refund.money.units;
+        for key in [own].into_iter().chain(others) {
+            if let Some(units) = due.get_mut(&key) {
+                let deducted = left.min(*units);
+                *units -= deducted;
+                left -= deducted;
+            }
+        }
+    }
+    due.retain(|_, units| *units > 0);
+    due
 }
 
 pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {

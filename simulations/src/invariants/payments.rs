@@ -1,6 +1,12 @@
 //! Invariants of every payment that is written.
 
-use engine::{fields::MetadataValue, money::Currency, payment::Exception};
+use std::collections::BTreeSet;
+
+use engine::{
+    fields::MetadataValue,
+    money::{Currency, HivePrice},
+    payment::Exception,
+};
 use storage::EventRecord;
 
 use super::*;
@@ -23,21 +29,27 @@ pub(super) fn versions_count(write: &PaymentWrite<'_>) -> Verdict {
     hold(write.after.version == expected, || format!("version {} where {expected} follows", write.after.version))
 }
 
+pub(super) fn writes_change_something(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else { return Ok(()) };
+    let is_repeated = write.written.is_empty()
+        && Payment { version: before.version, updated_at: before.updated_at, ..write.after.clone() } == *before;
+    hold(!is_repeated, || "it was written again as it was".to_owned())
+}
+
 pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
     let Some(before) = write.before else { return Ok(()) };
+    let after = write.after;
     let terms = |payment: &Payment| {
         (
-            payment.merchant,
-            payment.amount,
-            payment.pay_to,
-            payment.slug,
-            payment.expires_at,
-            payment.grace,
-            payment.quote.fee_units,
-            payment.created_at,
+            (payment.merchant, payment.amount, payment.pay_to, payment.slug, payment.is_invoice, payment.livemode),
+            (payment.created_at, payment.expires_at, payment.grace),
         )
     };
-    hold(terms(before) == terms(write.after), || "its terms changed after creation".to_owned())
+    let is_kept = terms(before) == terms(after)
+        && before.quote == after.quote
+        && before.description == after.description
+        && (&before.redirect_url, &before.cancel_url) == (&after.redirect_url, &after.cancel_url);
+    hold(is_kept, || "its terms changed after creation".to_owned())
 }
 
 pub(super) fn cancel_request_is_clean(write: &PaymentWrite<'_>) -> Verdict {
@@ -138,9 +150,35 @@ pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
         row.is_none_or(|row| **listed != Credit { memo: shown_memo(row.memo.clone()), ..row.clone() })
     });
     hold(differs.is_none(), || format!("it lists {:?}, which its row is not", differs.map(|listed| listed.tx_id)))?;
+    let is_ordered = payment.transfers.is_sorted_by(|older, newer| older.seq < newer.seq);
+    hold(is_ordered, || "it lists its transfers in another order than they came in".to_owned())?;
+    if rows.len() > LISTED_TRANSFERS_MAX {
+        let listed: Vec<u64> = payment.transfers.iter().map(|credit| credit.seq).collect();
+        let wanted = listed_of(write);
+        hold(listed == wanted, || format!("it lists the transfers {listed:?} and should list {wanted:?}"))?;
+    }
     hold(payment.totals() == Totals::of(rows.values()), || {
         format!("its sums are not those of its {} transfers: it has {:?}", rows.len(), payment.unlisted)
     })
+}
+
+/// Returns the numbers of the transfers that a payment should list, of those that it listed before and those that the transition
+/// concerns: those of its claim, those that completed it, those of agents, and the newest.
+fn listed_of(write: &PaymentWrite<'_>) -> Vec<u64> {
+    let payment = write.after;
+    let rank = |credit: &Credit| {
+        let is_claimed = payment.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id);
+        let completed_it = payment.paid_by == Some(credit.tx_id);
+        (is_claimed, completed_it, credit.route == Route::X402, credit.seq)
+    };
+    let before = write.before.map_or(&[][..], |before| &before.transfers);
+    let read: BTreeSet<u64> =
+        before.iter().chain(write.written).chain(&payment.transfers).map(|credit| credit.seq).collect();
+    let mut ranked: Vec<&Credit> = write.rows.values().filter(|credit| read.contains(&credit.seq)).collect();
+    ranked.sort_unstable_by_key(|credit| rank(credit));
+    let mut listed: Vec<u64> = ranked.iter().rev().take(LISTED_TRANSFERS_MAX).map(|credit| credit.seq).collect();
+    listed.sort_unstable();
+    listed
 }
 
 pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
@@ -198,14 +236,7 @@ pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
         return hold(!moved, || format!("{} was not announced", write.after.state));
     };
     hold(moved, || "an event without a transition".to_owned())?;
-    let Some(body) = Body::read(&event.body) else { return Err("the event's body does not read".to_owned()) };
-    let right = body.id == event.id.to_string()
-        && body.data.payment_id == write.after.id.to_string()
-        && body.data.status == write.after.state.as_str()
-        && body.data.previous_status == before.state.as_str()
-        && body.data.sequence == before.sequence + 1;
-    hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))?;
-    let wanted = whole_body(write.after, before.state, body.data.sequence, event);
+    let wanted = whole_body(write.after, before.state, before.sequence + 1, event);
     says(event, &wanted)
 }
 
@@ -490,4 +521,53 @@ pub(super) fn worth_is_the_markets(write: &PaymentWrite<'_>) -> Verdict {
     hold(readings.iter().any(|micro_usd| worth(*micro_usd) == usd_cents), || {
         format!("{} is worth {usd_cents} cents, and HBD was read last as {readings:?} millionths", payment.amount)
     })
+}
+
+pub(super) fn worth_is_the_witnesses(write: &PaymentWrite<'_>) -> Verdict {
+    let (payment, observer) = (write.after, write.observer);
+    let is_opened = write.before.is_none() && !observer.other_engine.contains(&payment.id);
+    if !is_opened || payment.amount.currency != Currency::Hive {
+        return Ok(());
+    }
+    let worth = |price: &HivePrice| {
+        let units = u128::from(payment.amount.units) * u128::from(price.base_hbd_units);
+        units / u128::from(price.quote_hive_units) / 10
+    };
+    // A price that becomes durable while a payment is opened may come too late for it.
+    let prices = &observer.hive_read;
+    hold(prices.iter().any(|price| worth(price) == u128::from(payment.quote.usd_cents)), || {
+        format!("{} is worth {} cents, and HIVE was read last as {prices:?}", payment.amount, payment.quote.usd_cents)
+    })?;
+    let rate = payment.quote.rate.map(|rate| rate.price);
+    hold(rate.is_some_and(|rate| prices.contains(&rate)), || format!("it keeps {rate:?} as its price"))
+}
+
+pub(super) fn states_keep_their_time(write: &PaymentWrite<'_>) -> Verdict {
+    let after = write.after;
+    let is_completed = after.state == State::Completed;
+    hold(after.completed_at.is_some() == is_completed, || {
+        format!("it is {} and completed at {:?}", after.state, after.completed_at)
+    })?;
+    hold(after.paid_by.is_some() == is_completed, || format!("it is {} and paid by {:?}", after.state, after.paid_by))?;
+    let Some(before) = write.before else {
+        let at = (after.previous_state, after.updated_at);
+        return hold(at == (None, after.created_at), || format!("it begins with {at:?}"));
+    };
+    let previous = if before.state == after.state { before.previous_state } else { Some(before.state) };
+    hold(after.previous_state == previous, || format!("it left {:?}, and says {:?}", previous, after.previous_state))?;
+    let is_new = before.state != after.state && is_completed;
+    let completed_at = if is_new { Some(after.updated_at) } else { before.completed_at };
+    hold(after.completed_at == completed_at, || {
+        format!("it completed at {completed_at:?}, and says {:?}", after.completed_at)
+    })?;
+    let paid_by = before.paid_by.or(after.paid_by);
+    hold(after.paid_by == paid_by, || format!("it was paid by {paid_by:?}, and says {:?}", after.paid_by))
+}
+
+pub(super) fn claims_are_as_sure_as_set(write: &PaymentWrite<'_>) -> Verdict {
+    let before = write.before.and_then(|before| before.claim.as_ref());
+    let Some(claim) = write.after.claim.as_ref().filter(|_| before.is_none()) else { return Ok(()) };
+    let Some((from_cents, finality)) = write.observer.claim_finality else { return Ok(()) };
+    let wanted = if write.after.quote.usd_cents >= from_cents { ClaimFinality::Irreversible } else { finality };
+    hold(claim.finality == wanted, || format!("its claim completes it {:?}, and should {wanted:?}", claim.finality))
 }

@@ -1,6 +1,9 @@
 //! Invariants of every webhook that is heard and every attempt that is recorded.
 
+use engine::webhook::Trigger;
+
 use super::*;
+use crate::receivers::transport::snippet_of;
 
 /// How long an attempt may take until it is recorded, milliseconds.
 const ATTEMPT_MS: u64 = 60_000;
@@ -8,7 +11,11 @@ const ATTEMPT_MS: u64 = 60_000;
 const MAX_PER_ENDPOINT: usize = 8;
 
 pub(super) fn heard_is_durable(received: &ReceivedWebhook<'_>) -> Verdict {
-    let Some(known) = received.observer.payments.get(&received.payment) else {
+    let Some(payment) = received.payment else {
+        let is_durable = received.observer.events.contains_key(&received.event);
+        return hold(is_durable, || "an event is sent that is not durable".to_owned());
+    };
+    let Some(known) = received.observer.payments.get(&payment) else {
         return Err("a webhook tells of a session that is not durable".to_owned());
     };
     let payment = &known.payment;
@@ -106,7 +113,8 @@ pub(super) fn delivered_is_delivered(received: &ReceivedWebhook<'_>) -> Verdict 
 }
 
 pub(super) fn one_attempt_at_a_time(received: &ReceivedWebhook<'_>) -> Verdict {
-    let other = received.observer.posts_in_flight.iter().find(|(_, payment)| **payment == received.payment);
+    let Some(own) = received.payment else { return Ok(()) };
+    let other = received.observer.posts_in_flight.iter().find(|(_, payment)| **payment == own);
     hold(other.is_none(), || "two attempts for one session at once".to_owned())
 }
 
@@ -140,7 +148,23 @@ pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
     let attempt = attempted.attempt;
     hold(attempt.number == attempted.before.attempts + 1, || format!("attempt {} out of order", attempt.number))?;
     let given = attempted.observer.receiver_responses.get(&(attempt.delivery, attempt.number));
-    hold(given == Some(&attempt.outcome), || format!("recorded as {:?}, was {given:?}", attempt.outcome))
+    hold(given == Some(&attempt.outcome), || format!("recorded as {:?}, was {given:?}", attempt.outcome))?;
+    let snippet = snippet_of(attempt.outcome);
+    hold(attempt.response_snippet == snippet, || format!("{snippet:?} is recorded as {:?}", attempt.response_snippet))?;
+    let due_at = attempted.before.due_at;
+    hold(due_at.is_none_or(|due_at| attempt.scheduled_at == due_at), || {
+        format!("it was due at {due_at:?}, and is recorded as due at {}", attempt.scheduled_at)
+    })?;
+    let kept = attempted.observer.events.get(&attempt.event).map(|event| (event.merchant, event.is_test));
+    let is_its = kept.is_none_or(|(merchant, is_test)| {
+        let trigger = match (attempted.before.is_manual, is_test) {
+            (true, _) => Trigger::Manual,
+            (false, true) => Trigger::Test,
+            (false, false) => Trigger::Auto,
+        };
+        attempt.merchant == merchant && attempt.trigger == trigger
+    });
+    hold(is_its, || format!("it is recorded as {:?} of {}", attempt.trigger, attempt.merchant))
 }
 
 pub(super) fn record_shows_no_secret(attempted: &Attempted<'_>) -> Verdict {
@@ -162,12 +186,12 @@ pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
     let Some(next) = attempt.next_attempt_at else {
         let ends = match attempt.outcome {
             Outcome::Accepted { .. } | Outcome::Refused { status: 410, .. } => true,
-            _ => attempted.before.is_manual || number as usize >= SCHEDULE.len(),
+            _ => attempted.before.is_once || number as usize >= SCHEDULE.len(),
         };
         return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.as_str()));
     };
     hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
-    hold(!attempted.before.is_manual, || "what somebody asked for is tried again".to_owned())?;
+    hold(!attempted.before.is_once, || "what somebody asked for is tried again".to_owned())?;
     // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
     const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
     let Some(wait) = SECONDS.get(number as usize - 1) else {
@@ -182,4 +206,20 @@ pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
     let fits = waits + 61 >= least * 8 / 10 && waits <= least * 2 + 90;
     let is_steady = attempted.observer.is_clock_steady_since(attempted.observer.now_ms.saturating_sub(ATTEMPT_MS));
     hold(fits || !is_steady, || format!("attempt {} is followed after {waits} s, not about {least} s", attempt.number))
+}
+
+/// Requests that an endpoint may get at once after a pause, and in a second.
+const PER_SECOND: u64 = 25;
+
+pub(super) fn endpoints_are_paced(received: &ReceivedWebhook<'_>) -> Verdict {
+    let observer = received.observer;
+    let Some(event) = observer.events.get(&received.event) else { return Ok(()) };
+    let Some(times) = observer.posts_ms.get(&event.merchant) else { return Ok(()) };
+    // Of any number of requests in a row, the first ones may come at once.
+    for (index, first_ms) in times.iter().enumerate() {
+        let count = (times.len() - index) as u64 + 1;
+        let most = PER_SECOND + (observer.now_ms - first_ms) * PER_SECOND / 1_000 + 1;
+        hold(count <= most, || format!("{count} requests within {} ms", observer.now_ms - first_ms))?;
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use engine::{
 };
 
 use super::{
-    account::Account,
+    account::{Account, BalanceKind},
     block::{Block, Included},
     chain::Chain,
 };
@@ -62,6 +62,15 @@ pub enum Lie {
         /// The key.
         key: engine::hive::PublicKey,
     },
+    /// Every account has this much of each currency.
+    Balances {
+        /// Units of 1/1000.
+        units: i64,
+    },
+    /// A range of blocks begins with the second one.
+    SkipBlocks,
+    /// No block refers to the one before it.
+    UnlinkBlocks,
     /// Broadcasts are accepted and thrown away.
     SwallowBroadcasts,
     /// Broadcasts are refused as expired.
@@ -165,8 +174,19 @@ impl<'a> View<'a> {
                 }
                 Cow::Owned(block)
             }
+            Some(Lie::UnlinkBlocks) => {
+                let mut block = block.clone();
+                block.header.previous = of_the_branch(block.header.previous);
+                Cow::Owned(block)
+            }
             _ => Cow::Borrowed(block),
         })
+    }
+
+    /// Returns the first block of a range that is asked of it.
+    #[must_use]
+    pub const fn first_of_range(&self, from: u32) -> u32 {
+        if matches!(self.node.lie, Some(Lie::SkipBlocks)) { from + 1 } else { from }
     }
 
     /// Returns an account as it shows it.
@@ -177,6 +197,12 @@ impl<'a> View<'a> {
             Some(Lie::Keys { key }) => {
                 let mut account = account.clone();
                 account.authorities.active = Authority::of_key(key);
+                Cow::Owned(account)
+            }
+            Some(Lie::Balances { units }) => {
+                let mut account = account.clone();
+                account.balances[BalanceKind::Hive as usize] = units;
+                account.balances[BalanceKind::Hbd as usize] = units;
                 Cow::Owned(account)
             }
             _ => Cow::Borrowed(account),

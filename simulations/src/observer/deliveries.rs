@@ -20,12 +20,36 @@ impl Observer {
             attempts: 0,
             schedule_from: 0,
             is_manual: false,
+            is_once: record.is_test,
             due_at: Some(record.at),
             scheduled_ms: self.now_ms,
             is_delivered: false,
         };
+        self.events_ms.insert(record.id, self.now_ms);
+        self.subscription_decides(&record);
         self.deliveries.extend(record.delivery.map(|delivery| (delivery, delivery_state)));
         self.events.insert(record.id, record);
+    }
+
+    /// Checks that an event is sent exactly where its merchant's endpoint is subscribed to it.
+    fn subscription_decides(&mut self, record: &EventRecord) {
+        let Some(merchant) = self.merchants.get(&record.merchant) else { return };
+        let wanted = record.is_test || merchant.webhook_events.has(record.kind);
+        if record.delivery.is_some() == wanted {
+            self.passes("subscriptions-decide");
+            return;
+        }
+        // The subscription may change while a change of a payment is stored.
+        let is_new = self.subscribed_ms.get(&record.merchant).is_some_and(|at| self.now_ms < at + 180_000);
+        if !is_new {
+            let text = format!("{} is sent: {}, and is subscribed to: {wanted}", record.kind.as_str(), !wanted);
+            self.violate("subscriptions-decide", text, None);
+        }
+    }
+
+    /// Returns when an event became durable, virtual milliseconds.
+    pub(crate) fn stored_ms(&self, event: EventId) -> u64 {
+        self.events_ms.get(&event).copied().unwrap_or(self.now_ms)
     }
 
     /// Records that an event is sent once more, beside what became of it before.
@@ -36,6 +60,7 @@ impl Observer {
             attempts: 0,
             schedule_from: 0,
             is_manual: true,
+            is_once: true,
             due_at: Some(delivery.due_at),
             scheduled_ms: self.now_ms,
             is_delivered: false,

@@ -18,7 +18,11 @@ macro_rules! durable {
             /// Records that the store is as it was at that moment.
             pub fn restored(&mut self, durable: Durable) {
                 self.forgets_claims(&durable);
+                // The chain is not restored.
+                let keys = self.proofs.keys();
                 $(self.$field = durable.$field;)*
+                self.proofs.set_keys(keys);
+                self.restored_ms = self.now_ms;
                 self.unknown_commits.clear();
                 self.posts_in_flight.clear();
                 self.receiver_responses.clear();
@@ -53,10 +57,12 @@ durable! {
     endpoint_set_ms: BTreeMap<MerchantId, u64>,
     other_engine: BTreeSet<PaymentId>,
     hbd_read: [u64; 2],
+    hive_read: Vec<HivePrice>,
     endpoints: BTreeMap<MerchantId, EndpointSeen>,
     remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
     opened: BTreeMap<u32, PaymentId>,
     proofs: Proofs,
+    model: StoreModel,
 }
 
 impl Observer {

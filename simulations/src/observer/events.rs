@@ -85,8 +85,34 @@ impl Observer {
         }
     }
 
+    /// Records the witnesses' price of HIVE.
+    pub fn hive_price_changed(&mut self, price: HivePrice) {
+        if self.hive_prices.last().is_none_or(|(known, _)| *known != price) {
+            if let Some((_, until_ms)) = self.hive_prices.last_mut() {
+                *until_ms = self.now_ms;
+            }
+            self.hive_prices.push((price, u64::MAX));
+        }
+    }
+
+    /// Checks that a price of HIVE that is durable was in force lately.
+    fn hive_rate_written(&mut self, price: HivePrice) {
+        let is_recent = |(known, until_ms): &&(HivePrice, u64)| {
+            *known == price && until_ms.saturating_add(PRICE_LASTS_MS) >= self.now_ms
+        };
+        if self.hive_prices.iter().any(|known| is_recent(&known)) {
+            self.passes("worth-is-the-witnesses");
+        } else {
+            let text = format!("HIVE was read as {price:?}, and its prices were {:?}", self.hive_prices);
+            self.violate("worth-is-the-witnesses", text, None);
+        }
+        self.hive_read.insert(0, price);
+        self.hive_read.truncate(2);
+    }
+
     /// Records a price of HBD that is durable: the market must have paid it.
     pub(super) fn rate_written(&mut self, rate: &Rate) {
+        self.hive_rate_written(rate.price);
         let micro_usd = rate.hbd.unwrap_or(HbdPrice::PEG).micro_usd();
         if micro_usd != self.hbd_read[0] {
             self.marks.push("HBD is read at another price");
@@ -136,13 +162,13 @@ impl Observer {
         headers: &[(String, String)],
         body: &[u8],
         now: Timestamp,
-    ) -> Option<(DeliveryId, u32, PaymentId, String)> {
+    ) -> Option<(DeliveryId, u32, Option<PaymentId>, String)> {
         let Some(parsed) = invariants::read_webhook(headers, body) else {
             self.violate("webhook-is-readable", "a webhook does not read".to_owned(), None);
             return None;
         };
         let (delivery, attempt, event, payment, status, sequence) = parsed;
-        self.ask(Some(payment), |observer, check| match check {
+        self.ask(payment, |observer, check| match check {
             Check::Webhook(check) => {
                 let status = status.clone();
                 let received = ReceivedWebhook {
@@ -162,7 +188,15 @@ impl Observer {
             _ => None,
         });
         self.posted(delivery, attempt);
-        self.posts_in_flight.insert(delivery, payment);
+        if let Some(merchant) = self.events.get(&event).map(|event| event.merchant) {
+            let now_ms = self.now_ms;
+            let times = self.posts_ms.entry(merchant).or_default();
+            times.retain(|at| now_ms - at < 10_000);
+            times.push(now_ms);
+        }
+        // Events of no payment wait for no other.
+        let own = self.events.get(&event).map(|event| event.payment);
+        self.posts_in_flight.extend(payment.or(own).map(|payment| (delivery, payment)));
         Some((delivery, attempt, payment, status))
     }
 
@@ -170,27 +204,12 @@ impl Observer {
     pub fn receiver_responded(&mut self, delivery: DeliveryId, attempt: u32, outcome: Outcome, is_accepted: bool) {
         self.posts_in_flight.remove(&delivery);
         self.receiver_responses.insert((delivery, attempt), outcome);
-        if is_accepted && let Some(delivery_state) = self.deliveries.get(&delivery) {
+        let is_status = |event| self.events.get(&event).is_some_and(|event| event.kind == EventType::StatusChanged);
+        if is_accepted
+            && let Some(delivery_state) = self.deliveries.get(&delivery)
+            && is_status(delivery_state.event)
+        {
             self.received.entry(delivery_state.payment).or_default().insert(delivery_state.event);
-        }
-    }
-
-    /// Records that the engine hands a transaction to a node.
-    pub fn transaction_sent(&mut self, tx_id: TxId) {
-        let payment = self.claims.get(&tx_id).and_then(session_of);
-        self.ask(payment, |observer, check| match check {
-            Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
-            _ => None,
-        });
-    }
-
-    /// Records what a node says to a transaction that the engine hands to it.
-    pub fn node_responded(&mut self, tx_id: TxId, node: usize, is_taken: bool) {
-        if is_taken {
-            self.ever_accepted.insert(tx_id);
-            self.refusals.entry(tx_id).or_default().remove(&node);
-        } else {
-            self.refusals.entry(tx_id).or_default().insert(node);
         }
     }
 
@@ -320,6 +339,6 @@ impl Observer {
     /// Returns whether the claim on a transaction is open.
     #[must_use]
     pub fn is_claim_open(&self, tx_id: TxId) -> bool {
-        self.claims.get(&tx_id).is_some_and(|claimed| claimed.outcome == ClaimOutcome::Open)
+        self.claims.get(&tx_id).is_some_and(|claimed| claimed.outcome.is_open())
     }
 }

@@ -35,8 +35,10 @@ pub struct DeliveryState {
     pub attempts: u32,
     /// Attempts before its schedule began anew.
     pub schedule_from: u32,
-    /// Whether somebody asked for it: it is tried once.
+    /// Whether somebody asked for the event once more.
     pub is_manual: bool,
+    /// Whether it is tried once: a redelivery or a test.
+    pub is_once: bool,
     /// When the next is due; none once it has left the outbox.
     pub due_at: Option<Timestamp>,
     /// When that was decided, virtual milliseconds.
@@ -100,8 +102,8 @@ pub struct ReceivedWebhook<'a> {
     pub attempt: u32,
     /// The event its header names.
     pub event: EventId,
-    /// The payment of the body.
-    pub payment: PaymentId,
+    /// The payment of the body; none in tests and in events of no payment.
+    pub payment: Option<PaymentId>,
     /// The status of the body.
     pub status: String,
     /// The sequence of the body.

@@ -15,10 +15,12 @@ type Owner = (MerchantId, AccountName);
 /// What the observer knows of proofs.
 #[derive(Clone, Default)]
 pub struct Proofs {
-    /// The challenges that were handed out, by the memo that answers them.
-    challenges: BTreeMap<String, Owner>,
-    /// Irreversible transfers of accounts to themselves with the memo of a proof.
-    transfers: BTreeSet<(AccountName, String)>,
+    /// The challenges that were handed out, by the memo that answers them, and until when each may be answered.
+    challenges: BTreeMap<String, (Owner, Timestamp)>,
+    /// Irreversible transfers of accounts to themselves with the memo of a proof, and the time of the first.
+    transfers: BTreeMap<(AccountName, String), Timestamp>,
+    /// Accounts whose challenges were answered with a signature by their own keys.
+    signed: BTreeSet<Owner>,
     /// Accounts for which the operator was asked to vouch.
     vouched: BTreeSet<Owner>,
     /// How often the keys of accounts were replaced.
@@ -38,13 +40,18 @@ impl Proofs {
 
     /// Records a proof on the chain.
     pub fn is_final(&mut self, transfer: &Transfer) {
-        self.transfers.insert((transfer.from, transfer.memo.clone()));
+        self.transfers.entry((transfer.from, transfer.memo.clone())).or_insert(transfer.block_time);
     }
 
     /// Returns how often the keys of each account were replaced so far.
     #[must_use]
     pub fn keys(&self) -> BTreeMap<AccountName, u32> {
         self.replaced.clone()
+    }
+
+    /// Sets how often the keys of each account were replaced.
+    pub fn set_keys(&mut self, replaced: BTreeMap<AccountName, u32>) {
+        self.replaced = replaced;
     }
 
     /// Records that an account gets other keys; returns how often it did.
@@ -55,9 +62,20 @@ impl Proofs {
     }
 
     /// Records a challenge that was handed out; `before` is what [`Proofs::keys`] was when it was requested.
-    pub fn challenges(&mut self, memo: String, owner: Owner, before: &BTreeMap<AccountName, u32>) {
-        self.challenges.insert(memo, owner);
+    pub fn challenges(
+        &mut self,
+        memo: String,
+        owner: Owner,
+        expires_at: Timestamp,
+        before: &BTreeMap<AccountName, u32>,
+    ) {
+        self.challenges.insert(memo, (owner, expires_at));
         self.gives(owner, before);
+    }
+
+    /// Records that an account signs a challenge.
+    pub fn signs(&mut self, owner: Owner) {
+        self.signed.insert(owner);
     }
 
     /// Records that the operator is asked to vouch for an account.
@@ -88,12 +106,13 @@ impl Proofs {
     fn flaw(&self, merchant: MerchantId, account: AccountName, of: &[AccountName], proof: &Proof) -> Option<String> {
         let is_given = match proof.method {
             VerificationMethod::Operator => of.iter().any(|account| self.vouched.contains(&(merchant, *account))),
-            VerificationMethod::Transfer => self
-                .transfers
-                .iter()
-                .any(|(from, memo)| *from == account && self.challenges.get(memo) == Some(&(merchant, account))),
-            // Nobody signs a challenge here.
-            VerificationMethod::Signature => false,
+            VerificationMethod::Transfer => self.transfers.iter().any(|((from, memo), at)| {
+                let challenge = self.challenges.get(memo);
+                let is_its =
+                    |(owner, expires_at): &(Owner, Timestamp)| *owner == (merchant, account) && at <= expires_at;
+                *from == account && challenge.is_some_and(is_its)
+            }),
+            VerificationMethod::Signature => self.signed.contains(&(merchant, account)),
         };
         (!is_given).then(|| format!("@{account} counts as proven by {merchant} ({:?}), and is not", proof.method))
     }
@@ -132,6 +151,11 @@ impl Observer {
         if proves.is_some_and(|proof| proof.method == VerificationMethod::Transfer) {
             self.marks.push("a merchant proves its account by a transfer");
         }
+        let changed = self.account_flaw(merchant);
+        match changed {
+            Some(text) => self.violate("accounts-change-by-consent", text, None),
+            None => self.passes("accounts-change-by-consent"),
+        }
         match flaw {
             Some(text) => self.violate("proofs-come-from-the-account", text, None),
             None => self.passes("proofs-come-from-the-account"),
@@ -148,6 +172,56 @@ impl Observer {
                 self.passes("accounts-change-rarely");
             }
         }
+    }
+
+    /// Returns what is wrong with the change of a merchant's account, or of what is known of it.
+    fn account_flaw(&self, after: &Merchant) -> Option<String> {
+        let before = self.merchants.get(&after.id)?;
+        let (was, is) = (&before.ownership, &after.ownership);
+        if before.hive_account != after.hive_account && was.proof.is_some() {
+            let Some(pending) = was.pending.as_ref().filter(|pending| pending.account == after.hive_account) else {
+                return Some(format!("{} leaves an account that it has proven for @{}", after.id, after.hive_account));
+            };
+            let is_due = pending.current.is_some() && pending.new.is_some() && after.updated_at >= pending.effective_at;
+            if !is_due || is.pending.is_some() || is.proof.is_none() {
+                return Some(format!(
+                    "{} changes to @{} at {}: {pending:?}",
+                    after.id, after.hive_account, after.updated_at
+                ));
+            }
+        }
+        let is_new = is.pending.as_ref().filter(|pending| {
+            was.pending
+                .as_ref()
+                .is_none_or(|known| (known.account, known.requested_at) != (pending.account, pending.requested_at))
+        });
+        if let Some(pending) = is_new {
+            let earliest = pending.requested_at + self.account_change_wait;
+            let is_clean =
+                pending.current.is_none() && pending.new.is_none() && pending.requested_at == after.updated_at;
+            if pending.effective_at != earliest || !is_clean {
+                return Some(format!(
+                    "a change of {} is requested as {pending:?}, and waits until {earliest}",
+                    after.id
+                ));
+            }
+        }
+        let proves = [
+            (was.proof, is.proof),
+            (was.pending.as_ref().and_then(|one| one.current), is.pending.as_ref().and_then(|one| one.current)),
+            (was.pending.as_ref().and_then(|one| one.new), is.pending.as_ref().and_then(|one| one.new)),
+        ];
+        let is_answer = |(was, is): &(Option<Proof>, Option<Proof>)| {
+            let given = |proof: &Proof| (proof.method, proof.at);
+            is.is_some_and(|is| {
+                is.method != VerificationMethod::Operator && was.as_ref().map(given) != Some(given(&is))
+            })
+        };
+        let is_same_account = before.hive_account == after.hive_account;
+        if is_same_account && proves.iter().any(is_answer) && is.challenges.len() >= was.challenges.len() {
+            return Some(format!("a challenge of {} stays after its answer", after.id));
+        }
+        None
     }
 
     /// Records that a merchant was shown unmatched transfers.

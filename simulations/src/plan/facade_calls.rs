@@ -15,7 +15,7 @@ pub(super) fn draw(steps: &mut Vec<Step>, setup: &Setup, random: &mut Random) {
         for _ in 0..random.below(4) {
             let (call, _) = *random.pick(&FacadeCall::ALL);
             let at_ms = start + 500 + random.below(2 * lives_ms);
-            steps.push(Step { at_ms, action: Action::CallFacade { session, call } });
+            steps.push(Step::new(at_ms, Action::CallFacade { session, call }));
         }
     }
 }

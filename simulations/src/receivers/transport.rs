@@ -1,22 +1,21 @@
 //! Webhook requests of the engine, on their way to the receivers.
 
-use std::sync::Arc;
-
 use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
+use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
 
 use super::{describe, merchant_of, name_of};
-use crate::{simulation::Simulation, trace::Lane};
+use crate::{simulation::Seam, trace::Lane};
 
 /// The webhook transport of a simulation.
-pub(crate) struct SimWebhooks(pub(crate) Arc<Simulation>);
+pub(crate) struct SimWebhooks(pub(crate) Seam);
 
 impl WebhookTransport for SimWebhooks {
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
         Box::pin(async move {
-            let sim = &self.0;
-            sim.alive().await;
-            let now = sim.wall();
+            let sim = &self.0.sim;
+            self.0.alive().await;
+            let now = self.0.wall();
             let received = sim.observe(|observer| observer.webhook_received(&request.headers, &request.body, now));
             let merchant = merchant_of(&request.url);
             let post_outcome = {
@@ -25,7 +24,7 @@ impl WebhookTransport for SimWebhooks {
                 sim.receivers().post_outcome(merchant, now_ms, webhook_ms, timeout_ms, |fault| sim.rate(fault))
             };
             if let Some((_, attempt, payment, status)) = &received {
-                let session = sim.session(*payment);
+                let session = payment.and_then(|payment| sim.session(payment));
                 sim.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
                     format!("attempt {attempt} tells shop {merchant} that {} is {status}", name_of(session))
                 });
@@ -40,7 +39,7 @@ impl WebhookTransport for SimWebhooks {
                 sim.observe(|observer| {
                     observer.receiver_responded(delivery, attempt, post_outcome.outcome, post_outcome.is_accepted);
                 });
-                let session = sim.session(payment);
+                let session = payment.and_then(|payment| sim.session(payment));
                 if post_outcome.is_accepted {
                     sim.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
                         format!("shop {merchant} hears that {} is {status}", name_of(session))
@@ -50,7 +49,13 @@ impl WebhookTransport for SimWebhooks {
                     }
                 }
             }
-            WebhookResponse { outcome: post_outcome.outcome, snippet: String::new() }
+            let snippet = snippet_of(post_outcome.outcome);
+            WebhookResponse { outcome: post_outcome.outcome, snippet }
         })
     }
+}
+
+/// Returns the beginning of the body that a receiver responds with.
+pub(crate) fn snippet_of(outcome: Outcome) -> String {
+    outcome.status().map_or_else(String::new, |status| format!("status {status} of the shop"))
 }

@@ -20,7 +20,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
 /// What the lanes stand for.
 const LANES: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> how far the chain is read; \
     <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
-    <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started.";
+    <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started; <b>engine</b> each of several engines over one store.";
 
 /// Writes a self-contained page: what broke, swim lanes on virtual time, the trace in words, and the tables.
 #[must_use]
@@ -174,16 +174,17 @@ impl Axis {
 fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
     let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
     let axis = Axis::of(shown.iter().map(|repeated| repeated.line.at_ms).chain(last_ms));
-    let lanes = Lane::ALL.len() as u64;
+    let all = Lane::of_run(script.setup.engines);
+    let lanes = all.len() as u64;
     let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + lanes * LANE_HEIGHT);
     let _ = write!(
         out,
         "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the story below (click). Blue is an \
-         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again. The coloured band is the \
+         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again; solid green: faults end. The coloured band is the \
          session's state. {LANES}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
     );
-    for (number, lane) in (0u64..).zip(Lane::ALL) {
+    for (number, lane) in (0u64..).zip(&all) {
         let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * LANE_HEIGHT + 28, lane.word());
     }
     let _ = write!(
@@ -201,7 +202,7 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
     for (number, (repeated, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
         let line = repeated.line;
         let hover = escape(&format!("{} {}", show_ms(*at_ms), said(script, repeated)));
-        let lane = Lane::ALL.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
+        let lane = all.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
         let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
         if matches!(line.kind, "dead" | "boot" | "heal") {
             let _ = write!(
@@ -231,8 +232,11 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
             x + 4
         );
     }
-    // What broke is at the end: begin there.
-    out.push_str("</svg></div><script>document.querySelector('.scroll').scrollLeft=1e6</script>");
+    out.push_str("</svg></div>");
+    if outcome.violation.is_some() {
+        // What broke is at the end: begin there.
+        out.push_str("<script>document.querySelector('.scroll').scrollLeft=1e6</script>");
+    }
 }
 
 /// Draws the state of the broken session, or of the first one, as a band.

@@ -17,7 +17,7 @@ use crate::{options::Setup, script::Action};
 type ReadAction = fn(&mut StepReader<'_>) -> Result<Action, Problem>;
 
 /// Who can act, and the actions of each. Errors list them in this order.
-pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 14] = [
+pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 16] = [
     (
         "merchant",
         &[
@@ -31,6 +31,8 @@ pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 14] = [
             ("redeliver", act_on_session),
             ("replay", act_on_session),
             ("meddle", act_on_session),
+            ("delete its metadata", act_on_session),
+            ("delete its note", act_on_session),
             ("rotate secret", rotate_secret),
             ("be switched off", change_merchant),
             ("be switched on", change_merchant),
@@ -40,17 +42,35 @@ pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 14] = [
             ("refuse agents", change_merchant),
             ("roll its key", change_merchant),
             ("prove its account", ownership),
+            ("prove its account too late", ownership),
             ("prove its account and replace its keys", ownership),
             ("have a stranger prove its account", ownership),
             ("use another's account", ownership),
             ("be registered by somebody else", ownership),
             ("change its account often", ownership),
             ("ignore unmatched money", ownership),
+            ("send a test event", manage),
+            ("change its subscription", manage),
+            ("read its records", manage),
+            ("watch its events", manage),
+            ("create a key", manage),
+            ("revoke a key", manage),
+            ("roll a key with an overlap", manage),
+            ("use all its keys", manage),
+            ("prove its account by a signature", manage),
+            ("cancel its account change", manage),
+            ("have its invoice paid", manage),
+            ("be cleared", manage),
+            ("be given limits of its own", manage),
         ],
     ),
     ("other engine", &[("hand over", hand_over)]),
     ("payer", &[("pay", payer_pays), ("pay again and again", pay_again)]),
-    ("customer", &[("cancel", customer_cancels)]),
+    ("operator", &[("set the fee tiers", manage), ("make invoices", manage)]),
+    (
+        "customer",
+        &[("cancel", customer_cancels), ("report a wallet", act_on_session), ("watch its payment", act_on_session)],
+    ),
     ("agent", &[("settle", settle), ("pay elsewhere", facilitate), ("pay a seller", purchase)]),
     (
         "node",
@@ -100,8 +120,11 @@ pub(super) static ACTORS: [(&str, &[(&str, ReadAction)]); 14] = [
             ("freeze", freeze),
             ("be backed up", back_up),
             ("be restored", restore),
+            ("lose the store", lose_store),
+            ("lose a node", lose_node),
         ],
     ),
+    ("store", &[("fail over", fail_over), ("break a commit", break_commit)]),
     ("actor", &[("panic", panic)]),
     ("market", &[("price HBD", price_hbd)]),
     ("receiver", &[("fail", receiver_fails)]),
@@ -187,11 +210,11 @@ impl StepReader<'_> {
 
     /// Returns the session that the step names.
     fn session(&self) -> Result<u32, Problem> {
-        self.names.find(required("session", &self.raw.session)?)
+        self.names.find_at(required("session", &self.raw.session)?, duration("at", &self.raw.at)?)
     }
 
     /// Returns the number of the session that the step creates.
     fn new_session(&mut self) -> Result<u32, Problem> {
-        Ok(self.names.create(required("session", &self.raw.session)?))
+        Ok(self.names.create(required("session", &self.raw.session)?, duration("at", &self.raw.at)?))
     }
 }

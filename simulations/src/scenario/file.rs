@@ -32,6 +32,10 @@ pub(super) struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSetup {
+    pub(super) engines: Option<usize>,
+    pub(super) store_delay: Option<String>,
+    pub(super) lease: Option<String>,
+    pub(super) clock_drift: Option<String>,
     pub(super) nodes: Option<usize>,
     pub(super) merchants: Option<usize>,
     pub(super) block_time: Option<String>,
@@ -53,6 +57,20 @@ pub(super) struct RawSetup {
     pub(super) days: Option<u64>,
     pub(super) seal_secrets: Option<bool>,
     pub(super) facade: Option<bool>,
+    pub(super) event_retention: Option<String>,
+    pub(super) metadata_retention: Option<String>,
+    pub(super) note_retention: Option<String>,
+    pub(super) account_change_wait: Option<String>,
+    pub(super) single_limit_cents: Option<u64>,
+    pub(super) daily_limit_cents: Option<u64>,
+    pub(super) monthly_limit_cents: Option<u64>,
+    pub(super) open_payments: Option<u64>,
+    pub(super) idempotency_keys: Option<u64>,
+    pub(super) irreversible_from_cents: Option<u64>,
+    pub(super) billing: Option<bool>,
+    pub(super) key_roll: Option<bool>,
+    pub(super) only_registered: Option<bool>,
+    pub(super) refuse_off_peg: Option<bool>,
 }
 
 /// A step.
@@ -62,6 +80,8 @@ pub(super) struct RawStep {
     pub(super) at: String,
     pub(super) who: String,
     pub(super) does: String,
+    pub(super) engine: Option<usize>,
+    pub(super) node: Option<usize>,
     pub(super) session: Option<String>,
     pub(super) amount: Option<String>,
     pub(super) lifetime: Option<String>,
@@ -91,7 +111,7 @@ pub(super) struct RawStep {
     pub(super) key: Option<u32>,
 }
 
-/// The expected final state of a session.
+/// The expected final state of a session, or the condition of a node.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawExpect {
@@ -101,4 +121,5 @@ pub(super) struct RawExpect {
     pub(super) usd_cents: Option<u64>,
     pub(super) exceptions: Option<Vec<String>>,
     pub(super) webhooks: Option<usize>,
+    pub(super) condition: Option<String>,
 }

@@ -1,18 +1,24 @@
 //! The table `[world]` of a scenario file: the simulated environment and the engine's settings.
 
+mod policies;
+
 use std::fmt::Write as _;
 
 use super::{
     Problem,
     file::RawSetup,
-    values::{FINALITIES, duration, find_word, show, word_of},
+    values::{FINALITIES, duration, find_word, read_percent, show, word_of},
 };
 use crate::options::Setup;
+
+/// How far lease clocks may drift apart, parts per million.
+const MAX_DRIFT_PPM: u32 = 50_000;
 
 /// Reads the table; keys that are left out keep the setup's values.
 pub(super) fn read(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
     read_counts(raw, setup)?;
     read_times(raw, setup)?;
+    policies::read(raw, &mut setup.policies)?;
     setup.finality_lag = raw.finality_lag.unwrap_or(setup.finality_lag).min(1_000);
     setup.max_awake = raw.max_awake.unwrap_or(setup.max_awake);
     setup.split_fee = raw.split_fee.unwrap_or(setup.split_fee);
@@ -32,6 +38,10 @@ pub(super) fn read(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
         }
         setup.faulty_nodes.clone_from(faulty);
     }
+    if let Some(text) = &raw.clock_drift {
+        let drift_ppm = read_percent(text).filter(|ppm| *ppm <= MAX_DRIFT_PPM);
+        setup.drift_ppm = drift_ppm.ok_or_else(|| "`clock_drift` must be from \"0%\" to \"5%\"".to_owned())?;
+    }
     if let Some(word) = &raw.x402_finality {
         setup.x402_finality = find_word("x402_finality", word, &FINALITIES)?;
     }
@@ -42,6 +52,9 @@ fn read_counts(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
     let range = |name: &str, value: usize, low: usize, high: usize| {
         if (low..=high).contains(&value) { Ok(value) } else { Err(format!("`{name}` must be from {low} to {high}")) }
     };
+    if let Some(engines) = raw.engines {
+        setup.engines = range("engines", engines, 1, 5)?;
+    }
     if let Some(nodes) = raw.nodes {
         setup.nodes = range("nodes", nodes, 1, 5)?;
     }
@@ -67,6 +80,13 @@ fn read_times(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
     ms("commit_delay", &raw.commit_delay, &mut setup.commit_ms)?;
     ms("webhook_delay", &raw.webhook_delay, &mut setup.webhook_ms)?;
     ms("poll", &raw.poll, &mut setup.poll_ms)?;
+    ms("store_delay", &raw.store_delay, &mut setup.store_ms)?;
+    let mut lease_ms = setup.lease_seconds * 1_000;
+    ms("lease", &raw.lease, &mut lease_ms)?;
+    setup.lease_seconds = lease_ms / 1_000;
+    if !(5..=300).contains(&setup.lease_seconds) {
+        return Err("`lease` must be from 5s to 5m".to_owned());
+    }
     if !(1_000..=60_000).contains(&block_ms) {
         return Err("`block_time` must be from 1s to 60s".to_owned());
     }
@@ -85,6 +105,12 @@ fn read_times(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
 pub(super) fn write(out: &mut String, setup: &Setup) {
     let finality = word_of(&setup.x402_finality, &FINALITIES);
     let _ = writeln!(out, "[world]");
+    if setup.engines > 1 {
+        let _ = writeln!(out, "engines = {}\nstore_delay = {:?}", setup.engines, show(setup.store_ms));
+        let _ = writeln!(out, "lease = {:?}", show(setup.lease_seconds * 1_000));
+        let (whole, rest) = (setup.drift_ppm / 10_000, setup.drift_ppm % 10_000);
+        let _ = writeln!(out, "clock_drift = \"{whole}.{rest:04}%\"");
+    }
     let _ = writeln!(out, "nodes = {}\nmerchants = {}", setup.nodes, setup.merchants);
     let _ =
         writeln!(out, "block_time = {:?}\nfinality_lag = {}", show(setup.block_seconds * 1_000), setup.finality_lag);
@@ -109,6 +135,7 @@ pub(super) fn write(out: &mut String, setup: &Setup) {
     if setup.days > 0 {
         let _ = writeln!(out, "days = {}", setup.days);
     }
+    policies::write(out, &setup.policies);
     if !setup.faulty_nodes.is_empty() {
         let _ = writeln!(out, "faulty_nodes = {:?}", setup.faulty_nodes);
     }

@@ -54,3 +54,19 @@ fn the_page_has_every_action() {
         assert!(named, "{who} with {:?}", actions.iter().map(|(does, _)| does).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn a_step_before_its_session_is_created_is_refused() {
+    let steps = |paid: &str| {
+        format!(
+            r#"name = "Paid in time"
+steps = [
+  {{ at = "1m", who = "merchant 0", does = "create", session = "A", amount = "1.000 HBD" }},
+  {{ at = "{paid}", who = "payer 0", does = "pay", session = "A", amount = "1.000 HBD" }},
+]"#
+        )
+    };
+    assert!(read(&steps("1m")).is_ok());
+    let refused = read(&steps("59s")).expect_err("it is too early").to_string();
+    assert!(refused.contains(r#"line 4: `session` "A" is not created until 1m"#), "{refused}");
+}

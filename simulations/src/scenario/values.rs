@@ -59,9 +59,9 @@ pub(super) fn amount(name: &str, text: &str) -> Result<Money, Problem> {
     if money.units == 0 { Err(format!("`{name}` must be more than nothing")) } else { Ok(money) }
 }
 
-/// Reads a credited amount, in 1/1000.
-pub(super) fn credited(name: &str, text: &str) -> Result<u64, Problem> {
-    Money::parse_ledger(text).map(|money| money.units).map_err(|error| format!("`{name}` {text:?}: {error}"))
+/// Reads a credited amount.
+pub(super) fn credited(name: &str, text: &str) -> Result<Money, Problem> {
+    Money::parse_ledger(text).map_err(|error| format!("`{name}` {text:?}: {error}"))
 }
 
 /// Reads a duration, milliseconds: `1h2m3s4ms`, units in descending order, each at most once; at most 70 days.

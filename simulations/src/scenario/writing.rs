@@ -5,8 +5,6 @@ mod steps;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use engine::money::{Currency, Money};
-
 use self::steps::write_action;
 use super::{setup, values::show};
 use crate::script::{Expect, Script};
@@ -31,8 +29,11 @@ pub fn write(script: &Script) -> String {
     for (fault, ppm) in script.faults.on() {
         let _ = writeln!(out, "{:?} = \"{}.{:04}%\"", fault.word(), ppm / 10_000, ppm % 10_000);
     }
-    if !script.expect.is_empty() {
+    if !script.expect.is_empty() || !script.expect_nodes.is_empty() {
         let _ = writeln!(out, "\n[expect]");
+    }
+    for (node, condition) in &script.expect_nodes {
+        let _ = writeln!(out, "\"node {node}\" = {{ condition = {:?} }}", condition.as_str());
     }
     for expect in &script.expect {
         if let Some(name) = names.get(&expect.session) {
@@ -53,7 +54,7 @@ fn write_steps(out: &mut String, script: &Script) -> SessionNames {
             let known = usize::try_from(session).ok().and_then(|number| script.names.get(number));
             names.entry(session).or_insert_with(|| known.cloned().unwrap_or_else(|| letter(next)));
         }
-        if let Some(line) = write_action(&step.action, &names) {
+        if let Some(line) = write_action(&step.action, step.engine, &names) {
             let _ = writeln!(out, "  {{ at = {:?}, {line} }},", show(step.at_ms));
         }
     }
@@ -63,8 +64,8 @@ fn write_steps(out: &mut String, script: &Script) -> SessionNames {
 
 fn expected_state(expect: &Expect) -> String {
     let mut parts = vec![format!("state = {:?}", expect.states)];
-    if let Some(units) = expect.credited_units {
-        parts.push(format!("credited = {:?}", Money::new(units, Currency::Hbd).to_string()));
+    if let Some(money) = expect.credited {
+        parts.push(format!("credited = {:?}", money.to_string()));
     }
     if let Some(cents) = expect.usd_cents {
         parts.push(format!("usd_cents = {cents}"));

@@ -29,6 +29,8 @@ pub enum AgentBehavior {
     ShowPublicTransaction,
     /// It signs a second transaction under the nonce of its first.
     SameNonce,
+    /// It presents another payment under the `payment-identifier` of one that was claimed before.
+    SameIdentifier,
     /// The memo of the fee's transfer names another session.
     OtherFeeMemo,
     /// It sends its money away just before it pays with it.
@@ -41,11 +43,13 @@ pub enum AgentBehavior {
     OtherFeeCurrency,
     /// It pays a smaller fee.
     SmallFee,
+    /// The keys of its account are replaced within seconds after it signed.
+    ReplaceKeys,
 }
 
 impl AgentBehavior {
     /// Every kind without fields but [`AgentBehavior::Honest`], with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 17] = [
         (Self::Twice, "twice"),
         (Self::OwnBroadcast, "own broadcast"),
         (Self::TooLittle, "too little"),
@@ -55,12 +59,14 @@ impl AgentBehavior {
         (Self::NonceMemo, "nonce memo"),
         (Self::ShowPublicTransaction, "what is public"),
         (Self::SameNonce, "same nonce"),
+        (Self::SameIdentifier, "same identifier"),
         (Self::OtherFeeMemo, "other fee memo"),
         (Self::SpendFirst, "spends"),
         (Self::FarExpiration, "far expiration"),
         (Self::FurtherTransfer, "further transfer"),
         (Self::OtherFeeCurrency, "other fee currency"),
         (Self::SmallFee, "small fee"),
+        (Self::ReplaceKeys, "replaces its keys"),
     ];
 
     /// Returns whether it deviates in the transfer of the fee.

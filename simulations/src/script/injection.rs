@@ -36,6 +36,80 @@ pub enum FaultInjection {
         /// By how much.
         by_ms: i64,
     },
+    /// An engine cannot reach a peer. Requests under way may have arrived.
+    Partition {
+        /// What it cannot reach.
+        peer: Peer,
+        /// Duration.
+        for_ms: u64,
+    },
+    /// Of the store that several engines share.
+    Store(StoreFault),
+}
+
+/// What an engine reaches over the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    /// The store that several engines share.
+    Store,
+    /// A node, by its place in the list.
+    Node(usize),
+}
+
+/// A fault of the store that several engines share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreFault {
+    /// Its standby takes over: it cannot be reached meanwhile, and commits that were not confirmed are dropped or kept.
+    FailOver {
+        /// How long it cannot be reached.
+        for_ms: u64,
+    },
+    /// The connection of an engine breaks during its next commit, whose outcome it does not learn.
+    BreakCommit(CommitOutcome),
+}
+
+/// What becomes of a commit whose connection breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitOutcome {
+    /// It is applied.
+    Applied,
+    /// It never reaches the store.
+    Dropped,
+    /// It reaches the store later, and is applied if it is still allowed.
+    Late {
+        /// How much later.
+        after_ms: u64,
+    },
+    /// The store is executing it, and applies it later.
+    Running {
+        /// How much later.
+        after_ms: u64,
+    },
+}
+
+impl CommitOutcome {
+    /// The keyword of each kind in scenario files.
+    pub const KINDS: [&'static str; 4] = ["applied", "dropped", "late", "running"];
+
+    /// Returns its keyword in scenario files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Applied => Self::KINDS[0],
+            Self::Dropped => Self::KINDS[1],
+            Self::Late { .. } => Self::KINDS[2],
+            Self::Running { .. } => Self::KINDS[3],
+        }
+    }
+
+    /// Returns how much later it is applied, milliseconds.
+    #[must_use]
+    pub const fn after_ms(self) -> u64 {
+        match self {
+            Self::Applied | Self::Dropped => 0,
+            Self::Late { after_ms } | Self::Running { after_ms } => after_ms,
+        }
+    }
 }
 
 /// A fault or an intervention of the operator that affects the process.
@@ -209,11 +283,17 @@ pub enum LieKind {
     Keys,
     /// Another price of HIVE.
     Prices,
+    /// A balance for every account that nobody can spend.
+    Balances,
+    /// Ranges of blocks without the first one.
+    Skips,
+    /// Blocks that do not refer to the ones before them.
+    Unlinks,
 }
 
 impl LieKind {
     /// Every kind, with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::Invents, "invents"),
         (Self::Omits, "omits"),
         (Self::Inflates, "inflates"),
@@ -223,7 +303,16 @@ impl LieKind {
         (Self::Refuses, "refuses"),
         (Self::Keys, "gives other keys"),
         (Self::Prices, "gives another price"),
+        (Self::Balances, "gives other balances"),
+        (Self::Skips, "skips blocks"),
+        (Self::Unlinks, "unlinks blocks"),
     ];
+
+    /// Returns whether it shows without another node's responses.
+    #[must_use]
+    pub const fn is_evident(self) -> bool {
+        matches!(self, Self::Skips | Self::Unlinks)
+    }
 }
 
 /// How a webhook receiver fails.
@@ -253,6 +342,8 @@ impl FaultInjection {
                 | LedgerFault::HbdOffPeg { for_ms, .. },
             )
             | Self::Node { for_ms, .. }
+            | Self::Partition { for_ms, .. }
+            | Self::Store(StoreFault::FailOver { for_ms })
             | Self::Outage { for_ms, .. } => *for_ms,
             _ => 0,
         }

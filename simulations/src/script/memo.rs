@@ -24,11 +24,13 @@ pub enum Memo {
     Flood,
     /// The memo of a refund of the session, in a transfer that another shop sends to the payer.
     Refund,
+    /// The memo of the fee, in a transfer of the session's fee to the account that collects it.
+    Fee,
 }
 
 impl Memo {
     /// Every kind, with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::Exact, "exact"),
         (Self::Noisy, "noisy"),
         (Self::Empty, "empty"),
@@ -39,6 +41,7 @@ impl Memo {
         (Self::TwoTransfers, "in two transfers"),
         (Self::Flood, "in many transfers"),
         (Self::Refund, "another's refund"),
+        (Self::Fee, "the fee"),
     ];
 
     /// Returns whether it names its session.

@@ -5,6 +5,8 @@
 pub enum OwnershipAction {
     /// It proves the account whose proof is missing, by a transfer of the account to itself.
     Prove,
+    /// It sends the transfer that proves its account when the challenge is over.
+    ProveTooLate,
     /// As [`OwnershipAction::Prove`], and the account's keys are replaced right after the transfer.
     ProveAndReplaceKeys,
     /// It requests a challenge, and another account sends the proof.
@@ -21,8 +23,9 @@ pub enum OwnershipAction {
 
 impl OwnershipAction {
     /// Every kind, with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Prove, "prove its account"),
+        (Self::ProveTooLate, "prove its account too late"),
         (Self::ProveAndReplaceKeys, "prove its account and replace its keys"),
         (Self::ProveByStranger, "have a stranger prove its account"),
         (Self::UseOthersAccount, "use another's account"),

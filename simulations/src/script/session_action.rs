@@ -11,17 +11,29 @@ pub enum SessionAction {
     Redeliver,
     /// It enables its endpoint, and has every event sent again that was not delivered.
     ReplayWebhooks,
+    /// Its customer opens a wallet, which the page reports.
+    ReportWallet,
+    /// It deletes the metadata.
+    DeleteMetadata,
+    /// It deletes the note of its decision.
+    DeleteNote,
+    /// A client watches the session.
+    Watch,
     /// Another merchant uses the session's ids in every call that takes one.
     AccessByOther,
 }
 
 impl SessionAction {
     /// Every kind, with its keyword in scenario files.
-    pub const ALL: [(Self, &'static str); 5] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Resolve, "resolve"),
         (Self::Refund, "refund"),
         (Self::Redeliver, "redeliver"),
         (Self::ReplayWebhooks, "replay"),
         (Self::AccessByOther, "meddle"),
+        (Self::ReportWallet, "report a wallet"),
+        (Self::DeleteMetadata, "delete its metadata"),
+        (Self::DeleteNote, "delete its note"),
+        (Self::Watch, "watch its payment"),
     ];
 }

@@ -1,5 +1,7 @@
 //! What concerns a script as a whole: expected final states, number of sessions, duration, fingerprint.
 
+use engine::money::Money;
+
 use super::{Script, Step};
 
 /// The expected final state of a session.
@@ -9,8 +11,8 @@ pub struct Expect {
     pub session: u32,
     /// The allowed states; any if empty.
     pub states: Vec<String>,
-    /// The credited amount, in 1/1000.
-    pub credited_units: Option<u64>,
+    /// The credited amount.
+    pub credited: Option<Money>,
     /// Its value, in US cents.
     pub usd_cents: Option<u64>,
     /// Exactly these exceptions.

@@ -14,19 +14,34 @@ impl Simulation {
         self.time.now_ms()
     }
 
-    /// Returns the wall clock, right or wrong.
-    pub(crate) fn wall(&self) -> Timestamp {
-        self.wall_at(self.now_ms())
+    /// Returns the wall clock of a process, right or wrong.
+    pub(crate) fn wall_of(&self, process: &Process) -> Timestamp {
+        self.wall_at(process, self.now_ms())
     }
 
-    pub(super) fn wall_at(&self, now_ms: u64) -> Timestamp {
+    pub(super) fn wall_at(&self, process: &Process, now_ms: u64) -> Timestamp {
         let true_ms = EPOCH_SECONDS * 1_000 + now_ms;
-        Timestamp::from_millis(true_ms.saturating_add_signed(self.time.skew_ms.load(Ordering::Relaxed)))
+        Timestamp::from_millis(true_ms.saturating_add_signed(process.skew_ms()))
     }
 
     /// Returns the time between two blocks.
     pub(super) fn block_ms(&self) -> u64 {
         self.script.setup.block_seconds * 1_000
+    }
+
+    /// Returns the settings of the running engine.
+    pub(crate) fn engine_settings(&self) -> actors::Settings {
+        lock(&self.settings).clone().unwrap_or_else(|| self.next_settings())
+    }
+
+    /// Returns the settings of the engine that starts next.
+    pub(super) fn next_settings(&self) -> actors::Settings {
+        let setup = lock(&self.processes[0].setup).clone();
+        let mut settings = setup.settings();
+        if setup.policies.bills {
+            settings.billing.merchant = self.clients().merchants.get(&0).map(|operator| operator.id);
+        }
+        settings
     }
 
     pub(crate) fn rate(&self, fault: Fault) -> u32 {
@@ -46,14 +61,9 @@ impl Simulation {
         lock(&self.hive)
     }
 
-    /// Returns the store of the running process.
-    pub(crate) fn store(&self) -> Option<Arc<dyn Store>> {
-        lock(&self.store).as_ref().map(|store| Arc::clone(&store.shared))
-    }
-
-    /// Fills bytes as the engine's own would be filled.
-    pub(crate) fn draw(&self, out: &mut [u8]) {
-        lock(&self.entropy).fill(out);
+    /// Returns the store of a process that runs.
+    pub(super) fn running_store(&self) -> Option<RunningStore> {
+        self.processes.iter().find_map(|process| lock(&process.store).clone())
     }
 
     pub(crate) fn clients(&self) -> MutexGuard<'_, ClientState> {
@@ -84,10 +94,10 @@ impl Simulation {
             marks.into_iter().for_each(|mark| trace.mark(mark));
         }
         if is_violated {
-            *lock(&self.exit) = Some(ProcessExit::Over);
             self.disk.detach();
-            self.has_exited.store(true, Ordering::Relaxed);
-            self.exited.notify_one();
+            self.is_over.store(true, Ordering::Relaxed);
+            self.over.notify_one();
+            self.processes.iter().for_each(|process| process.ends_with_run());
         }
         seen
     }
@@ -131,7 +141,7 @@ impl Simulation {
     }
 
     pub(crate) fn act_later(&self, ms: u64, action: Action, tries: u32) {
-        self.schedule_in(ms, Event::Act(action, tries));
+        self.schedule_in(ms, Event::Act(action, tries, None));
     }
 
     pub(crate) fn register_later(&self, ms: u64, merchant: usize) {
@@ -157,6 +167,18 @@ impl Simulation {
         lost
     }
 
+    /// Draws whether a client disconnects, after so many milliseconds.
+    pub(crate) fn leaves_after_ms(&self) -> Option<u64> {
+        let rate = self.rate(Fault::ClientLeaves);
+        let random = &mut lock(&self.streams).leaving;
+        random.chance(rate).then(|| *random.pick(&[0, 1, 500, 3_000, 25_000]))
+    }
+
+    /// Draws whether a client that left returns.
+    pub(crate) fn returns(&self) -> bool {
+        lock(&self.streams).leaving.chance(500_000)
+    }
+
     pub(crate) fn verifies_first(&self) -> bool {
         lock(&self.streams).clients.chance(300_000)
     }
@@ -175,6 +197,42 @@ impl Simulation {
         let random = &mut lock(&self.streams).store;
         // Whoever comes in the same moment is of the group.
         (random.wait_ms(most).max(1), random.wait_ms(most))
+    }
+
+    /// Returns whether an invariant was violated, where there are several engines.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Draws how long a request takes to the shared store, and its response back, milliseconds.
+    pub(crate) fn store_trip(&self) -> (u64, u64) {
+        let most = self.calmed(self.script.setup.store_ms) / 2;
+        if most == 0 {
+            return (0, 0);
+        }
+        let random = &mut lock(&self.streams).network;
+        (random.wait_ms(most), random.wait_ms(most))
+    }
+
+    /// Draws how long a connection is tried that is not made, milliseconds.
+    pub(crate) fn connect_ms(&self) -> u64 {
+        lock(&self.streams).network.between(1, 1_000)
+    }
+
+    /// Draws what becomes of a commit whose connection breaks; none where it does not.
+    pub(crate) fn draw_broken_commit(&self) -> Option<CommitOutcome> {
+        let rate = self.rate(Fault::CommitBroken);
+        let random = &mut lock(&self.streams).network;
+        if !random.chance(rate) {
+            return None;
+        }
+        let after_ms = random.between(1, *random.clone().pick(&[50, 2_000, 20_000]));
+        Some(match random.below(4) {
+            0 => CommitOutcome::Applied,
+            1 => CommitOutcome::Dropped,
+            2 => CommitOutcome::Late { after_ms },
+            _ => CommitOutcome::Running { after_ms },
+        })
     }
 
     /// Draws whether the store has no room for one more batch.

@@ -39,7 +39,7 @@ impl Simulation {
 
     /// Copies the store as it is now, as `backup` does; says whether it could.
     pub(super) fn back_up(&self) -> bool {
-        let Some(store) = lock(&self.store).clone() else { return false };
+        let Some(store) = self.running_store() else { return false };
         let has_all = self.clients().merchants.len() == self.script.setup.merchants;
         if !has_all || !self.is_sound_store() {
             return false;

@@ -18,7 +18,7 @@ impl Simulation {
                     });
                 }
                 Write::Attempt { attempt, delivery } => self.trace_attempt(attempt, self.session(delivery.payment)),
-                Write::Books(day) => self.trace_reconciliation(day),
+                Write::Books { day, .. } => self.trace_reconciliation(day),
                 Write::Unmatched(unmatched) => self.trace_unmatched(unmatched),
                 _ => {}
             }
@@ -78,5 +78,8 @@ fn describe_payment(payment: &Payment, session: Option<u32>) -> String {
         None if payment.version == 1 => "a new session".to_owned(),
         known => name_of(known),
     };
-    format!("{name} is {state} (version {}{money}{claim})", payment.version)
+    let exceptions: Vec<_> = payment.exceptions().iter().map(|exception| exception.as_str()).collect();
+    let exceptions =
+        if exceptions.is_empty() { String::new() } else { format!(", exceptions {}", exceptions.join(", ")) };
+    format!("{name} is {state} (version {}{money}{exceptions}{claim})", payment.version)
 }

@@ -36,13 +36,13 @@ const SINGLE_VALUES: &str = "meta";
 
 impl Simulation {
     /// Returns whether a row on disk is not as it was written.
-    pub(super) fn is_damaged(&self) -> bool {
+    pub(crate) fn is_damaged(&self) -> bool {
         !lock(&self.damaged).is_empty()
     }
 
     /// Damages a row that the database holds, of a table and a session where they are given; says whether there is one.
     pub(super) fn damage_row(&self, table: Option<&str>, session: Option<u32>, pick: u64) -> bool {
-        let Some(store) = lock(&self.store).clone() else { return false };
+        let Some(store) = self.running_store() else { return false };
         let id = match session {
             Some(session) => match self.clients().sessions.get(&session).map(|known| known.id) {
                 Some(id) => Some(id),
@@ -59,6 +59,7 @@ impl Simulation {
         value[bit / 8] ^= 1 << (bit % 8);
         self.disk.replace(DATABASE, &row.value, &value);
         self.mark("a row is damaged");
+        self.event(Lane::Disk, "damaged", session, 0, || format!("the damaged row is of {}", row.table));
         self.mark_affected(&row);
         lock(&self.damaged).push(DamagedRow { row, value });
         true
@@ -67,7 +68,7 @@ impl Simulation {
     /// Damages an entry of the log that a later one follows; says whether there is one. A process that starts with it must
     /// refuse to, and an operator puts it right.
     pub(super) fn damage_log(&self, pick: u64) -> bool {
-        let Some(store) = lock(&self.store).clone() else { return false };
+        let Some(store) = self.running_store() else { return false };
         if lock(&self.damaged_log).is_some() {
             return false;
         }
@@ -132,7 +133,12 @@ impl Simulation {
         }
         let read = store.rows.each_row_inline(&mut |row: Row| {
             let is_wanted = table.is_none_or(|table| row.table == table) && id.is_none_or(|id| names(&row, id.bits()));
-            let is_left_out = has_single && row.table == SINGLE_VALUES || table.is_none() && row.table == QUEUES;
+            // The same bit twice would make the row sound again.
+            let is_damaged = lock(&self.damaged)
+                .iter()
+                .any(|damaged| (&damaged.row.table, &damaged.row.key) == (&row.table, &row.key));
+            let is_left_out =
+                is_damaged || has_single && row.table == SINGLE_VALUES || table.is_none() && row.table == QUEUES;
             if is_wanted && !is_left_out {
                 tables.entry(row.table.clone()).or_default().push(row);
             }
@@ -241,7 +247,7 @@ impl Simulation {
                         stored.as_ref() == known || stored.is_none() && observer.damaged_payments.contains(&id)
                     }
                     Err(ReadError::Damaged { .. }) => observer.damaged_payments.contains(&id),
-                    Err(ReadError::Failed(_)) => true,
+                    Err(ReadError::Failed(_) | ReadError::Unavailable(_)) => true,
                 }
             });
             if !reported {

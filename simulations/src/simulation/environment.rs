@@ -36,53 +36,54 @@ impl Time {
     }
 }
 
-pub(super) struct SimClock(pub(super) Arc<Simulation>);
+pub(super) struct SimClock(pub(super) Seam);
 
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
-        let now_ms = self.0.now_ms();
-        self.0.count_spin(now_ms);
-        self.0.wall_at(now_ms)
+        let Seam { sim, process, .. } = &self.0;
+        let now_ms = sim.now_ms();
+        sim.count_spin(process, now_ms);
+        sim.wall_at(process, now_ms)
     }
 }
 
-pub(super) struct SimEntropy(pub(super) Arc<Simulation>);
+pub(super) struct SimEntropy(pub(super) Seam);
 
 impl Entropy for SimEntropy {
     fn fill(&self, out: &mut [u8]) {
-        lock(&self.0.entropy).fill(out);
+        self.0.process.draw(out);
     }
 }
 
 /// What an actor panics with when the simulation makes it.
 pub(super) struct Planned;
 
-pub(super) struct SimProbe(pub(super) Arc<Simulation>);
+pub(super) struct SimProbe(pub(super) Seam);
 
 impl Probe for SimProbe {
     fn reach(&self, point: &'static str) {
-        let sim = &self.0;
-        sim.count_spin(sim.now_ms());
-        if sim.has_exited.load(Ordering::Relaxed) {
+        let Seam { sim, process, .. } = &self.0;
+        sim.count_spin(process, sim.now_ms());
+        if self.0.is_closed() {
             return;
         }
         sim.mark(point);
         let (kills, panics) = {
-            let mut armed_faults = lock(&sim.armed_faults);
-            let next = |armed_faults: &mut VecDeque<String>| {
-                let at = armed_faults.iter().position(|wanted| wanted == point);
-                at.is_some_and(|at| armed_faults.remove(at).is_some())
+            let mut armed = lock(&process.armed);
+            let next = |armed: &mut VecDeque<String>| {
+                let at = armed.iter().position(|wanted| wanted == point);
+                at.is_some_and(|at| armed.remove(at).is_some())
             };
-            let (kill, panic) = (next(&mut armed_faults.kill_at), next(&mut armed_faults.panic_at));
-            let random = &mut lock(&sim.streams).points;
+            let (kill, panic) = (next(&mut armed.kill_at), next(&mut armed.panic_at));
+            let random = &mut lock(&process.points);
             (kill || random.chance(sim.rate(Fault::KillAtPoint)), panic || random.chance(sim.rate(Fault::ActorPanic)))
         };
         if kills {
-            sim.fault(Lane::Process, Fault::KillAtPoint.word(), 0, || format!("killed at {point:?}"));
-            sim.exit_process(ProcessExit::Killed);
+            sim.fault(process.lane(), Fault::KillAtPoint.word(), 0, || format!("killed at {point:?}"));
+            sim.exit_process(process, ProcessExit::Killed);
         } else if panics && !point.starts_with("gateway") {
             // A panic in the handle is a panic of its caller; the facade catches that, callers here do not.
-            sim.fault(Lane::Process, Fault::ActorPanic.word(), 0, || format!("panics at {point:?}"));
+            sim.fault(process.lane(), Fault::ActorPanic.word(), 0, || format!("panics at {point:?}"));
             std::panic::resume_unwind(Box::new(Planned));
         }
     }

@@ -17,7 +17,7 @@ pub(crate) struct DurableState {
 
 impl Simulation {
     /// Opens the interface of the process that has started, where clients call through one.
-    pub(super) fn open_endpoint(self: &Arc<Self>, engine: Engine) {
+    pub(super) fn open_endpoint(self: &Arc<Self>, process: &Arc<Process>, engine: Engine) {
         if !self.script.setup.facade {
             return;
         }
@@ -27,25 +27,19 @@ impl Simulation {
         random.fill(&mut secret);
         let front = front::installed().expect("a world with a facade needs one that is installed");
         // The process of this clock owns the simulation that owns its interface.
-        let sim = Arc::downgrade(self);
-        let now = move || sim.upgrade().map_or(Timestamp::EPOCH, |sim| sim.wall());
+        let (sim, of) = (Arc::downgrade(self), Arc::clone(process));
+        let now = move || sim.upgrade().map_or(Timestamp::EPOCH, |sim| sim.wall_of(&of));
         let boot = Boot { engine, now: Arc::new(now), secret, seed: random.draw() };
-        *lock(&self.endpoint) = Some(front.open(boot));
-        self.booted_ms.store(self.now_ms(), Ordering::Relaxed);
+        *lock(&process.endpoint) = Some(front.open(boot));
     }
 
-    /// Returns the interface of the running process, where clients call through one.
-    pub(crate) fn endpoint(&self) -> Option<Arc<dyn Endpoint>> {
-        lock(&self.endpoint).clone()
-    }
-
-    /// Returns whether the engine may answer that it is not available: its disk, its nodes or its actors fail, it is about to
+    /// Returns whether an engine may answer that it is not available: its disk, its nodes or its actors fail, it is about to
     /// end, or it has just started.
-    pub(crate) fn may_be_unavailable(&self) -> bool {
-        let is_settling = self.now_ms() < self.booted_ms.load(Ordering::Relaxed) + SETTLES_MS;
+    pub(crate) fn may_be_unavailable(&self, process: &Process) -> bool {
+        let is_settling = self.now_ms() < process.booted_ms.load(Ordering::Relaxed) + SETTLES_MS;
         let has_injections = || self.script.steps.iter().any(|step| matches!(step.action, Action::Inject(_)));
         let is_disturbed = !self.is_sound() && (self.script.faults.on().next().is_some() || has_injections());
-        self.has_exited() || is_settling || (self.are_faults_on() && is_disturbed)
+        process.has_exited() || is_settling || (self.are_faults_on() && is_disturbed)
     }
 
     /// Returns how a payment is durable.

@@ -14,14 +14,20 @@ impl Simulation {
         for merchant in 0..script.setup.merchants {
             self.schedule(1_000, Event::Register(merchant));
         }
+        if script.setup.policies.bills {
+            self.schedule(8_000, Event::BeginBilling);
+        }
         for step in &script.steps {
-            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
+            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0, step.engine));
         }
         let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
         self.schedule(heal_at, Event::Heal);
     }
 
     pub(super) fn set_disk_faults(&self) {
+        if self.has_shared_store() {
+            return;
+        }
         self.disk.set_faults(DiskFaults {
             read_error: self.rate(Fault::DiskRead),
             write_error: self.rate(Fault::DiskWrite),
@@ -34,7 +40,7 @@ impl Simulation {
         let setup = &self.script.setup;
         let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
         self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
-        self.stops_after_read_error(at_ms);
+        self.processes.iter().for_each(|process| self.stops_after_store_error(process, at_ms));
         if self.are_faults_on() {
             self.roll();
         }
@@ -65,16 +71,22 @@ impl Simulation {
         self.observe(|observer| {
             let number = produced.number;
             observer.included_in.extend(produced.included.iter().map(|tx_id| (*tx_id, number)));
+            let now_ms = observer.now_ms;
+            observer.broadcasts.included(&produced.included, now_ms);
             observer.ever_included.extend(produced.included);
             for block in produced.finalized {
                 observer.finalized(block.number(), block.time, block.transfers);
             }
             observer.recurrent_transfers_executed(produced.recurrent);
+            observer.check_open_claims();
         });
     }
 
     pub(super) fn roll(self: &Arc<Self>) {
         let now_ms = self.now_ms();
+        // One of several engines has its turn at each block.
+        let struck = self.has_shared_store().then(|| lock(&self.streams).engines.index(self.processes.len()));
+        let process = &self.processes[struck.unwrap_or(0)];
         let mut injections = self.hive().roll(now_ms, |fault| self.rate(fault));
         if let Some((merchant, kind, for_ms)) = self.receivers().roll(self.rate(Fault::HookOutage)) {
             injections.push(FaultInjection::Outage { merchant, kind, for_ms });
@@ -85,14 +97,14 @@ impl Simulation {
                 injections.push(FaultInjection::Disk(DiskFault::Full { for_ms: random.between(1_000, 60_000) }));
             }
             if random.chance(self.rate(Fault::ClockStep)) {
-                let skew = self.time.skew_ms.load(Ordering::Relaxed);
+                let skew = process.skew_ms();
                 let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
                 // Steps do not add up: a clock that is far off has jumped.
                 let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
                 injections.push(FaultInjection::ClockStep { by_ms: by });
             }
             if random.chance(self.rate(Fault::ProcessKill)) {
-                injections.push(if random.chance(400_000) {
+                injections.push(if random.chance(400_000) && !self.has_shared_store() {
                     FaultInjection::Disk(DiskFault::PowerCutIn(random.between(1, 40)))
                 } else {
                     FaultInjection::Process(ProcessFault::Kill)
@@ -104,7 +116,7 @@ impl Simulation {
         }
         {
             let random = &mut lock(&self.streams).clock;
-            let skew = self.time.skew_ms.load(Ordering::Relaxed);
+            let skew = process.skew_ms();
             if skew.abs() > 2 * MAX_STEPPED_MS {
                 if random.chance(JUMPS_BACK_PPM) {
                     injections.push(FaultInjection::ClockStep { by_ms: -skew });
@@ -138,7 +150,10 @@ impl Simulation {
             }
         }
         for injection in injections {
-            self.inject(&injection);
+            self.inject(&injection, struck);
+        }
+        for (engine, injection) in self.roll_cluster() {
+            self.inject(&injection, Some(engine));
         }
     }
 
@@ -172,9 +187,9 @@ impl Simulation {
         is_drawn.then(|| FaultInjection::Disk(DiskFault::DamageLog { pick: random.below(u64::MAX) }))
     }
 
-    /// Sets the wall clock so far ahead of the true time.
-    pub(super) fn set_clock(&self, skew_ms: i64) {
-        let before = self.time.skew_ms.swap(skew_ms, Ordering::Relaxed);
+    /// Sets the wall clock of a process so far ahead of the true time.
+    pub(super) fn set_clock(&self, process: &Process, skew_ms: i64) {
+        let before = process.set_skew(skew_ms);
         if (skew_ms - before).abs() > 2 * MAX_STEPPED_MS {
             self.observe(Observer::clock_jumped);
         }
@@ -183,12 +198,13 @@ impl Simulation {
     /// Records what the market pays for HBD, and whether most nodes know it.
     pub(super) fn observe_market(&self) {
         let now_ms = self.now_ms();
-        let (percent, priceless_until_ms) = {
+        let (percent, price, priceless_until_ms) = {
             let hive = self.hive();
-            (hive.hbd_percent(), hive.priceless_until(now_ms))
+            (hive.hbd_percent(), hive.hive_price(), hive.priceless_until(now_ms))
         };
         self.observe(|observer| {
             observer.market_price_changed(percent);
+            observer.hive_price_changed(price);
             observer.priceless_until_ms = priceless_until_ms.unwrap_or(observer.priceless_until_ms);
         });
     }
@@ -203,69 +219,53 @@ impl Simulation {
                     "the power goes inside a disk operation".to_owned()
                 });
                 self.mark("the power goes inside a disk operation");
-                self.exit_process(ProcessExit::PowerCut);
+                self.exit_process(&self.processes[0], ProcessExit::PowerCut);
             }
         }
     }
 
     /// Records that a read of the store failed with an I/O error.
-    pub(crate) fn read_fails(&self, name: &'static str) {
+    pub(crate) fn read_fails(&self, process: &Process, name: &'static str) {
         self.mark("a read of the store fails");
         self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
-        self.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+        process.store_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Checks that the engine stops soon after a read of its store failed with an I/O error.
-    fn stops_after_read_error(&self, now_ms: u64) {
-        let failed_ms = self.read_failed_ms.load(Ordering::Relaxed);
-        if self.has_exited() || failed_ms == u64::MAX {
+    /// Records that the engine receives that the outcome of a commit is unknown.
+    pub(crate) fn commit_fails(&self, process: &Process) {
+        process.store_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Checks that the engine stops soon after its store has failed.
+    fn stops_after_store_error(&self, process: &Process, now_ms: u64) {
+        let failed_ms = process.store_failed_ms.load(Ordering::Relaxed);
+        if process.has_exited() || failed_ms == u64::MAX {
             return;
         }
         if now_ms > failed_ms + STOPS_WITHIN_MS {
-            let text = format!("a read failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
-            self.observe(|observer| observer.violate("read-error-stops-the-engine", text, None));
+            let text = format!("the store failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            self.observe(|observer| observer.violate("store-error-stops-the-engine", text, None));
         } else {
-            self.observe(|observer| observer.passes("read-error-stops-the-engine"));
+            self.observe(|observer| observer.passes("store-error-stops-the-engine"));
         }
     }
 
-    /// Ends the process here and now: nothing it still does reaches anybody.
-    pub(super) fn exit_process(&self, exit: ProcessExit) {
-        lock(&self.exit).get_or_insert(exit.clone());
-        // A stop in order lets the actors finish first.
-        if exit != ProcessExit::Restart {
+    /// Ends a process here and now.
+    pub(super) fn exit_process(&self, process: &Process, exit: ProcessExit) {
+        // A stop in order lets the actors finish first; a shared store is on no engine's disk.
+        if exit != ProcessExit::Restart && !self.has_shared_store() {
             self.disk.detach();
         }
-        self.has_exited.fetch_or(exit != ProcessExit::Restart, Ordering::Relaxed);
-        self.exited.notify_one();
+        process.exits(exit);
     }
 
-    /// Waits until the process dies.
-    pub(super) async fn until_exit(&self) {
-        while !self.has_exited() {
-            self.exited.notified().await;
-        }
+    /// Returns whether a process is about to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed) || self.processes.iter().any(|process| process.has_exited())
     }
 
-    pub(super) fn take_exit(&self) -> ProcessExit {
-        lock(&self.exit).take().unwrap_or(ProcessExit::Killed)
-    }
-
-    pub(crate) fn has_exited(&self) -> bool {
-        self.has_exited.load(Ordering::Relaxed) || lock(&self.exit).is_some()
-    }
-
-    // ---- what everybody here uses ----------------------------------------------------------------------------------
-
-    /// Returns at once in a living process, and never in a dead one. Counts, to notice who spins.
-    pub(crate) async fn alive(&self) {
-        self.count_spin(self.now_ms());
-        if self.has_exited.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    pub(super) fn count_spin(&self, now_ms: u64) {
+    /// Counts a call of a process, and ends the run if calls go on and on while virtual time stands still.
+    pub(super) fn count_spin(&self, process: &Process, now_ms: u64) {
         if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
             self.time.spins.store(0, Ordering::Relaxed);
         } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
@@ -273,6 +273,7 @@ impl Simulation {
                 let text = format!("{MAX_SPINS} calls and virtual time stands still");
                 observer.violate("time-moves", text, None);
             });
+            process.exits(ProcessExit::Over);
         }
     }
 }

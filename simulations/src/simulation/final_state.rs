@@ -5,11 +5,16 @@ use storage::{ReadError, prelude::*};
 
 use engine::{
     billing::{Sale, Usage},
+    money::Money,
     payment::{Exception, Payment},
+    webhook::{EndpointHealth, Warning},
 };
 
 use super::*;
-use crate::{observer::Rows, script::Expect};
+use crate::{
+    observer::{Response, Rows},
+    script::Expect,
+};
 
 /// How much longer a simulation goes on so that what is due can happen, milliseconds.
 const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
@@ -19,6 +24,9 @@ async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, ReadError
     let rows = store.transfers(id, None, usize::MAX).await?;
     Ok(rows.into_iter().map(|row| ((row.tx_id, row.op_in_tx), row)).collect())
 }
+
+/// Findings of a verification that a violation shows.
+const SHOWN_FINDINGS: usize = 4;
 
 impl Simulation {
     /// Compares the store with what was durable, and learns what became of commits of unknown outcome.
@@ -32,12 +40,14 @@ impl Simulation {
     /// Verifies the whole store: every record, every index and every count.
     fn verify(&self, store: &EmbeddedStore) -> Result<(), String> {
         let report = store.verify_inline().map_err(|error| error.to_string())?;
-        self.observe(|observer| match report.findings.first() {
-            Some(first) => {
-                let text = format!("{} findings, the first: {first}", report.finding_count);
+        let first: Vec<&str> = report.findings.iter().take(SHOWN_FINDINGS).map(String::as_str).collect();
+        self.observe(|observer| {
+            if first.is_empty() {
+                observer.passes("store-verifies");
+            } else {
+                let text = format!("{} findings, the first: {}", report.finding_count, first.join("; "));
                 observer.violate("store-verifies", text, None);
             }
-            None => observer.passes("store-verifies"),
         });
         Ok(())
     }
@@ -112,6 +122,7 @@ impl Simulation {
         }
         self.compare_endpoints(store).await?;
         self.compare_undecided(store, lost.is_none()).await?;
+        self.compare_records(store, false).await?;
         self.observe(|observer| match lost {
             Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
             None => observer.passes("durable-survives-boot"),
@@ -160,14 +171,16 @@ impl Simulation {
     }
 
     /// Compares what the store knows of endpoints with what their attempts say.
-    async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
+    pub(super) async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
             let stored = store.endpoint(merchant).await?;
             self.observe(|observer| {
                 // What a damaged row said is learned anew.
                 let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
-                if stored == known || observer.was_damaged {
+                if let Some(text) = wrong_warning(&stored) {
+                    observer.violate("endpoints-are-as-attempted", text, None);
+                } else if stored == known || observer.was_damaged {
                     observer.passes("endpoints-are-as-attempted");
                 } else {
                     let text =
@@ -187,16 +200,24 @@ impl Simulation {
         self.receivers().heal();
         self.set_disk_faults();
         self.disk.disarm();
+        lock(&self.cuts).clear();
+        if let Some(store) = lock(&self.shared_store).as_ref() {
+            store.heal();
+        }
         self.disk.set_spare(None);
         *lock(&self.armed_faults) = ArmedFaults::default();
-        self.set_clock(0);
+        for process in &self.processes {
+            *lock(&process.armed) = process::ArmedPoints::default();
+            process.thaws();
+            self.set_clock(process, 0);
+        }
         self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
         let is_repaired = self.repair_rows();
         self.repair_log();
         // Some sixty blocks.
         self.schedule_in(self.block_ms() * 200 / 3, Event::Finish);
         if is_repaired || !self.script.setup.heal_without_restart {
-            self.exit_process(ProcessExit::Killed);
+            self.processes.iter().for_each(|process| self.exit_process(process, ProcessExit::Killed));
         }
     }
 
@@ -204,15 +225,15 @@ impl Simulation {
     pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
         // Sessions that live longer, webhooks whose time is near: give them theirs.
         let (latest_ms, known) = self.observe(|observer| {
-            let open = observer.payments.values().map(|known| &known.payment).filter(|p| !p.state.is_terminal());
+            // Nobody waits for the year in which an invoice may be paid.
+            let open = observer.payments.values().map(|known| &known.payment);
+            let open = open.filter(|p| !p.state.is_terminal() && !p.is_invoice);
             let sessions =
                 open.map(|p| (p.expires_at + p.grace).max(p.claim.as_ref().map_or(Timestamp::EPOCH, |c| c.expiration)));
             let claims =
                 observer.payments.values().filter_map(|known| known.payment.claim.as_ref()).map(|c| c.expiration);
             let other_engine = observer.claims.values().filter_map(|claimed| match &claimed.purpose {
-                engine::x402::Purpose::Facilitated(facilitation)
-                    if claimed.outcome == engine::x402::ClaimOutcome::Open =>
-                {
+                engine::x402::Purpose::Facilitated(facilitation) if claimed.outcome.is_open() => {
                     Some(facilitation.expiration)
                 }
                 _ => None,
@@ -251,6 +272,7 @@ impl Simulation {
     async fn check_end(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore, known: usize) -> Result<(), String> {
         self.verify(store)?;
         self.check_final_state(engine, store, known).await.map_err(|error| error.to_string())?;
+        self.check_expected_nodes(engine);
         self.check_expectations();
         Ok(())
     }
@@ -269,9 +291,12 @@ impl Simulation {
         }
         self.compare_endpoints(store).await?;
         self.compare_usage(store, stored.values()).await?;
+        self.compare_records(store, true).await?;
+        self.check_retention(store).await?;
         self.compare_every_list(store).await?;
         self.compare_searches(store).await?;
         self.check_required_outcomes();
+        self.check_refunds_due(engine, &stored).await;
         let in_flight = store.in_flight().await?;
         let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
         let scanned_num = engine.operations.health().await.map_or(0, |health| health.ledger.scanned_num);
@@ -294,6 +319,15 @@ impl Simulation {
             }
         });
         Ok(())
+    }
+
+    /// Checks what is owed back of each payment that has transfers.
+    async fn check_refunds_due(&self, engine: &Engine, stored: &BTreeMap<PaymentId, Payment>) {
+        for payment in stored.values().filter(|payment| payment.transfer_count() > 0) {
+            if let Ok(owed) = engine.payments.owed(payment).await {
+                self.observe(|observer| observer.responded(&Response::Owed { payment, owed: &owed }));
+            }
+        }
     }
 
     /// Returns the payments that were durable as they are stored, and their transfers.
@@ -400,6 +434,23 @@ impl Simulation {
     }
 }
 
+/// Returns what is wrong with the warnings about an endpoint around the times at which they change.
+fn wrong_warning(endpoint: &EndpointHealth) -> Option<String> {
+    let since = endpoint.failing_since?;
+    let hours = |count: u64| Duration::from_secs(count * 3_600);
+    let moment = Duration::from_millis(1);
+    let times = [
+        (Duration::ZERO, None),
+        (hours(24) - moment, None),
+        (hours(24), Some(Warning::Failing24Hours)),
+        (hours(72) - moment, Some(Warning::Failing24Hours)),
+        (hours(72), Some(Warning::Failing72Hours)),
+        (hours(500), Some(Warning::Failing72Hours)),
+    ];
+    let wrong = times.into_iter().find(|(after, wanted)| endpoint.warning(since + *after) != *wanted);
+    wrong.map(|(after, wanted)| format!("the warning after {} s of failures is not {wanted:?}", after.as_secs()))
+}
+
 /// Returns the first way in which a payment differs from what a scenario expects; its merchant received `webhooks` events.
 fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<String> {
     let state = payment.state.as_str();
@@ -410,8 +461,9 @@ fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<Str
     if let Some(wanted) = expect.usd_cents.filter(|wanted| *wanted != cents) {
         return Some(format!("it is worth {cents} US cents, expected {wanted}"));
     }
-    if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
-        return Some(format!("{} units are credited, expected {units}", payment.paid_units()));
+    let credited = Money::new(payment.paid_units(), payment.amount.currency);
+    if let Some(wanted) = expect.credited.filter(|wanted| *wanted != credited) {
+        return Some(format!("{credited} is credited, expected {wanted}"));
     }
     if let Some(mut wanted) = expect.exceptions.clone() {
         wanted.sort_unstable();

@@ -16,6 +16,10 @@ pub(super) fn source(injection: &FaultInjection) -> (Lane, &'static str) {
             (Lane::Process, Fault::ClockJump.word())
         }
         FaultInjection::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
+        FaultInjection::Partition { peer: Peer::Store, .. } => (Lane::Process, Fault::StoreCut.word()),
+        FaultInjection::Partition { peer: Peer::Node(_), .. } => (Lane::Process, Fault::NodeCut.word()),
+        FaultInjection::Store(StoreFault::FailOver { .. }) => (Lane::Disk, Fault::StoreFailover.word()),
+        FaultInjection::Store(StoreFault::BreakCommit(_)) => (Lane::Process, "store.commit_will_break"),
     }
 }
 
@@ -102,6 +106,18 @@ pub(super) fn describe(injection: &FaultInjection) -> String {
         }
         FaultInjection::LoseReplyIn(n) => format!("the answer to a caller will be lost, {n} from now"),
         FaultInjection::ClockStep { by_ms } => format!("the wall clock steps by {by_ms} ms"),
+        FaultInjection::Partition { peer: Peer::Store, for_ms } => {
+            format!("the engine cannot reach the store for {}", show_ms(*for_ms))
+        }
+        FaultInjection::Partition { peer: Peer::Node(node), for_ms } => {
+            format!("the engine cannot reach node {node} for {}", show_ms(*for_ms))
+        }
+        FaultInjection::Store(StoreFault::FailOver { for_ms }) => {
+            format!("the store fails over, and is away for {}", show_ms(*for_ms))
+        }
+        FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
+            format!("the connection will break during the engine's next commit, which is {}", outcome.word())
+        }
     }
 }
 

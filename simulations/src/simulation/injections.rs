@@ -3,11 +3,12 @@
 use super::*;
 
 impl Simulation {
-    /// Injects a fault now.
-    pub(crate) fn inject(self: &Arc<Self>, injection: &FaultInjection) {
+    /// Injects a fault now; what affects an engine affects the one that is named, or the first.
+    pub(crate) fn inject(self: &Arc<Self>, injection: &FaultInjection, named: Option<usize>) {
+        let process = &self.processes[named.unwrap_or(0).min(self.processes.len() - 1)];
         let now_ms = self.now_ms();
         let happened = match injection {
-            FaultInjection::Process(fault) => self.inject_process(fault),
+            FaultInjection::Process(fault) => self.inject_process(process, fault),
             FaultInjection::Disk(fault) => self.inject_disk(fault, now_ms),
             FaultInjection::Node { node, fault, for_ms } => {
                 let payee = self.newest_payee();
@@ -26,13 +27,19 @@ impl Simulation {
                 true
             }
             FaultInjection::ClockStep { by_ms } => {
-                self.set_clock(self.time.skew_ms.load(Ordering::Relaxed) + by_ms);
+                self.set_clock(process, process.skew_ms() + by_ms);
                 true
             }
+            FaultInjection::Partition { peer, for_ms } => {
+                self.cut_off(process, *peer, now_ms + for_ms);
+                true
+            }
+            FaultInjection::Store(fault) => self.inject_store(process, fault, now_ms),
         };
         self.observe_market();
         if happened {
             let (lane, kind) = injection_text::source(injection);
+            let lane = if lane == Lane::Process { process.lane() } else { lane };
             self.fault(lane, kind, 0, || injection_text::describe(injection));
             if let Some((fault, node)) = injection_text::node_fault(injection) {
                 self.trace().count_node_fault(fault, node);
@@ -41,33 +48,47 @@ impl Simulation {
     }
 
     /// Injects a fault of the process; returns whether it had an effect.
-    fn inject_process(self: &Arc<Self>, fault: &ProcessFault) -> bool {
+    fn inject_process(self: &Arc<Self>, process: &Arc<Process>, fault: &ProcessFault) -> bool {
         match fault {
-            ProcessFault::Kill => self.exit_process(ProcessExit::Killed),
-            ProcessFault::KillAt(point) => lock(&self.armed_faults).kill_at.push_back(point.clone()),
-            ProcessFault::PanicAt(point) => lock(&self.armed_faults).panic_at.push_back(point.clone()),
-            ProcessFault::Restart => self.exit_process(ProcessExit::Restart),
-            ProcessFault::Freeze { for_ms } => lock(&self.armed_faults).freeze_ms = Some(*for_ms),
+            ProcessFault::Kill => self.exit_process(process, ProcessExit::Killed),
+            ProcessFault::KillAt(point) => lock(&process.armed).kill_at.push_back(point.clone()),
+            ProcessFault::PanicAt(point) => lock(&process.armed).panic_at.push_back(point.clone()),
+            ProcessFault::Restart => self.exit_process(process, ProcessExit::Restart),
+            ProcessFault::Freeze { for_ms } if self.has_shared_store() => self.freeze_engine(process, *for_ms),
+            ProcessFault::Freeze { for_ms } => lock(&process.armed).freeze_ms = Some(*for_ms),
             ProcessFault::OtherSettings(settings) => {
-                lock(&self.setup).change(settings);
+                lock(&process.setup).change(settings);
                 self.mark("other settings are in force");
-                self.exit_process(ProcessExit::Restart);
+                self.exit_process(process, ProcessExit::Restart);
             }
-            ProcessFault::RotateMasterKey => return self.rotate_master_key(),
+            ProcessFault::RotateMasterKey => return self.rotate_master_key(process),
             ProcessFault::BackUp => return self.back_up(),
             ProcessFault::Restore => {
                 if !self.may_restore() {
                     return false;
                 }
                 self.restore_later();
-                self.exit_process(ProcessExit::Restart);
+                self.exit_process(process, ProcessExit::Restart);
             }
         }
         true
     }
 
+    /// Injects a fault of the store that several engines share; returns whether there is one.
+    fn inject_store(&self, process: &Process, fault: &StoreFault, now_ms: u64) -> bool {
+        let Some(store) = lock(&self.shared_store).clone() else { return false };
+        match fault {
+            StoreFault::FailOver { for_ms } => {
+                let drops = |unconfirmed: usize| lock(&self.streams).cluster.index(unconfirmed + 1);
+                store.fail_over(now_ms + for_ms, drops);
+            }
+            StoreFault::BreakCommit(outcome) => store.break_next_commit(process.number, *outcome),
+        }
+        true
+    }
+
     /// Restarts the process with another master key, unless the last change is not finished.
-    fn rotate_master_key(&self) -> bool {
+    fn rotate_master_key(&self, process: &Process) -> bool {
         let mut sealing = lock(&self.sealing);
         // One change at a time: a start that failed is repeated with the same two keys.
         if sealing.previous.is_some() || self.is_damaged() {
@@ -76,14 +97,14 @@ impl Simulation {
         sealing.rotate();
         drop(sealing);
         self.mark("another master key is in force");
-        self.exit_process(ProcessExit::Restart);
+        self.exit_process(process, ProcessExit::Restart);
         true
     }
 
     /// Injects a fault of the disk; returns whether it had an effect.
     fn inject_disk(&self, fault: &DiskFault, now_ms: u64) -> bool {
         match fault {
-            DiskFault::PowerCut => self.exit_process(ProcessExit::PowerCut),
+            DiskFault::PowerCut => self.exit_process(&self.processes[0], ProcessExit::PowerCut),
             DiskFault::PowerCutIn(n) => self.disk.cut_in(*n),
             DiskFault::ErrorIn(n) => self.disk.fail_in(*n),
             DiskFault::ReadErrorIn(n) => self.disk.fail_read_in(*n),

@@ -30,9 +30,8 @@ pub(crate) enum RequiredOutcome {
     Expired,
 }
 
-/// Returns what nothing may refuse in a simulation where a majority of nodes, the disk and the process work; nothing of a
-/// simulation where they do not.
-pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcome> {
+/// Returns whether a majority of nodes, the disk and the process work throughout, and nothing is slow.
+pub(super) fn is_sound(script: &Script) -> bool {
     let (setup, faults) = (&script.setup, &script.faults);
     let has_majority = setup.faulty_nodes.len() * 2 < setup.nodes;
     let spares_majority = faults.spare_nodes() || (!setup.faulty_nodes.is_empty() && has_majority);
@@ -43,7 +42,19 @@ pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcom
         !matches!(injection, FaultInjection::Disk(DiskFault::DamageRow { .. }))
     };
     let has_injections = script.steps.iter().any(|step| disturbs(&step.action));
-    if !faults.are_of_nodes() || !spares_majority || !is_quick || has_injections {
+    faults.are_of_nodes() && spares_majority && is_quick && !has_injections
+}
+
+/// Returns whether nothing goes wrong, and no node is late.
+pub(super) fn is_calm(script: &Script) -> bool {
+    is_sound(script) && script.faults.on().next().is_none() && script.setup.rpc_ms == 0
+}
+
+/// Returns what nothing may refuse in a simulation where a majority of nodes, the disk and the process work; nothing of a
+/// simulation where they do not.
+pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcome> {
+    let setup = &script.setup;
+    if !is_sound(script) {
         return BTreeMap::new();
     }
     // Who may be switched off, or refuse agents, may refuse.
@@ -65,7 +76,7 @@ pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcom
             step.action,
             Action::ActOnSession { .. }
                 | Action::CallFacade { .. }
-                | Action::Settle { behavior: AgentBehavior::ShowPublicTransaction, .. }
+                | Action::Settle { behavior: AgentBehavior::ShowPublicTransaction | AgentBehavior::SameIdentifier, .. }
                 | Action::Pay { memo: crate::script::Memo::Refund, .. }
         );
         if let Some(session) = step.action.session().filter(|_| !at_desk) {
@@ -114,18 +125,17 @@ pub(super) fn has_one_chain(script: &Script) -> bool {
 impl Simulation {
     /// Says how soon payments complete where nothing excuses more.
     pub(super) fn prompt_ms(script: &Script) -> Option<u64> {
-        let is_sound = !required_outcomes(script).is_empty();
-        is_sound.then_some(PROMPT_BLOCKS * script.setup.block_seconds * 1_000)
+        is_sound(script).then_some(PROMPT_BLOCKS * script.setup.block_seconds * 1_000)
     }
 
     /// Returns whether nothing excuses a refusal.
     pub(crate) fn is_sound(&self) -> bool {
-        !self.required.is_empty() && self.are_faults_on()
+        self.is_sound && self.are_faults_on()
     }
 
     /// Returns whether nothing but this was to happen to a session.
     pub(crate) fn requires_outcome(&self, session: u32, wanted: RequiredOutcome) -> bool {
-        self.required.get(&session) == Some(&wanted)
+        self.required.get(&session) == Some(&wanted) && !self.clients().delayed.contains(&session)
     }
 
     /// Records that something valid was refused.
@@ -144,6 +154,9 @@ impl Simulation {
     pub(super) fn check_required_outcomes(&self) {
         for (session, wanted) in &self.required {
             let Some(id) = self.clients().sessions.get(session).map(|known| known.id) else { continue };
+            if self.clients().delayed.contains(session) {
+                continue;
+            }
             self.observe(|observer| {
                 let Some(payment) = observer.payments.get(&id).map(|known| &known.payment) else { return };
                 if observer.is_affected_by_damage(payment) {

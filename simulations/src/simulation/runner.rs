@@ -1,6 +1,7 @@
 //! Runs a script: boots the engine again and again until the run is over, and handles the events of the queue.
 
 use actors::environment::{Node, WebhookTransport};
+use engine::billing::{Schedule, Tiers};
 use futures_util::FutureExt as _;
 
 use super::environment::{SimClock, SimEntropy, SimProbe};
@@ -22,6 +23,9 @@ const MAX_BOOTS: u32 = 2_000;
 pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
     let _watch = crate::panics::watch();
     let sim = Simulation::new(script.clone(), keeps_lines);
+    if sim.has_shared_store() {
+        return cluster::run(&sim);
+    }
     loop {
         let sleeper = Arc::clone(&sim);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -35,8 +39,7 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
             // The power goes first: what a dropped task still wants to write must not arrive.
             sim.disk.detach();
             sim.time.stop();
-            *lock(&sim.store) = None;
-            *lock(&sim.endpoint) = None;
+            sim.processes[0].ended();
             exit
         });
         drop(runtime);
@@ -50,24 +53,25 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
 impl Simulation {
     /// Boots, and lives until something ends it.
     async fn live(self: Arc<Self>) -> ProcessExit {
+        let process = &self.processes[0];
         self.time.start();
-        self.has_exited.store(false, Ordering::Relaxed);
-        *lock(&self.exit) = None;
-        self.read_failed_ms.store(u64::MAX, Ordering::Relaxed);
+        process.begins(&self.script.setup);
+        self.is_stopping.store(false, Ordering::Relaxed);
         self.catch_up();
         let booted = tokio::select! {
             biased;
-            () = self.until_exit() => return self.take_exit(),
-            booted = tokio::time::timeout(BOOT_LIMIT * 10, self.boot()) => booted,
+            () = process.until_exit() => return process.take_exit(),
+            booted = tokio::time::timeout(BOOT_LIMIT * 10, self.boot(process)) => booted,
         };
         let (tree, store) = match booted {
             Ok(Ok(booted)) => booted,
-            Ok(Err(why)) => return if self.has_exited() { self.take_exit() } else { ProcessExit::NoStart(why) },
+            Ok(Err(why)) => return if process.has_exited() { process.take_exit() } else { ProcessExit::NoStart(why) },
             Err(_) => return ProcessExit::NoStart("it took ten minutes".to_owned()),
         };
-        let engine = tree.engine();
+        let engine = Running::new(tree.engine(), process);
         let exit = self.drive(&tree, &engine, &store).await;
         if exit == ProcessExit::Restart {
+            self.is_stopping.store(true, Ordering::Relaxed);
             // What waits may still be written; nobody new is let in.
             let stopped = async {
                 tree.stop().await;
@@ -76,18 +80,18 @@ impl Simulation {
             tokio::select! {
                 biased;
                 // The power may go meanwhile, and a dead simulation responds to no caller.
-                () = self.until_exit() => return self.take_exit(),
+                () = process.until_exit() => return process.take_exit(),
                 stopped = tokio::time::timeout(STOP_LIMIT, stopped) => if stopped.is_err() {
                     let text = format!("stopping took {} s", STOP_LIMIT.as_secs());
                     self.observe(|observer| observer.violate("stop-ends", text, None));
-                    return self.take_exit();
+                    return process.take_exit();
                 },
             }
         }
         exit
     }
 
-    async fn boot(self: &Arc<Self>) -> Result<(Tree, Arc<EmbeddedStore>), String> {
+    async fn boot(self: &Arc<Self>, process: &Arc<Process>) -> Result<(Tree, Arc<EmbeddedStore>), String> {
         let begins = Instant::now();
         self.trace_boot();
         let on_incident = {
@@ -99,7 +103,7 @@ impl Simulation {
             };
             Arc::new(on_incident) as Arc<dyn Fn(Incident) + Send + Sync>
         };
-        let setup = lock(&self.setup).clone();
+        let setup = lock(&process.setup).clone();
         let Setup { cache_bytes, log_bytes, .. } = setup;
         let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
         if self.observe(|observer| !observer.unknown_commits.is_empty()) {
@@ -114,24 +118,39 @@ impl Simulation {
         lock(&self.sealing).previous = None;
         let store = Arc::new(store);
         self.compare(&store).await?;
-        let shared: Arc<dyn Store> = Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store)));
-        *lock(&self.store) = Some(RunningStore { shared: Arc::clone(&shared), rows: Arc::clone(&store) });
+        let seam = Seam::of(self, process);
+        let shared: Arc<dyn Store> = Arc::new(SimStore::of(seam.clone(), Arc::clone(&store)));
+        *lock(&process.store) = Some(RunningStore { shared: Arc::clone(&shared), rows: Arc::clone(&store) });
         let env = Environment {
-            clock: Arc::new(SimClock(Arc::clone(self))),
-            entropy: Arc::new(SimEntropy(Arc::clone(self))),
+            clock: Arc::new(SimClock(seam.clone())),
+            entropy: Arc::new(SimEntropy(seam.clone())),
             store: shared,
             nodes: (0..self.script.setup.nodes)
                 .map(|index| {
                     let name = format!("node-{index}");
-                    Arc::new(SimNode { sim: Arc::clone(self), index, name, known: Default::default() }) as Arc<dyn Node>
+                    Arc::new(SimNode { seam: seam.clone(), index, name, known: Default::default() }) as Arc<dyn Node>
                 })
                 .collect(),
-            webhooks: Arc::new(SimWebhooks(Arc::clone(self))) as Arc<dyn WebhookTransport>,
-            probe: Arc::new(SimProbe(Arc::clone(self))),
+            webhooks: Arc::new(SimWebhooks(seam.clone())) as Arc<dyn WebhookTransport>,
+            probe: Arc::new(SimProbe(seam)),
         };
-        let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
+        let settings = self.next_settings();
+        *lock(&self.settings) = Some(settings.clone());
+        self.observe(|observer| {
+            // A new process begins with a full bucket.
+            observer.posts_ms.clear();
+            observer.flat_tiers = flat_tiers(&settings);
+            observer.event_retention = settings.event_retention;
+            observer.account_change_wait = settings.account_change_wait;
+            observer.claim_finality = Some((settings.x402.irreversible_from_cents, settings.x402.finality));
+            (observer.metadata_retention, observer.note_retention) =
+                (settings.metadata_retention, settings.note_retention);
+        });
+        let tree = Tree::start(env, settings).await.map_err(|error| error.to_string())?;
+        self.operators_see_it_ready(process);
         self.check_epoch(&store).await;
-        self.open_endpoint(tree.engine());
+        self.open_endpoint(process, tree.engine());
+        process.booted_ms.store(self.now_ms(), Ordering::Relaxed);
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
             self.observe(|observer| observer.violate("boot-ends", format!("starting took {took} s"), None));
@@ -152,14 +171,15 @@ impl Simulation {
     }
 
     /// Works the agenda off until the process ends.
-    async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Engine, store: &Arc<EmbeddedStore>) -> ProcessExit {
+    async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Running, store: &Arc<EmbeddedStore>) -> ProcessExit {
+        let process = &engine.process;
         loop {
-            if self.has_exited() {
-                return self.take_exit();
+            if process.has_exited() {
+                return process.take_exit();
             }
-            let freeze_ms = lock(&self.armed_faults).freeze_ms.take();
+            let freeze_ms = lock(&process.armed).freeze_ms.take();
             if let Some(freeze_ms) = freeze_ms {
-                self.freeze(freeze_ms);
+                self.freeze(process, freeze_ms);
             }
             let due = {
                 let mut event_queue = lock(&self.event_queue);
@@ -168,14 +188,20 @@ impl Simulation {
                 event.map(|(_, event)| event).ok_or(first)
             };
             match due {
-                Ok(Event::Finish) => {
-                    if self.finish(engine, store).await {
+                Ok(Event::Finish) => tokio::select! {
+                    biased;
+                    // An invariant that does not hold ends the process, which then answers nobody.
+                    () = process.until_exit() => self.schedule_in(1_000, Event::Finish),
+                    is_over = self.finish(engine, store) => if is_over {
                         return ProcessExit::Over;
-                    }
-                }
+                    },
+                },
                 Ok(event) => {
-                    let is_step = matches!(event, Event::Act(..));
+                    let (is_step, is_block) = (matches!(event, Event::Act(..)), matches!(event, Event::Block));
                     self.handle_event(event, Some(engine));
+                    if is_block && !process.has_exited() {
+                        self.check_operator_view(process, engine, store).await;
+                    }
                     if is_step && !self.is_damaged() {
                         self.disk.set_quiet(true);
                         // A store that cannot be read now is noticed by whoever needs it.
@@ -188,7 +214,7 @@ impl Simulation {
                     let wait = Duration::from_millis(at_ms.saturating_sub(self.now_ms()));
                     tokio::select! {
                         biased;
-                        () = self.until_exit() => {}
+                        () = process.until_exit() => {}
                         () = self.event_added.notified() => {}
                         why = tree.failed() => return ProcessExit::GaveUp(why),
                         () = tokio::time::sleep(wait) => {}
@@ -200,15 +226,17 @@ impl Simulation {
 
     /// Lets time pass while the process stands still: the others live on, and afterwards all that it waited for is there
     /// at once.
-    fn freeze(self: &Arc<Self>, for_ms: u64) {
+    fn freeze(self: &Arc<Self>, process: &Process, for_ms: u64) {
         // The clock moves at the first poll; what would then let the tasks run is not waited for.
         let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
         self.time.moved();
-        let read_failed_ms = self.read_failed_ms.swap(u64::MAX, Ordering::Relaxed);
+        let store_failed_ms = process.store_failed_ms.swap(u64::MAX, Ordering::Relaxed);
         self.catch_up();
-        if read_failed_ms < u64::MAX {
-            self.read_failed_ms.store(self.now_ms(), Ordering::Relaxed);
+        if store_failed_ms < u64::MAX {
+            process.store_failed_ms.store(self.now_ms(), Ordering::Relaxed);
         }
+        // What stood still comes at once, whenever it began.
+        self.observe(|observer| observer.posts_ms.clear());
         self.mark("a process stands still and goes on");
     }
 
@@ -229,13 +257,24 @@ impl Simulation {
         }
     }
 
-    fn handle_event(self: &Arc<Self>, event: Event, engine: Option<&Engine>) {
+    pub(super) fn handle_event(self: &Arc<Self>, event: Event, engine: Option<&Running>) {
         match event {
             Event::Block => self.block(self.now_ms()),
             Event::Register(merchant) => clients::register(self, engine, merchant),
-            Event::Act(action, tries) => clients::act(self, engine, action, tries),
+            Event::Act(Action::Inject(injection), _, named) => self.inject(&injection, named),
+            Event::Act(action, tries, _) => clients::act(self, engine, action, tries),
+            Event::BeginBilling => self.begin_billing(),
             Event::Heal => self.heal(),
             Event::Finish => {}
+        }
+    }
+
+    /// Restarts the engine with the setting that names the operator's merchant.
+    fn begin_billing(self: &Arc<Self>) {
+        if self.clients().merchants.contains_key(&0) {
+            self.exit_process(&self.processes[0], ProcessExit::Restart);
+        } else {
+            self.schedule_in(2_000, Event::BeginBilling);
         }
     }
 
@@ -285,4 +324,10 @@ impl Simulation {
             self.act_later(1_000, action, tries + 1);
         }
     }
+}
+
+/// Returns the fee tiers that the settings stand for where merchants are billed.
+fn flat_tiers(settings: &actors::Settings) -> Option<Schedule> {
+    settings.billing.merchant?;
+    Some(Schedule { version: 0, tiers: Tiers::flat(settings.fee_percent), updated_at: Timestamp::EPOCH })
 }

@@ -1,9 +1,12 @@
 //! Commits whose outcome the engine does not know: whether the store has them.
 
-use engine::payment::Credit;
-use storage::{ReadError, prelude::*};
+use engine::{audit::Entry, ledger::Transfer, payment::Credit};
+use storage::{AuditQuery, ReadError, prelude::*};
 
 use super::*;
+
+/// Entries of the audit log among which that of an unknown commit is.
+const NEWEST_ENTRIES: usize = 100;
 
 /// Returns whether a batch whose outcome is unknown is in the store after all.
 ///
@@ -29,8 +32,8 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
             Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
             Write::BeginEpoch(epoch) => store.epoch().await? == *epoch,
-            Write::Rate(rate) => store.rate().await? == Some(*rate),
-            Write::Undeliverable(delivery) | Write::Hold(delivery) => {
+            Write::Rate { rate, .. } => store.rate().await? == Some(*rate),
+            Write::Undeliverable(delivery) | Write::Hold { delivery, .. } => {
                 let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
                 !waiting.iter().any(|waiting| waiting.id == delivery.id)
             }
@@ -56,11 +59,22 @@ pub(super) async fn is_applied(store: &EmbeddedStore, batch: &Batch) -> Result<b
             | Write::Admit { .. }
             | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
-            Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
-            Write::Books(day) => store.reconciled_days(None, usize::MAX).await?.contains(day),
-            Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember { .. } | Write::Forget { .. } => {
-                continue;
+            Write::Note { name, value, .. } => store.note(name).await?.as_ref() == Some(value),
+            Write::Books { day, .. } => store.reconciled_days(None, usize::MAX).await?.contains(day),
+            Write::Audit(entry) => {
+                let newest = store.audit(AuditQuery { before: None, limit: NEWEST_ENTRIES, merchant: None }).await?;
+                newest.iter().any(|stored| Entry { seq: entry.seq, ..stored.clone() } == **entry)
             }
+            Write::Unmatched(unmatched) => {
+                let Transfer { to, position, .. } = &unmatched.transfer;
+                store.unmatched_at(*to, *position).await?.is_some()
+            }
+            Write::Remember { remembered, .. } => {
+                store.remembered(remembered.merchant, remembered.key).await?.as_ref() == Some(remembered)
+            }
+            Write::Event(event) => store.event_place(event.id).await?.is_some(),
+            Write::Forget { .. } => continue,
+            Write::Lease { .. } | Write::EndLease { .. } | Write::Duty { .. } | Write::OnDuty { .. } => continue,
         };
         return Ok(applied);
     }

@@ -1,4 +1,4 @@
-//! Damaged rows: found when they are read, kept out of every answer, counted, and logged once each.
+//! Damaged rows: detected when read, never returned, counted, and logged once each.
 
 use std::{
     collections::BTreeSet,
@@ -12,62 +12,62 @@ use prometheus_client::{
 
 use crate::embedded::fault::Fault;
 
-/// Rows that are remembered one by one; more are counted again each time they are read.
-const REMEMBERED: usize = 10_000;
+/// Maximum number of rows tracked individually. Further ones are counted each time they are read.
+const MAX_TRACKED_ROWS: usize = 10_000;
 
-/// The label of the counter.
+/// The metric's label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct InTable {
+pub(crate) struct TableLabel {
     table: &'static str,
 }
 
-/// The damaged rows that were met since the store was opened.
+/// The damaged rows found since the store was opened.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Damages {
-    met: Arc<Mutex<BTreeSet<(&'static str, String)>>>,
-    pub(crate) counter: Family<InTable, Counter>,
+pub(crate) struct DamagedRows {
+    seen: Arc<Mutex<BTreeSet<(&'static str, String)>>>,
+    pub(crate) counter: Family<TableLabel, Counter>,
 }
 
-impl Damages {
-    /// Begins with none in any of the tables.
+impl DamagedRows {
+    /// Starts without damaged rows, with a counter for each table.
     pub(crate) fn none_of(tables: &[&'static str]) -> Self {
         let damages = Self::default();
         for table in tables {
-            drop(damages.counter.get_or_create(&InTable { table }));
+            drop(damages.counter.get_or_create(&TableLabel { table }));
         }
         damages
     }
 
-    /// Notes a damaged row; returns whether it was not known.
+    /// Records a damaged row; returns whether it is new.
     pub(crate) fn note(&self, table: &'static str, key: &str, why: &str) -> bool {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let row = (table, key.to_owned());
-        if met.contains(&row) {
+        if seen.contains(&row) {
             return false;
         }
-        if met.len() < REMEMBERED {
-            met.insert(row);
+        if seen.len() < MAX_TRACKED_ROWS {
+            seen.insert(row);
         }
-        drop(met);
-        self.counter.get_or_create(&InTable { table }).inc();
+        drop(seen);
+        self.counter.get_or_create(&TableLabel { table }).inc();
         tracing::error!(table, key, why, "damaged row, not served: {table} {key}: {why}");
         true
     }
 
-    /// Notes the row that a fault names.
+    /// Records the row of a fault.
     pub(crate) fn note_fault(&self, fault: &Fault) {
         if let Fault::Damaged { table, key, why } = fault {
             self.note(table, key, why);
         }
     }
 
-    /// Returns how many damaged rows were met.
+    /// Returns the number of damaged rows found.
     pub(crate) fn count(&self) -> u64 {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
     }
 
-    /// Passes over a row that is damaged, and notes it.
-    pub(crate) fn pass<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+    /// Turns a damaged row into `None` and records it.
+    pub(crate) fn skip_damaged<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
         match read {
             Ok(row) => Ok(Some(row)),
             Err(fault @ Fault::Damaged { .. }) => {

@@ -1,4 +1,4 @@
-//! What can go wrong below the `Store`: the disk, or what is on it.
+//! Internal failures of the embedded store: of the disk, or of the stored data.
 
 use crate::{
     batch::CommitError,
@@ -6,16 +6,16 @@ use crate::{
     store::error::{OpenError, ReadError},
 };
 
-/// A failure that no caller can do anything about.
+/// A failure that the caller cannot resolve.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// The database or its disk failed.
     #[error("{0}")]
     Disk(String),
-    /// The disk has no room left.
+    /// The disk is full.
     #[error("{0}")]
     Full(String),
-    /// A record does not decode, or contradicts another.
+    /// A record does not decode, or contradicts another record.
     #[error("the {table} record {key} is damaged: {why}")]
     Damaged {
         /// The table.
@@ -28,12 +28,12 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns the fault of a record whose bytes are wrong.
+    /// Returns a function that makes a fault of a record that does not decode.
     pub(crate) fn damaged(table: &'static str, key: impl ToString) -> impl FnOnce(Damage) -> Self {
         move |damage| Self::inconsistent(table, key, damage)
     }
 
-    /// Returns the fault of a record that cannot be what it is.
+    /// Returns the fault of a record that is inconsistent.
     pub(crate) fn inconsistent(table: &'static str, key: impl ToString, why: impl ToString) -> Self {
         Self::Damaged { table, key: key.to_string(), why: why.to_string() }
     }
@@ -48,7 +48,7 @@ impl Fault {
     }
 }
 
-/// Says whether an error of the file system means that there is no room.
+/// Returns whether an error of the file system means that the disk is full.
 pub(crate) const fn is_full(kind: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind;
     matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
@@ -97,7 +97,7 @@ impl From<Fault> for CommitError {
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> Self {
         match ReadError::from(fault) {
-            ReadError::Failed(why) => Self::Failed(why),
+            ReadError::Failed(why) | ReadError::Unavailable(why) => Self::Failed(why),
             damaged @ ReadError::Damaged { .. } => Self::Corrupt(damaged.to_string()),
         }
     }

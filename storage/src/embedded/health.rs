@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::batch::CommitError;
 
-/// Whether the disk has failed. Once it has, nothing is written any more: only reopening tells what is stored.
+/// Whether the disk has failed. After a failure nothing is written: only reopening the store shows what is stored.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     failure: OnceLock<(String, bool)>,
@@ -14,17 +14,17 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Returns why nothing can be written any more.
+    /// Returns the reason of the failure, if the store has failed.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.get().map(|(why, _)| why.as_str())
     }
 
-    /// Says whether it is for want of room.
+    /// Returns whether the disk is full.
     pub(crate) fn is_full(&self) -> bool {
         self.failure.get().is_some_and(|(_, is_full)| *is_full)
     }
 
-    /// Waits until nothing can be written any more; returns why.
+    /// Waits for a failure; returns its reason.
     pub(crate) async fn failed(&self) -> String {
         loop {
             let failing = self.failing.notified();
@@ -35,7 +35,7 @@ impl Health {
         }
     }
 
-    /// Notes that it failed.
+    /// Records a failure.
     pub(crate) fn fail(&self, why: String, is_full: bool) {
         if self.failure.set((why, is_full)).is_ok() {
             tracing::error!(why = self.failure(), "store failed: no writes until it is reopened");
@@ -43,19 +43,19 @@ impl Health {
         self.failing.notify_waiters();
     }
 
-    /// Returns what a commit is told whose outcome nobody knows.
+    /// Returns the error of a commit whose outcome is unknown.
     pub(crate) fn unknown(&self) -> CommitError {
-        CommitError::Unknown(self.failure().unwrap_or("the committer is gone").to_owned())
+        CommitError::Unknown(self.failure().unwrap_or("the writer has stopped").to_owned())
     }
 }
 
-/// Notices that a thread that writes dies of a panic.
+/// Records a failure if the current thread panics while it writes.
 pub(crate) struct Watch(pub(crate) Arc<Health>);
 
 impl Drop for Watch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail("a thread that writes panicked".to_owned(), false);
+            self.0.fail("a writer thread panicked".to_owned(), false);
         }
     }
 }

@@ -8,29 +8,29 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::embedded::damage::Damages;
+use crate::embedded::damage::DamagedRows;
 
-/// Metrics of commits. Counting costs a few nanoseconds a commit; a commit costs an fsync.
+/// Metrics of commits. Counting takes nanoseconds, a commit takes an fsync.
 #[derive(Debug, Clone)]
 pub struct CommitMetrics {
     batches: Histogram,
     seconds: Histogram,
     checkpoints: Histogram,
-    checkpoint_holds: Counter,
+    write_stalls: Counter,
     refused: Counter,
     failed: Counter,
-    damages: Damages,
+    damages: DamagedRows,
 }
 
 impl Default for CommitMetrics {
     fn default() -> Self {
-        Self::of(Damages::default())
+        Self::of(DamagedRows::default())
     }
 }
 
 impl CommitMetrics {
-    /// Begins with nothing, and the damaged rows of a store.
-    pub(crate) fn of(damages: Damages) -> Self {
+    /// Creates metrics with zero counts, and the counter of damaged rows.
+    pub(crate) fn of(damages: DamagedRows) -> Self {
         Self {
             // 1, 2, 4, … 1024 batches.
             batches: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
@@ -38,14 +38,14 @@ impl CommitMetrics {
             seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
             // 1 ms, 2 ms, … 8 s.
             checkpoints: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
-            checkpoint_holds: Counter::default(),
+            write_stalls: Counter::default(),
             refused: Counter::default(),
             failed: Counter::default(),
             damages,
         }
     }
 
-    /// Registers them under the registry's prefix.
+    /// Registers the metrics under the registry's prefix.
     pub fn register(&self, registry: &mut Registry) {
         let batches = "Batches in one group commit";
         registry.register("commit_batches", batches, self.batches.clone());
@@ -53,15 +53,15 @@ impl CommitMetrics {
         registry.register("commit_seconds", seconds, self.seconds.clone());
         let checkpoints = "Duration of checkpoints, in seconds";
         registry.register("checkpoint_seconds", checkpoints, self.checkpoints.clone());
-        let holds = "Checkpoints that blocked commits";
-        registry.register("checkpoint_holds", holds, self.checkpoint_holds.clone());
+        let stalls = "Times that commits waited for a checkpoint";
+        registry.register("write_stalls", stalls, self.write_stalls.clone());
         registry.register("commit_refusals", "Batches refused by a check of the stored rows", self.refused.clone());
         registry.register("commit_failures", "Commits failed by the disk or the database", self.failed.clone());
         let damaged = "Damaged rows found since the start, by table; each row counts once";
         registry.register("store_damaged_rows", damaged, self.damages.counter.clone());
     }
 
-    /// Notes a commit of `applied` of `count` batches.
+    /// Records a group commit of which `applied` of `count` batches were applied.
     pub(crate) fn committed(&self, count: usize, applied: usize, took: std::time::Duration) {
         self.refused.inc_by((count - applied) as u64);
         if applied > 0 {
@@ -70,14 +70,14 @@ impl CommitMetrics {
         }
     }
 
-    /// Notes a checkpoint.
+    /// Records a checkpoint.
     pub(crate) fn checkpointed(&self, took: std::time::Duration) {
         self.checkpoints.observe(took.as_secs_f64());
     }
 
-    /// Notes that commits wait for one.
-    pub(crate) fn held_up(&self) {
-        self.checkpoint_holds.inc();
+    /// Records that commits wait for a checkpoint.
+    pub(crate) fn blocked(&self) {
+        self.write_stalls.inc();
     }
 
     pub(crate) fn failed(&self) {

@@ -2,17 +2,17 @@
 
 use crate::embedded::commit::committer::CommitMode;
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Memory for pages of the database, bytes.
+    /// Page cache of the database, bytes.
     pub cache_bytes: usize,
-    /// Bytes the log in front of the database gets long before its rows are written where they belong. A longer one
-    /// costs less writing and, after a crash, more reading.
+    /// Size of a WAL segment at which a checkpoint starts, bytes. A larger one reduces writes to the database and
+    /// increases recovery time after a crash.
     pub log_bytes: u64,
     /// Where commits run.
     pub mode: CommitMode,
-    /// Whether a store is made where there is none. A disk that is not mounted looks like one.
+    /// Whether to create a store if there is none. An unmounted disk looks like a missing store.
     pub may_create: bool,
 }
 

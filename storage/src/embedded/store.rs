@@ -1,4 +1,5 @@
-//! The store in a database and its log: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
+//! The embedded store: a database file with its write-ahead log. Opens stores, creates them so that a power loss cannot
+//! leave half of one, and runs reads and commits.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,14 +8,14 @@ use futures_util::future::BoxFuture;
 use redb::{Database, StorageBackend};
 
 use crate::{
-    batch::{Batch, CommitError},
+    batch::{Batch, CommitError, CommitId, Resolution},
     embedded::{
         commit::{
             committer::{CommitMode, Committer},
             prepared::{Prepared, Step},
             writer::Parts,
         },
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         maintenance::{
             backup::{self, Row, Rows},
@@ -41,32 +42,32 @@ use crate::{
     },
 };
 
-/// A [`Store`] in one redb file and the log in front of it.
+/// A [`Store`] in one redb file with a write-ahead log.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     newest: Arc<CurrentSnapshot>,
     committer: Committer,
     pub(crate) vault: Vault,
-    damages: Damages,
-    /// Let go of last: it keeps other processes out of the directory.
+    damages: DamagedRows,
+    /// Dropped last: it locks the directory against other processes.
     _lock: Option<DirectoryLock>,
 }
 
 impl EmbeddedStore {
-    /// Opens the store of a data directory, or creates both where the options allow it, readable by their owner only.
+    /// Opens the store of a data directory. Creates both if the options allow it, accessible to their owner only.
     ///
     /// # Errors
-    /// See [`OpenError`]; nothing of an existing store is changed by a failure.
+    /// See [`OpenError`]. A failure changes nothing in an existing store.
     pub fn open(data: &Path, options: Options) -> Result<Self, OpenError> {
         Self::open_sealed(data, options, Vault::default())
     }
 
-    /// The same with a master key: secrets that are stored otherwise are sealed with it at once, all or none.
+    /// Opens a store with a master key. Secrets that are not sealed with it are sealed at once, all or none.
     ///
     /// # Errors
-    /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
+    /// See [`OpenError`]; [`OpenError::MasterKey`] if the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
-        directory::guarded(&data.join(FILE_NAME), || Self::open_directory(data, options, vault))
+        directory::catch_panic(&data.join(FILE_NAME), || Self::open_directory(data, options, vault))
     }
 
     fn open_directory(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
@@ -84,14 +85,14 @@ impl EmbeddedStore {
             (database, log) = open()?;
         }
         directory::check_schema(&database)?;
-        if vault.settle(&database)? {
-            // Pages that were freed, and the log, still hold what was in clear.
+        if vault.seal_secrets(&database)? {
+            // Freed pages and the log still contain the unencrypted secrets.
             drop((database, log));
             let rewritten = backup::rewrite(data);
             (database, log) = open()?;
             match rewritten {
-                Ok(()) => sealing::forget_sealing(&database)?,
-                // The next start tries again.
+                Ok(()) => sealing::clear_reseal_pending(&database)?,
+                // The next start retries.
                 Err(error @ OpenError::Unsound(_)) => {
                     tracing::error!(%error, "store is damaged: unencrypted secrets remain in freed pages");
                 }
@@ -101,8 +102,8 @@ impl EmbeddedStore {
         Self::over(database, log, Some(lock), options.mode, vault)
     }
 
-    /// Opens the store kept by backends, such as the files of a simulated disk; empty ones become a new store. A creation
-    /// that was cut short leaves backends that count as empty.
+    /// Opens a store on backends, such as files of a simulated disk. Empty backends become a new store, and so do
+    /// backends with an interrupted creation.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -126,9 +127,9 @@ impl EmbeddedStore {
         vault: Vault,
     ) -> Result<Self, OpenError> {
         directory::check_schema(&database)?;
-        vault.settle(&database)?;
+        vault.seal_secrets(&database)?;
         repair::accounts(&database)?;
-        let damages = Damages::none_of(&tables::NAMES);
+        let damages = DamagedRows::none_of(&tables::NAMES);
         let snapshot = Snapshot::of(Epoch::begin(&database, &damages)?);
         let search_cursor = search::cursor(&snapshot)?;
         let newest = Arc::new(CurrentSnapshot::of(snapshot));
@@ -137,28 +138,28 @@ impl EmbeddedStore {
         Ok(Self { newest, committer, vault, damages, _lock: lock })
     }
 
-    /// Writes what waits, then closes the file. Later commits are refused with [`CommitError::Overloaded`], later
-    /// reads with [`ReadError::Failed`].
+    /// Commits the waiting batches, then closes the file. Later commits are rejected with [`CommitError::Overloaded`],
+    /// later reads with [`ReadError::Failed`].
     pub async fn close(&self) {
         self.committer.close().await;
         self.newest.close();
     }
 
-    /// Returns how commits go.
+    /// Returns the metrics of commits.
     pub fn commit_metrics(&self) -> &CommitMetrics {
         self.committer.metrics()
     }
 
-    /// Returns how much is stored, and how much waits.
+    /// Returns row counts and queue lengths.
     ///
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn figures(&self) -> Result<Figures, ReadError> {
-        Ok(Figures { queue: self.committer.waiting() as u64, ..self.ask(figures)? })
+        Ok(Figures { queue: self.committer.waiting() as u64, ..self.query_snapshot(figures)? })
     }
 
-    /// Reads every row of the store as it is now, while others write: what a backup is made of. Until the rows are all
-    /// taken, or the receiver is dropped, pages that are replaced are not used again and the file grows.
+    /// Streams every row of the current snapshot, for a backup. Until all rows are taken or the receiver is dropped,
+    /// replaced pages are not reused and the file grows.
     ///
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
@@ -166,15 +167,15 @@ impl EmbeddedStore {
         backup::stream(self.newest.get()?)
     }
 
-    /// Shows every row of the newest snapshot on the caller's thread: for whoever has no other work, and no threads.
+    /// Passes every row of the current snapshot to `visit` on the caller's thread, for programs without threads.
     ///
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
-    pub fn each_row_inline(&self, mut see: impl FnMut(Row)) -> Result<(), ReadError> {
-        Ok(backup::each(&self.newest.get()?, &mut see)?)
+    pub fn each_row_inline(&self, mut visit: impl FnMut(Row)) -> Result<(), ReadError> {
+        Ok(backup::each(&self.newest.get()?, &mut visit)?)
     }
 
-    /// Verifies the store as it is now, while others write, on a thread of its own.
+    /// Verifies the current snapshot on a thread of its own, concurrently with commits.
     ///
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
@@ -182,7 +183,7 @@ impl EmbeddedStore {
         verify::on_a_thread(self.newest.get()?).await
     }
 
-    /// The same on the caller's thread, until it is done: for whoever has no other work, and no threads.
+    /// Verifies the current snapshot on the caller's thread, for programs without threads.
     ///
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
@@ -190,57 +191,58 @@ impl EmbeddedStore {
         Ok(verify::snapshot(&self.newest.get()?)?)
     }
 
-    /// Returns how the webhook secrets are kept, by their rows.
+    /// Returns how many merchants have sealed and unsealed webhook secrets.
     ///
     /// # Errors
     /// [`ReadError`] when the disk fails, the store is closed or a row is damaged.
     pub fn secrets(&self) -> Result<Secrets, ReadError> {
-        Ok(self.ask(|snapshot| {
+        Ok(self.query_snapshot(|snapshot| {
             let mut secrets = Secrets::default();
             let merchants = snapshot.merchants();
             for entry in merchants.iter()? {
                 let (key, bytes) = entry?;
                 let id = MerchantId::from_bits(key.value());
                 let is_plain = record::merchant_is_plain(bytes.value()).map_err(Fault::damaged("merchants", id));
-                let Some(is_plain) = merchants.pass(is_plain)? else { continue };
+                let Some(is_plain) = merchants.skip_damaged(is_plain)? else { continue };
                 *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
             }
             Ok(secrets)
         })?)
     }
 
-    /// Says whether nothing can be written any more because the disk has no room left.
+    /// Returns whether the store has failed because the disk is full.
     pub fn is_full(&self) -> bool {
         self.committer.health().is_full()
     }
 
-    /// Makes a group of batches durable, each whole or refused, in one transaction where commits run in the caller's
-    /// task; answers in its order. Elsewhere they are handed to the writer one after the other.
+    /// Commits a group of batches, each as a whole or not at all; returns the outcomes in the same order. With
+    /// [`CommitMode::Inline`] they share one transaction, otherwise they go to the writer one by one.
     pub async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<(), CommitError>> {
         let prepared = batches.into_iter().map(|batch| Prepared::from_batch(batch, &self.vault)).collect();
         self.committer.commit_group(prepared).await
     }
 
-    /// Returns why nothing can be written any more, once the disk has failed.
+    /// Returns the reason of the failure, if the disk has failed.
     pub fn failure(&self) -> Option<&str> {
         self.committer.health().failure()
     }
 
-    /// Waits until the disk fails; returns why. The process should stop then: only reopening tells what is stored.
+    /// Waits until the disk fails; returns the reason. The process should then exit: only reopening the store shows
+    /// what is stored.
     pub async fn failed(&self) -> String {
         self.committer.health().failed().await
     }
 
-    /// Answers from one snapshot, the newest, before anybody waits for anything.
+    /// Runs a query on the current snapshot, without waiting.
     pub(crate) fn read<'a, T: Send + 'a>(
         &'a self,
-        question: impl FnOnce(&Snapshot) -> Result<T, Fault> + Send + 'a,
+        query: impl FnOnce(&Snapshot) -> Result<T, Fault> + Send + 'a,
     ) -> Read<'a, T> {
-        Box::pin(async move { Ok(self.ask(question)?) })
+        Box::pin(async move { Ok(self.query_snapshot(query)?) })
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
-        question(&self.newest.get()?).inspect_err(|fault| self.damages.note_fault(fault))
+    fn query_snapshot<T>(&self, query: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
+        query(&self.newest.get()?).inspect_err(|fault| self.damages.note_fault(fault))
     }
 }
 
@@ -249,19 +251,30 @@ impl Store for EmbeddedStore {
         Box::pin(async move { self.committer.commit(Prepared::from_batch(batch, &self.vault)).await })
     }
 
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        Box::pin(async move {
+            match self.committer.commit(Prepared::forbidding(id)).await {
+                Ok(()) => Ok(Resolution::Forbidden),
+                Err(CommitError::Conflict { .. }) => Ok(Resolution::Applied),
+                Err(CommitError::Overloaded) => Err(CommitError::Unavailable("its queue is full".to_owned())),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     fn damaged_rows(&self) -> u64 {
         self.damages.count()
     }
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot, now, max))? else {
+            let Some(indexed) = self.query_snapshot(|snapshot| search::gather(snapshot, now, max))? else {
                 return Ok(0);
             };
             let payments = usize::try_from(indexed.payments).unwrap_or(max);
-            match self.committer.commit(Prepared { steps: vec![Step::Index(indexed)] }).await {
+            match self.committer.commit(Prepared { id: None, steps: vec![Step::Index(indexed)] }).await {
                 Ok(()) => Ok(payments),
-                // A payment came in between, or another indexer was faster: the next call sees it.
+                // Another payment was inserted, or another indexer was faster: the next call retries.
                 Err(CommitError::Conflict { .. }) => Ok(0),
                 Err(error) => Err(error),
             }
@@ -269,7 +282,7 @@ impl Store for EmbeddedStore {
     }
 }
 
-/// Counts the rows that [`Figures`] report.
+/// Counts the rows for [`Figures`].
 fn figures(snapshot: &Snapshot) -> Result<Figures, Fault> {
     Ok(Figures {
         payments: snapshot.payments().len()?,

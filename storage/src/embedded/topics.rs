@@ -25,14 +25,14 @@ use crate::{
         commit::prepared,
         fault::Fault,
         read::{
-            accounts, audit, billing, claims, compliance, days, deadlines, deliveries, delivery_list, idempotency,
-            ledger_entries, merchants, payments, transfers, unmatched,
+            accounts, audit, billing, claims, compliance, days, deadlines, deliveries, delivery_list, duties,
+            idempotency, ledger_entries, merchants, payments, transfers, unmatched,
         },
         store::EmbeddedStore,
         tables::meta,
         wal::{single, snapshot::Snapshot},
     },
-    record::{self, vault::Vault, wire},
+    record::{self, wire},
     store::{
         accounts::Accounts,
         audit::{AuditLog, AuditQuery},
@@ -40,6 +40,7 @@ use crate::{
         chain::Chain,
         claims::Claims,
         compliance::Compliance,
+        duties::{Duties, EngineLease, Membership},
         error::Read,
         events::Events,
         idempotency::IdempotencyKeys,
@@ -55,12 +56,12 @@ use crate::{
 
 impl Merchants for EmbeddedStore {
     fn merchant(&self, id: MerchantId) -> Read<'_, Option<Arc<Merchant>>> {
-        self.read(move |snapshot| merchant(snapshot, id, &self.vault))
+        self.read(move |snapshot| merchants::merchant(snapshot, id, &self.vault))
     }
 
     fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Arc<Merchant>>> {
         self.read(move |snapshot| match snapshot.api_keys().get(&digest.0)? {
-            Some(id) => merchant(snapshot, MerchantId::from_bits(id.value()), &self.vault),
+            Some(id) => merchants::merchant(snapshot, MerchantId::from_bits(id.value()), &self.vault),
             None => Ok(None),
         })
     }
@@ -73,6 +74,10 @@ impl Merchants for EmbeddedStore {
 impl Accounts for EmbeddedStore {
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
         self.read(move |snapshot| accounts::accounts(snapshot, after.as_ref(), limit))
+    }
+
+    fn accounts_added(&self, after: u64, limit: usize) -> Read<'_, Vec<(u64, AccountName)>> {
+        self.read(move |snapshot| accounts::added(snapshot, after, limit))
     }
 
     fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>> {
@@ -97,6 +102,10 @@ impl Payments for EmbeddedStore {
         self.read(move |snapshot| payment(snapshot, id))
     }
 
+    fn versions(&self, ids: Vec<PaymentId>) -> Read<'_, Vec<(PaymentId, u64)>> {
+        self.read(move |snapshot| payments::versions(snapshot, &ids))
+    }
+
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {
         self.read(move |snapshot| match snapshot.slugs().get(slug.bits())? {
             Some(id) => payment(snapshot, PaymentId::from_bits(id.value())),
@@ -116,7 +125,7 @@ impl Payments for EmbeddedStore {
         self.read(move |snapshot| {
             let near = unmatched::payments_near(snapshot, &vicinity)?;
             let payments = snapshot.payments();
-            let read = |id| Ok(payments.pass(payment(snapshot, id))?.flatten());
+            let read = |id| Ok(payments.skip_damaged(payment(snapshot, id))?.flatten());
             near.into_iter().filter_map(|id| read(id).transpose()).collect()
         })
     }
@@ -156,7 +165,7 @@ impl Claims for EmbeddedStore {
             let mut open = Vec::new();
             for entry in snapshot.facilitations().iter()? {
                 let claims = snapshot.claims();
-                open.extend(claims.pass(claims::find(snapshot, TxId(*entry?.0.value())))?.flatten());
+                open.extend(claims.skip_damaged(claims::find(snapshot, TxId(*entry?.0.value())))?.flatten());
             }
             Ok(open)
         })
@@ -175,12 +184,22 @@ impl Claims for EmbeddedStore {
         self.read(move |snapshot| claims::find(snapshot, tx_id))
     }
 
-    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<ClaimRecord>> {
-        self.read(move |snapshot| claims::named(snapshot, &prepared::nonce_digest(&pay_to, &nonce)))
+    fn claims(&self, tx_ids: Vec<TxId>) -> Read<'_, Vec<ClaimRecord>> {
+        self.read(move |snapshot| claims::of(snapshot, &tx_ids))
     }
 
-    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<ClaimRecord>> {
-        self.read(move |snapshot| claims::named(snapshot, &prepared::identifier_digest(&pay_to, &identifier)))
+    fn overlapping_claim(
+        &self,
+        pay_to: AccountName,
+        tx_ids: Vec<TxId>,
+        identifier: Option<String>,
+        nonce: String,
+    ) -> Read<'_, Option<ClaimRecord>> {
+        self.read(move |snapshot| {
+            let identifier = identifier.map(|identifier| prepared::identifier_digest(&pay_to, &identifier));
+            let keys = identifier.into_iter().chain([prepared::nonce_digest(&pay_to, &nonce)]);
+            claims::overlapping(snapshot, &tx_ids, keys)
+        })
     }
 }
 
@@ -239,7 +258,19 @@ impl Outbox for EmbeddedStore {
         per_merchant: usize,
         passed: Passed,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &passed))
+        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &passed, &self.vault))
+    }
+
+    fn webhook_content(
+        &self,
+        merchant: MerchantId,
+        event_seq: u64,
+    ) -> Read<'_, (Option<Arc<Merchant>>, Option<EventRecord>)> {
+        self.read(move |snapshot| {
+            let event = deliveries::event(snapshot, merchant, event_seq);
+            let event = snapshot.events().skip_damaged(event)?.flatten();
+            Ok((merchants::merchant(snapshot, merchant, &self.vault)?, event))
+        })
     }
 
     fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>> {
@@ -352,6 +383,16 @@ impl AuditLog for EmbeddedStore {
     }
 }
 
+impl Duties for EmbeddedStore {
+    fn membership(&self) -> Read<'_, Membership> {
+        self.read(duties::membership)
+    }
+
+    fn leases(&self) -> Read<'_, Vec<EngineLease>> {
+        self.read(duties::leases)
+    }
+}
+
 impl Notes for EmbeddedStore {
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(move |snapshot| single::read(&snapshot.meta(), &meta::note(name)))
@@ -361,15 +402,6 @@ impl Notes for EmbeddedStore {
 fn payment(snapshot: &Snapshot, id: PaymentId) -> Result<Option<Payment>, Fault> {
     match snapshot.payments().get(id.bits())? {
         Some(bytes) => record::payment_from_bytes(id, bytes.value()).map(Some).map_err(Fault::damaged("payments", id)),
-        None => Ok(None),
-    }
-}
-
-fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Arc<Merchant>>, Fault> {
-    match snapshot.merchants().get(id.bits())? {
-        Some(bytes) => {
-            record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
-        }
         None => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes of an entry of the audit log.
+//! The stored form of an audit log entry.
 
 use engine::{
     audit::{Actor, Entry, FieldChange},
@@ -40,7 +40,7 @@ struct ChangeRecord {
     after: Option<String>,
 }
 
-/// Returns an entry's stored form. Its place is the table's key and not repeated.
+/// Returns the stored form of an entry. The sequence number is the table's key and not repeated.
 pub(crate) fn audit_to_bytes(entry: Entry) -> Vec<u8> {
     let change = |change: FieldChange| ChangeRecord { field: change.field, before: change.before, after: change.after };
     let record = EntryRecord {
@@ -56,7 +56,7 @@ pub(crate) fn audit_to_bytes(entry: Entry) -> Vec<u8> {
     seal(VERSION, &record)
 }
 
-/// Reads an entry.
+/// Decodes an entry.
 pub(crate) fn audit_from_bytes(seq: u64, bytes: &[u8]) -> Result<Entry, Damage> {
     let record: EntryRecord = unseal(VERSION, bytes)?;
     let change = |change: ChangeRecord| FieldChange { field: change.field, before: change.before, after: change.after };

@@ -1,4 +1,4 @@
-//! The bytes of a merchant's month, and of the fee tiers.
+//! The stored forms of a merchant's month and of the fee tiers.
 
 use engine::{
     billing::{Invoice, Month, Period, RawTier, Schedule, Tiers, Usage},
@@ -66,7 +66,7 @@ struct TierRecord {
     percent_ten_thousandths: u32,
 }
 
-/// Returns a period's stored form. Merchant and month are the key and not repeated.
+/// Returns the stored form of a period. Merchant and month are the key and not repeated.
 pub(crate) fn period_to_bytes(period: &Period) -> Vec<u8> {
     let invoice = period.invoice.as_ref().map(|invoice| InvoiceRecord {
         cents: invoice.cents,
@@ -90,7 +90,7 @@ pub(crate) fn period_to_bytes(period: &Period) -> Vec<u8> {
     seal(VERSION, &record)
 }
 
-/// Reads a period.
+/// Decodes a period.
 pub(crate) fn period_from_bytes(merchant: MerchantId, month: Month, bytes: &[u8]) -> Result<Period, Damage> {
     let record: PeriodRecord = unseal(VERSION, bytes)?;
     let invoice = record.invoice.map(|invoice| Invoice {
@@ -122,7 +122,7 @@ pub(crate) fn schedule_to_bytes(schedule: &Schedule) -> Vec<u8> {
     seal(VERSION, &ScheduleRecord { version, updated_at_ms, tiers: tiers.collect() })
 }
 
-/// Reads the fee tiers.
+/// Decodes the fee tiers.
 pub(crate) fn schedule_from_bytes(bytes: &[u8]) -> Result<Schedule, Damage> {
     let record: ScheduleRecord = unseal(VERSION, bytes)?;
     let raw = record.tiers.iter().map(|tier| RawTier {

@@ -1,18 +1,18 @@
-//! The checksum of a stored row: over its table, its key and its value, so that changed bytes, and bytes that belong to
-//! another row, are found when they are read.
+//! The checksum of a stored row, over its table, its key and its value. It detects changed bytes and bytes of another
+//! row.
 //!
-//! CRC-32C. It finds every error of up to three bits in a row, every burst of up to 32 bits, and all but one in four
-//! billion of the others.
+//! The checksum is CRC-32C. It detects every error of up to three bits, every burst of up to 32 bits, and all but one
+//! in 2³² of the others.
 
 use std::{cmp::Ordering, fmt::Debug, marker::PhantomData};
 
 use engine::mutant;
 use redb::{Key, TypeName, Value};
 
-/// Bytes of a checksum, after the value.
+/// Size of a checksum, which follows the value, bytes.
 pub(crate) const SUM_LEN: usize = 4;
 
-/// A value and its checksum, in the form of the database. Only the view of a table looks inside.
+/// The type of a value with its checksum, as the database stores it. Only table views read its content.
 #[derive(Debug)]
 pub(crate) struct Checked<V: Value + 'static>(PhantomData<fn() -> V>);
 
@@ -40,8 +40,8 @@ impl<V: Value + 'static> Value for Checked<V> {
     }
 }
 
-/// A text in a key. It orders as its bytes do, and damaged bytes are no reason to panic: what is no text any more reads as
-/// the text before it, and its row's checksum says that it is damaged.
+/// A text in a key, ordered by its bytes. Damaged bytes cause no panic: invalid UTF-8 is read as the text before it,
+/// and the checksum of the row shows the damage.
 #[derive(Debug)]
 pub(crate) struct Text;
 
@@ -78,7 +78,7 @@ impl Key for Text {
     }
 }
 
-/// Begins the checksums of one table's rows.
+/// The start value of the checksums of one table's rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seed(u32);
 
@@ -89,7 +89,7 @@ impl Seed {
     }
 
     fn sum(self, key: &[u8], value: &[u8]) -> [u8; SUM_LEN] {
-        // Its length keeps a byte of the key from passing for one of the value.
+        // The length separates key and value, so that a byte cannot move from one to the other.
         let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
         (!update(update(update(self.0, &length), key), value)).to_le_bytes()
     }
@@ -102,22 +102,22 @@ impl Seed {
         sealed
     }
 
-    /// Returns the value without its checksum; none where the row is not as it was written.
+    /// Returns the value without its checksum; none if the row does not match its checksum.
     pub(crate) fn open<'b>(self, key: &[u8], sealed: &'b [u8]) -> Option<&'b [u8]> {
         let (value, sum) = sealed.split_last_chunk::<SUM_LEN>()?;
-        (self.sum(key, value) == *sum || mutant!("damaged-row-is-served")).then_some(value)
+        (self.sum(key, value) == *sum || mutant!("damaged-row-is-returned")).then_some(value)
     }
 }
 
-/// Returns the value of sealed bytes that were checked before.
+/// Returns the value of sealed bytes whose checksum was verified before.
 pub(crate) fn value_of(sealed: &[u8]) -> &[u8] {
     sealed.split_last_chunk::<SUM_LEN>().map_or(&[], |(value, _)| value)
 }
 
-/// The polynomial of CRC-32C, its bits reversed.
+/// The polynomial of CRC-32C, bit-reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// For each place in a word of eight bytes, what each byte there adds.
+/// For each position in an 8-byte word, the contribution of each byte value there.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -133,15 +133,15 @@ const fn tables() -> [[u32; 256]; 8] {
         tables[0][byte] = sum;
         (byte, start) = (byte + 1, start + 1);
     }
-    let mut place = 1;
-    while place < 8 {
+    let mut position = 1;
+    while position < 8 {
         let mut byte = 0;
         while byte < 256 {
-            let before = tables[place - 1][byte];
-            tables[place][byte] = (before >> 8) ^ tables[0][(before & 0xff) as usize];
+            let before = tables[position - 1][byte];
+            tables[position][byte] = (before >> 8) ^ tables[0][(before & 0xff) as usize];
             byte += 1;
         }
-        place += 1;
+        position += 1;
     }
     tables
 }
@@ -151,7 +151,7 @@ fn update(mut sum: u32, bytes: &[u8]) -> u32 {
     for word in words {
         let word = u64::from_le_bytes(*word) ^ u64::from(sum);
         let bytes = word.to_le_bytes();
-        sum = (0..8).fold(0, |sum, place| sum ^ TABLES[7 - place][usize::from(bytes[place])]);
+        sum = (0..8).fold(0, |sum, position| sum ^ TABLES[7 - position][usize::from(bytes[position])]);
     }
     for byte in rest {
         sum = (sum >> 8) ^ TABLES[0][usize::from(sum.to_le_bytes()[0] ^ byte)];
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_text_reads_as_what_is_left_of_it() {
+    fn a_damaged_text_is_read_up_to_the_damage() {
         assert_eq!(Text::from_bytes(b"blue.mugs"), "blue.mugs");
         assert_eq!(Text::from_bytes(b"blue\xaemugs"), "blue");
         assert_eq!(Text::compare(b"a\xff", b"ab"), Ordering::Greater);

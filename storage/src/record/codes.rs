@@ -1,4 +1,4 @@
-//! The numbers that stand for enums in stored bytes. A number is never given to another meaning; 0 stands for none.
+//! The numbers of enums in stored bytes. A number is never reused for another meaning; 0 means none.
 
 use engine::{
     compliance::Window,
@@ -13,9 +13,9 @@ use crate::batch::UnmatchedReason;
 
 /// An enum with a stored number.
 pub(crate) trait Code: Copy {
-    /// Returns the number.
+    /// Returns the stored number.
     fn number(self) -> u32;
-    /// Reads the number.
+    /// Returns the value of a stored number.
     fn from_number(number: u32) -> Option<Self>;
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_and_currency_has_its_number_for_ever() {
+    fn the_numbers_of_states_and_currencies_are_fixed() {
         assert_eq!(State::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         assert_eq!(Currency::ALL.map(Code::number), [1, 2]);
         assert_eq!(ResolutionKind::ALL.map(Code::number), [1, 2, 3]);

@@ -16,10 +16,10 @@ const VERSION: u8 = 1;
 #[derive(Clone, PartialEq, Message)]
 struct ComplianceRecord {
     #[prost(message, optional, tag = "1")]
-    hold: Option<CrossingRecord>,
+    hold: Option<LimitBreachRecord>,
     #[prost(message, optional, tag = "2")]
     limits: Option<ThresholdsRecord>,
-    /// The hours, each with its sum of US cents at the same place of the next list.
+    /// The hours. `cents` holds the sum of each hour at the same index, US cents.
     #[prost(uint64, repeated, tag = "3")]
     hours: Vec<u64>,
     #[prost(uint64, repeated, tag = "4")]
@@ -27,13 +27,13 @@ struct ComplianceRecord {
     #[prost(uint64, repeated, tag = "5")]
     near_single_ms: Vec<u64>,
     #[prost(message, repeated, tag = "6")]
-    notices: Vec<CrossingRecord>,
+    notices: Vec<LimitBreachRecord>,
     #[prost(message, repeated, tag = "7")]
     clearances: Vec<ClearanceRecord>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-struct CrossingRecord {
+struct LimitBreachRecord {
     #[prost(uint32, tag = "1")]
     window: u32,
     #[prost(uint64, tag = "2")]
@@ -68,12 +68,12 @@ struct ClearanceRecord {
 pub(crate) fn compliance_to_bytes(status: &ComplianceStatus) -> Vec<u8> {
     let Thresholds { single_cents, daily_cents, monthly_cents } = status.limits.unwrap_or_default();
     let record = ComplianceRecord {
-        hold: status.hold.map(CrossingRecord::from),
+        hold: status.hold.map(LimitBreachRecord::from),
         limits: status.limits.map(|_| ThresholdsRecord { single_cents, daily_cents, monthly_cents }),
         hours: status.hours.keys().copied().collect(),
         cents: status.hours.values().copied().collect(),
         near_single_ms: status.near_single.iter().map(|at| at.millis()).collect(),
-        notices: status.notices.iter().copied().map(CrossingRecord::from).collect(),
+        notices: status.notices.iter().copied().map(LimitBreachRecord::from).collect(),
         clearances: status
             .clearances
             .iter()
@@ -112,20 +112,20 @@ pub(crate) fn compliance_from_bytes(bytes: &[u8]) -> Result<ComplianceStatus, Da
     })
 }
 
-impl From<LimitBreach> for CrossingRecord {
-    fn from(crossing: LimitBreach) -> Self {
+impl From<LimitBreach> for LimitBreachRecord {
+    fn from(breach: LimitBreach) -> Self {
         Self {
-            window: crossing.window.number(),
-            usd_cents: crossing.usd_cents,
-            limit_cents: crossing.limit_cents,
-            at_ms: crossing.at.millis(),
+            window: breach.window.number(),
+            usd_cents: breach.usd_cents,
+            limit_cents: breach.limit_cents,
+            at_ms: breach.at.millis(),
         }
     }
 }
 
-impl TryFrom<CrossingRecord> for LimitBreach {
+impl TryFrom<LimitBreachRecord> for LimitBreach {
     type Error = Damage;
-    fn try_from(record: CrossingRecord) -> Result<Self, Damage> {
+    fn try_from(record: LimitBreachRecord) -> Result<Self, Damage> {
         let window: Window = code("window", record.window)?;
         let at: Timestamp = time(record.at_ms);
         Ok(Self { window, usd_cents: record.usd_cents, limit_cents: record.limit_cents, at })
@@ -139,13 +139,13 @@ mod tests {
     #[test]
     fn a_compliance_status_round_trips_and_has_these_bytes() {
         let at = Timestamp::from_millis(9_000);
-        let crossing = LimitBreach { window: Window::Monthly, usd_cents: 300, limit_cents: 200, at };
+        let breach = LimitBreach { window: Window::Monthly, usd_cents: 300, limit_cents: 200, at };
         let status = ComplianceStatus {
-            hold: Some(crossing),
+            hold: Some(breach),
             limits: Some(Thresholds { single_cents: 1, daily_cents: 0, monthly_cents: 3 }),
             hours: [(500_000, 7), (500_001, 8)].into(),
             near_single: vec![at],
-            notices: vec![crossing],
+            notices: vec![breach],
             clearances: vec![Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at }],
         };
         let bytes = compliance_to_bytes(&status);

@@ -1,4 +1,4 @@
-//! The bytes of what the check of a day's books said.
+//! The stored form of a day's reconciliation.
 
 use engine::{
     ids::MerchantId,
@@ -44,17 +44,17 @@ struct FindingRecord {
     #[prost(message, repeated, tag = "2")]
     merchants: Vec<Bits>,
     #[prost(message, repeated, tag = "3")]
-    missing: Vec<MovedRecord>,
+    missing: Vec<MovementRecord>,
     #[prost(uint64, tag = "4")]
     missing_count: u64,
     #[prost(message, repeated, tag = "5")]
-    extra: Vec<MovedRecord>,
+    extra: Vec<MovementRecord>,
     #[prost(uint64, tag = "6")]
     extra_count: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
-struct MovedRecord {
+struct MovementRecord {
     #[prost(bytes = "vec", tag = "1")]
     tx_id: Vec<u8>,
     #[prost(uint64, tag = "2")]
@@ -79,7 +79,7 @@ pub(crate) fn day_to_bytes(day: Day) -> Vec<u8> {
     seal(VERSION, &record)
 }
 
-/// Reads a day.
+/// Decodes a day.
 pub(crate) fn day_from_bytes(bytes: &[u8]) -> Result<Day, Damage> {
     let record: DayRecord = unseal(VERSION, bytes)?;
     Ok(Day {
@@ -100,9 +100,9 @@ impl From<Finding> for FindingRecord {
         Self {
             account: finding.account.to_string(),
             merchants: finding.merchants.into_iter().map(|id| id.bits().into()).collect(),
-            missing: finding.missing.into_iter().map(MovedRecord::from).collect(),
+            missing: finding.missing.into_iter().map(MovementRecord::from).collect(),
             missing_count: finding.missing_count,
-            extra: finding.extra.into_iter().map(MovedRecord::from).collect(),
+            extra: finding.extra.into_iter().map(MovementRecord::from).collect(),
             extra_count: finding.extra_count,
         }
     }
@@ -111,27 +111,28 @@ impl From<Finding> for FindingRecord {
 impl TryFrom<FindingRecord> for Finding {
     type Error = Damage;
     fn try_from(record: FindingRecord) -> Result<Self, Damage> {
-        let moved = |list: Vec<MovedRecord>| list.into_iter().map(Movement::try_from).collect::<Result<Vec<_>, _>>();
+        let movements =
+            |list: Vec<MovementRecord>| list.into_iter().map(Movement::try_from).collect::<Result<Vec<_>, _>>();
         Ok(Self {
             account: account("account", &record.account)?,
             merchants: record.merchants.into_iter().map(|bits| MerchantId::from_bits(bits.into())).collect(),
-            missing: moved(record.missing)?,
+            missing: movements(record.missing)?,
             missing_count: record.missing_count,
-            extra: moved(record.extra)?,
+            extra: movements(record.extra)?,
             extra_count: record.extra_count,
         })
     }
 }
 
-impl From<Movement> for MovedRecord {
+impl From<Movement> for MovementRecord {
     fn from(Movement { tx_id, money }: Movement) -> Self {
         Self { tx_id: tx_id.0.to_vec(), units: money.units, currency: money.currency.number() }
     }
 }
 
-impl TryFrom<MovedRecord> for Movement {
+impl TryFrom<MovementRecord> for Movement {
     type Error = Damage;
-    fn try_from(record: MovedRecord) -> Result<Self, Damage> {
+    fn try_from(record: MovementRecord) -> Result<Self, Damage> {
         let money = Money::new(record.units, code("currency", record.currency)?);
         Ok(Self { tx_id: TxId(array("tx_id", &record.tx_id)?), money })
     }
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_reads_back_and_has_these_bytes() {
+    fn a_day_round_trips_and_has_these_bytes() {
         let mut day = Day {
             from: Timestamp::from_millis(1_000),
             to: Timestamp::from_millis(2_000),
@@ -155,8 +156,8 @@ mod tests {
             operations: 6,
             ..Day::default()
         };
-        let moved = |number, units| Movement { tx_id: TxId([number; 20]), money: Money::new(units, Currency::Hbd) };
-        let difference = Difference { missing: vec![moved(1, 7)], extra: vec![moved(2, 8)] };
+        let movement = |number, units| Movement { tx_id: TxId([number; 20]), money: Money::new(units, Currency::Hbd) };
+        let difference = Difference { missing: vec![movement(1, 7)], extra: vec![movement(2, 8)] };
         day.record_mismatch(AccountName::parse("shop").unwrap(), vec![MerchantId::from_bits(9)], difference);
         let bytes = day_to_bytes(day.clone());
         assert_eq!(day_from_bytes(&bytes), Ok(day));

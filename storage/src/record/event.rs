@@ -1,4 +1,4 @@
-//! The bytes of an event, of its delivery in the outbox, and of an attempt to deliver it.
+//! The stored forms of events, deliveries, attempts, endpoint health and epochs.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ struct StoredDelivery {
     last_at_ms: u64,
 }
 
-/// How an attempt ended. The number says which way, 0 for none.
+/// The outcome of an attempt. `number` identifies the variant; 0 means none.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 struct StoredOutcome {
     #[prost(uint32, tag = "1")]
@@ -139,13 +139,13 @@ pub(crate) fn epochs_to_bytes(epochs: &[Epoch]) -> Vec<u8> {
     epochs.iter().flat_map(|epoch| epoch.bits().to_be_bytes()).collect()
 }
 
-/// Reads the epochs of a store.
+/// Decodes the epochs of a store.
 pub(crate) fn epochs_from_bytes(bytes: &[u8]) -> Result<Vec<Epoch>, Damage> {
     let read = |bits| Ok(Epoch::from_bits(u64::from_be_bytes(array("epochs", bits)?)));
     bytes.chunks(8).map(read).collect()
 }
 
-/// Returns an event's stored form. Its merchant and its place in the merchant's list are the key and not repeated.
+/// Returns the stored form of an event. Its merchant and its sequence number are the key and not repeated.
 pub(crate) fn event_to_bytes(event: &EventRecord) -> Vec<u8> {
     let record = StoredEvent {
         id: Some(event.id.bits().into()),
@@ -159,7 +159,7 @@ pub(crate) fn event_to_bytes(event: &EventRecord) -> Vec<u8> {
     seal(EVENT_VERSION, &record)
 }
 
-/// Reads an event.
+/// Decodes an event.
 pub(crate) fn event_from_bytes((merchant, seq): (u128, u64), bytes: &[u8]) -> Result<EventRecord, Damage> {
     let record: StoredEvent = unseal(EVENT_VERSION, bytes)?;
     Ok(EventRecord {
@@ -175,7 +175,7 @@ pub(crate) fn event_from_bytes((merchant, seq): (u128, u64), bytes: &[u8]) -> Re
     })
 }
 
-/// Returns a delivery's stored form. Its merchant and its id are the key and not repeated.
+/// Returns the stored form of a delivery. Its merchant and its id are the key and not repeated.
 pub(crate) fn delivery_to_bytes(logged: &DeliveryRecord) -> Vec<u8> {
     let delivery = &logged.delivery;
     let record = StoredDelivery {
@@ -193,7 +193,7 @@ pub(crate) fn delivery_to_bytes(logged: &DeliveryRecord) -> Vec<u8> {
     seal(DELIVERY_VERSION, &record)
 }
 
-/// Reads a delivery.
+/// Decodes a delivery.
 pub(crate) fn delivery_from_bytes((merchant, delivery): (u128, u128), bytes: &[u8]) -> Result<DeliveryRecord, Damage> {
     let record: StoredDelivery = unseal(DELIVERY_VERSION, bytes)?;
     let last = record.last_outcome.map(outcome_from_stored).transpose()?;
@@ -214,10 +214,10 @@ pub(crate) fn delivery_from_bytes((merchant, delivery): (u128, u128), bytes: &[u
     })
 }
 
-/// The key of an attempt: event, delivery, number.
+/// The key of an attempt: event, delivery, attempt number.
 pub(crate) type AttemptKey = (u128, u128, u32);
 
-/// Returns an attempt's stored form. Its event, its delivery and its number are the key and not repeated.
+/// Returns the stored form of an attempt. Its event, its delivery and its number are the key and not repeated.
 pub(crate) fn attempt_to_bytes(attempt: Attempt) -> Vec<u8> {
     let record = StoredAttempt {
         merchant: Some(attempt.merchant.bits().into()),
@@ -240,7 +240,7 @@ pub(crate) fn attempt_to_bytes(attempt: Attempt) -> Vec<u8> {
     seal(ATTEMPT_VERSION, &record)
 }
 
-/// Reads an attempt.
+/// Decodes an attempt.
 pub(crate) fn attempt_from_bytes((event, delivery, number): AttemptKey, bytes: &[u8]) -> Result<Attempt, Damage> {
     let record: StoredAttempt = unseal(ATTEMPT_VERSION, bytes)?;
     Ok(Attempt {
@@ -294,7 +294,7 @@ fn outcome_from_stored(stored: StoredOutcome) -> Result<Outcome, Damage> {
     }
 }
 
-/// Returns the stored form of what is known of an endpoint.
+/// Returns the stored form of an endpoint's health.
 pub(crate) fn endpoint_to_bytes(endpoint: &EndpointHealth) -> Vec<u8> {
     let record = StoredEndpoint {
         disabled: code_of(endpoint.disabled.map(|(reason, _)| reason)),
@@ -310,7 +310,7 @@ pub(crate) fn endpoint_to_bytes(endpoint: &EndpointHealth) -> Vec<u8> {
     seal(ENDPOINT_VERSION, &record)
 }
 
-/// Reads what is known of an endpoint.
+/// Decodes an endpoint's health.
 pub(crate) fn endpoint_from_bytes(bytes: &[u8]) -> Result<EndpointHealth, Damage> {
     let record: StoredEndpoint = unseal(ENDPOINT_VERSION, bytes)?;
     let disabled: Option<DisableReason> = optional_code("disabled", record.disabled)?;

@@ -1,6 +1,6 @@
-//! The bytes of every record, pinned: a store written by an older program must stay readable for ever.
+//! Golden bytes of every record: a store written by an older version must stay readable.
 //!
-//! A changed expectation here means that stores in the field can no longer be read: add a field or a version instead.
+//! Do not change an expectation here: existing stores could no longer be read. Add a field or a record version instead.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -58,7 +58,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// Checks that a value is written as these bytes and that these bytes are read as the value.
+/// Checks that a value encodes to these bytes and that these bytes decode to the value.
 #[track_caller]
 fn pinned<T: PartialEq + std::fmt::Debug>(
     value: T,
@@ -235,12 +235,12 @@ fn a_transfer_has_these_bytes() {
 }
 
 #[test]
-fn the_totals_of_transfers_that_are_not_listed_come_back() {
+fn totals_of_unlisted_transfers_round_trip() {
     let payment = many_transfers();
     assert_eq!(payment_from_bytes(payment.id, &payment_to_bytes(&payment)), Ok(payment));
 }
 
-/// A payment that lists a transfer, and has others of every disposition and finality.
+/// Returns a payment that lists one transfer and has others of every disposition and finality.
 fn many_transfers() -> Payment {
     let listed = full_payment().transfers.remove(0);
     let finalities = [Finality::Orphaned, Finality::Reversible, Finality::Irreversible];
@@ -506,7 +506,7 @@ fn an_unmatched_transfer_has_these_bytes() {
 }
 
 #[test]
-fn a_handled_transfer_reads_back() {
+fn a_handled_transfer_round_trips() {
     let transfer = Transfer {
         tx_id: TxId([0xaa; 20]),
         position: ChainPosition { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
@@ -537,12 +537,12 @@ fn the_price_has_these_bytes() {
 }
 
 #[test]
-fn damaged_bytes_are_told_and_never_panic() {
+fn damaged_bytes_are_an_error_and_never_panic() {
     let golden = payment_to_bytes(&full_payment());
     let read = |bytes: &[u8]| payment_from_bytes(PaymentId::from_bits(1), bytes);
     assert_eq!(read(&[]), Err(Damage::Empty));
     for length in 1..golden.len() {
-        // Cut short it is damaged, or it is another payment; it must only not be taken for this one.
+        // Truncated bytes are an error or decode to another payment, never to this one.
         assert_ne!(read(&golden[..length]), Ok(full_payment()), "{length}");
     }
     for at in 0..golden.len() {
@@ -552,11 +552,11 @@ fn damaged_bytes_are_told_and_never_panic() {
             let _ = (read(&bytes), payment_facts(&bytes));
         }
     }
-    let zeroless = QuoteRate { base_hbd_units: 1, quote_hive_units: 0, at_ms: 0 };
-    assert!(matches!(rate_from_bytes(&seal(1, &zeroless)), Err(Damage::Value { field: "price", .. })));
+    let without_quote = QuoteRate { base_hbd_units: 1, quote_hive_units: 0, at_ms: 0 };
+    assert!(matches!(rate_from_bytes(&seal(1, &without_quote)), Err(Damage::Value { field: "price", .. })));
 }
 
-/// A price as it is stored, free to be wrong.
+/// A stored price that may be invalid.
 #[derive(Clone, PartialEq, Message)]
 struct QuoteRate {
     #[prost(uint64, tag = "1")]

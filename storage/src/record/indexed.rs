@@ -1,4 +1,4 @@
-//! What indexes keep of a payment: the facts the writer compares, and the summary that filters read.
+//! What the indexes need of a payment: the facts that a write compares, and the summary that filters read.
 
 use std::time::Duration;
 
@@ -17,35 +17,35 @@ use crate::record::{
     wire::{Bits, Damage, code, id, time, unseal},
 };
 
-/// What the writer must know of a payment to keep its indexes.
+/// The fields of a payment that a write needs to maintain the indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PaymentFacts {
-    /// How often it was written.
+    /// The version, which each write increments.
     pub(crate) version: u64,
-    /// Whose it is.
+    /// The merchant.
     pub(crate) merchant: u128,
-    /// The secret half of its checkout address.
+    /// The secret part of the checkout URL.
     pub(crate) slug: u128,
-    /// Where it stands.
+    /// The state.
     pub(crate) state: State,
-    /// When it is due, by the cutoff of its cancellation or by its deadline, while it is pending.
+    /// Of a pending payment: the cutoff of its cancellation or its deadline, Unix milliseconds.
     pub(crate) deadline_ms: Option<u64>,
-    /// Whether the chain still has to decide something of it.
+    /// Whether it waits for a block.
     pub(crate) is_in_flight: bool,
-    /// How many refunds it has; their number only grows.
+    /// Number of refunds; it never decreases.
     pub(crate) refunds: usize,
-    /// The part of a split fee that is missing though the payment completed, thousandths of a US cent.
+    /// Of a completed payment: the missing part of a split fee, thousandths of a US cent.
     pub(crate) missing_fee_millicents: u64,
-    /// Bytes of its record.
+    /// Size of the record, bytes.
     pub(crate) bytes: u64,
-    /// What lists filter it by.
+    /// The fields that list filters read.
     pub(crate) summary: Summary,
-    /// Entries of its metadata; their number only falls, to none.
+    /// Number of metadata entries; it changes only to 0.
     pub(crate) metadata: usize,
 }
 
 impl PaymentFacts {
-    /// Returns the facts of a payment and its record.
+    /// Returns the facts of a payment with the given record.
     pub(crate) fn of(payment: &Payment, record: &[u8]) -> Self {
         Self {
             version: payment.version,
@@ -63,7 +63,7 @@ impl PaymentFacts {
     }
 }
 
-/// The fields of a payment's record that [`PaymentFacts`] are made of; the rest is skipped without being built.
+/// The fields of a payment's record that [`PaymentFacts`] needs. The other fields are skipped without being decoded.
 #[derive(Clone, PartialEq, Message)]
 struct FactsRecord {
     #[prost(message, optional, tag = "1")]
@@ -139,7 +139,7 @@ impl FactsRecord {
         })
     }
 
-    /// Returns what [`Sale::of`] finds missing, without building the payment.
+    /// Returns the missing fee as [`Sale::of`] does, without decoding the payment.
     fn missing_fee_millicents(&self, state: State) -> u64 {
         let Some(quote) = self.quote.as_ref().filter(|quote| quote.split_account.is_some()) else { return 0 };
         if state != State::Completed || self.is_invoice {
@@ -158,7 +158,7 @@ impl FactsRecord {
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 struct Skipped {}
 
-/// Reads the facts of a stored payment.
+/// Decodes the facts of a stored payment.
 pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
     let record: FactsRecord = unseal(VERSION, bytes)?;
     let state: State = code("state", record.state)?;

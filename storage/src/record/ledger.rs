@@ -1,4 +1,4 @@
-//! The bytes of what comes from the ledger: claims, the cursor, unmatched transfers, the price.
+//! The stored forms of what comes from the ledger: claims, the cursor, unmatched transfers, the price.
 
 use engine::{
     hive::PublicKey,
@@ -25,7 +25,7 @@ const UNMATCHED_VERSION: u8 = 1;
 struct ClaimedRecord {
     #[prost(string, tag = "1")]
     nonce: String,
-    /// The session it pays; none for a facilitation.
+    /// The session it pays; none if it was settled for another server.
     #[prost(message, optional, tag = "2")]
     payment: Option<Bits>,
     #[prost(uint64, tag = "3")]
@@ -34,7 +34,7 @@ struct ClaimedRecord {
     facilitation: Option<FacilitationRecord>,
     #[prost(uint32, tag = "5")]
     outcome: u32,
-    /// The word of the reason of a refusal.
+    /// The reason of a refusal, as on the wire.
     #[prost(string, tag = "6")]
     refusal: String,
     #[prost(string, tag = "7")]
@@ -81,12 +81,13 @@ struct FacilitationRecord {
     request_key: Option<Vec<u8>>,
 }
 
-/// The outcomes of a claim; 0, what a record without one says, is open.
+/// The outcomes of a claim. A record without one is open.
 const OPEN: u32 = 0;
 const SETTLED: u32 = 1;
 const REPORTED: u32 = 2;
 const REFUSED: u32 = 3;
-const BURIED: u32 = 4;
+const EXPIRED: u32 = 4;
+const SHARED: u32 = 5;
 
 #[derive(Clone, PartialEq, Message)]
 struct CursorRecord {
@@ -112,7 +113,7 @@ struct UnmatchedRecord {
     memo: String,
     #[prost(uint32, tag = "7")]
     reason: u32,
-    /// The word of its handling; 0, what a record without one says, is open.
+    /// The handling. A record without one is open.
     #[prost(uint32, tag = "8")]
     handling: u32,
     #[prost(message, optional, tag = "9")]
@@ -125,12 +126,12 @@ struct UnmatchedRecord {
     note: String,
 }
 
-/// The words of a handling.
+/// The handlings of an unmatched transfer.
 const UNHANDLED: u32 = 0;
 const ASSIGNED: u32 = 1;
 const IGNORED: u32 = 2;
 
-/// Returns a claim's stored form. Its transaction is the key and not repeated.
+/// Returns the stored form of a claim. Its transaction is the key and not repeated.
 pub(crate) fn claimed_to_bytes(claimed: &ClaimRecord) -> Vec<u8> {
     let (payment, facilitation) = match &claimed.purpose {
         Purpose::Session(payment) => (Some(payment.bits().into()), None),
@@ -138,10 +139,11 @@ pub(crate) fn claimed_to_bytes(claimed: &ClaimRecord) -> Vec<u8> {
     };
     let (outcome, refusal, refusal_message) = match &claimed.outcome {
         ClaimOutcome::Open => (OPEN, "", ""),
+        ClaimOutcome::Shared => (SHARED, "", ""),
         ClaimOutcome::Settled { is_reported: false, .. } => (SETTLED, "", ""),
         ClaimOutcome::Settled { is_reported: true, .. } => (REPORTED, "", ""),
         ClaimOutcome::Refused { reason, message } => (REFUSED, reason.as_str(), message.as_str()),
-        ClaimOutcome::Expired => (BURIED, "", ""),
+        ClaimOutcome::Expired => (EXPIRED, "", ""),
     };
     let block_num = match &claimed.outcome {
         ClaimOutcome::Settled { block_num, .. } => *block_num,
@@ -163,7 +165,7 @@ pub(crate) fn claimed_to_bytes(claimed: &ClaimRecord) -> Vec<u8> {
     seal(CLAIMED_VERSION, &record)
 }
 
-/// Reads a claim.
+/// Decodes a claim.
 pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecord, Damage> {
     let record: ClaimedRecord = unseal(CLAIMED_VERSION, bytes)?;
     let purpose = match record.facilitation {
@@ -172,6 +174,7 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecor
     };
     let outcome = match record.outcome {
         OPEN => ClaimOutcome::Open,
+        SHARED => ClaimOutcome::Shared,
         code @ (SETTLED | REPORTED) => {
             ClaimOutcome::Settled { is_reported: code == REPORTED, block_num: record.block_num }
         }
@@ -180,7 +183,7 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<ClaimRecor
                 .ok_or_else(|| Damage::Value { field: "refusal", value: record.refusal.clone() })?;
             ClaimOutcome::Refused { reason, message: record.refusal_message }
         }
-        BURIED => ClaimOutcome::Expired,
+        EXPIRED => ClaimOutcome::Expired,
         other => return Err(Damage::Value { field: "outcome", value: other.to_string() }),
     };
     Ok(ClaimRecord {
@@ -241,18 +244,18 @@ fn read_facilitation(record: FacilitationRecord) -> Result<Facilitation, Damage>
     })
 }
 
-/// Returns the cursor's stored form.
+/// Returns the stored form of the cursor.
 pub(crate) fn cursor_to_bytes(cursor: &Cursor) -> Vec<u8> {
     seal(CURSOR_VERSION, &CursorRecord { block_id: cursor.block_id.0.to_vec(), time_ms: cursor.time.millis() })
 }
 
-/// Reads the cursor.
+/// Decodes the cursor.
 pub(crate) fn cursor_from_bytes(bytes: &[u8]) -> Result<Cursor, Damage> {
     let record: CursorRecord = unseal(CURSOR_VERSION, bytes)?;
     Ok(Cursor { block_id: BlockId(array("block_id", &record.block_id)?), time: time(record.time_ms) })
 }
 
-/// Returns an unmatched transfer's stored form. Its receiver and its place are the key and not repeated.
+/// Returns the stored form of an unmatched transfer. Its receiver and its position are the key and not repeated.
 pub(crate) fn unmatched_to_bytes(unmatched: Unmatched) -> Vec<u8> {
     let transfer = unmatched.transfer;
     let (handling, payment, by, handled_at_ms, note) = match unmatched.handling {
@@ -279,7 +282,7 @@ pub(crate) fn unmatched_to_bytes(unmatched: Unmatched) -> Vec<u8> {
     seal(UNMATCHED_VERSION, &record)
 }
 
-/// Reads an unmatched transfer.
+/// Decodes an unmatched transfer.
 pub(crate) fn unmatched_from_bytes(
     (to, block_num, tx_in_block, op_in_tx): (&str, u32, u32, u32),
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! A merchant's bytes.
+//! The stored form of a merchant.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use prost::Message;
 
 use crate::record::{
     ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
-    vault::{Stored, Vault},
+    vault::{StoredSecret, Vault},
     wire::{Bits, Damage, account, array, id, seal, time, unseal},
 };
 
@@ -46,17 +46,17 @@ struct MerchantRecord {
     keys: Vec<KeyRecord>,
     #[prost(string, tag = "12")]
     secret: String,
-    /// The last replaced one first.
+    /// The last replaced secret first.
     #[prost(message, repeated, tag = "13")]
     previous_secrets: Vec<PreviousSecretRecord>,
-    /// In place of `secret` under a master key.
+    /// Replaces `secret` if there is a master key.
     #[prost(bytes = "vec", tag = "14")]
     sealed_secret: Vec<u8>,
     #[prost(string, optional, tag = "20")]
     support_url: Option<String>,
     #[prost(message, optional, tag = "21")]
     ownership: Option<OwnershipRecord>,
-    /// The events its endpoint is sent, one bit each.
+    /// The event types that its endpoint subscribes to, one bit each.
     #[prost(uint32, tag = "22")]
     webhook_events: u32,
 }
@@ -93,18 +93,18 @@ struct PreviousSecretRecord {
     sealed: Vec<u8>,
 }
 
-/// What the writer must know of a merchant to keep its indexes.
+/// The fields of a merchant that a write needs to maintain the indexes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MerchantFacts {
-    /// How often it was written.
+    /// The version, which each write increments.
     pub(crate) version: u64,
-    /// What its API keys hash to.
+    /// The digests of its API keys.
     pub(crate) digests: BTreeSet<[u8; 32]>,
-    /// Its account.
+    /// Its Hive account.
     pub(crate) account: AccountName,
-    /// Whether it has proven that account.
+    /// Whether it has proven ownership of the account.
     pub(crate) is_proven: bool,
-    /// When something is to be done about a pending change of it.
+    /// When a pending change of account takes effect or lapses.
     pub(crate) pending_due_at: Option<Timestamp>,
 }
 
@@ -121,7 +121,7 @@ impl MerchantFacts {
     }
 }
 
-/// Reads the facts of a stored merchant.
+/// Decodes the facts of a stored merchant.
 pub(crate) fn merchant_facts(bytes: &[u8]) -> Result<MerchantFacts, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let digests = record.keys.iter().map(|key| array("key digest", &key.digest)).collect::<Result<_, _>>()?;
@@ -137,11 +137,11 @@ pub(crate) fn merchant_facts(bytes: &[u8]) -> Result<MerchantFacts, Damage> {
 const SECRET: &str = "secret";
 const PREVIOUS_SECRET: &str = "previous secret";
 
-/// Returns a merchant's stored form. Its id is the key and not repeated.
+/// Returns the stored form of a merchant. Its id is the key and not repeated.
 pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
-    let (secret, sealed_secret) = apart(vault.seal(merchant.id, SECRET, merchant.secrets.current.reveal()));
+    let (secret, sealed_secret) = plain_and_sealed(vault.seal(merchant.id, SECRET, merchant.secrets.current.reveal()));
     let previous_secrets = merchant.secrets.previous.into_iter().map(|(secret, until)| {
-        let (secret, sealed) = apart(vault.seal(merchant.id, PREVIOUS_SECRET, secret.reveal()));
+        let (secret, sealed) = plain_and_sealed(vault.seal(merchant.id, PREVIOUS_SECRET, secret.reveal()));
         PreviousSecretRecord { secret, valid_until_ms: until.millis(), sealed }
     });
     let record = MerchantRecord {
@@ -166,10 +166,10 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
     seal(VERSION, &record)
 }
 
-fn apart(stored: Stored) -> (String, Vec<u8>) {
+fn plain_and_sealed(stored: StoredSecret) -> (String, Vec<u8>) {
     match stored {
-        Stored::Plain(text) => (text, Vec::new()),
-        Stored::Sealed(bytes) => (String::new(), bytes),
+        StoredSecret::Plain(text) => (text, Vec::new()),
+        StoredSecret::Sealed(bytes) => (String::new(), bytes),
     }
 }
 
@@ -202,7 +202,7 @@ fn key_from_record(key: KeyRecord) -> Result<ApiKey, Damage> {
     })
 }
 
-/// Returns a merchant as JSON, without its secrets, which need not be opened for it, and without what its keys hash to.
+/// Returns a merchant as JSON, without its secrets, which stay sealed, and without the digests of its keys.
 pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_json::Value, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let keys: Vec<ApiKey> = record.keys.into_iter().map(key_from_record).collect::<Result<_, _>>()?;
@@ -226,12 +226,12 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
     }))
 }
 
-/// Reads a merchant, or finds it among those that were read lately.
+/// Decodes a merchant, or returns it from the cache.
 pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Arc<Merchant>, Damage> {
     vault.merchant(key, bytes, || read_merchant(key, bytes, vault))
 }
 
-/// Says whether a stored merchant holds a secret in clear.
+/// Returns whether a stored merchant has an unencrypted secret.
 pub(crate) fn merchant_is_plain(bytes: &[u8]) -> Result<bool, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let previous = record.previous_secrets.iter().any(|previous| !previous.secret.is_empty());
@@ -246,8 +246,8 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
     }
     let secret = |field: &'static str, plain: String, sealed: &[u8]| {
         let text = if sealed.is_empty() { plain } else { vault.open(key, field, sealed)? };
-        // The secret's text stays out of the error.
-        Secret::from_text(text).ok_or_else(|| Damage::Value { field, value: "what is stored".to_owned() })
+        // The error must not contain the secret.
+        Secret::from_text(text).ok_or_else(|| Damage::Value { field, value: "the stored value".to_owned() })
     };
     let previous = record.previous_secrets.into_iter().map(|previous| {
         Ok::<_, Damage>((secret(PREVIOUS_SECRET, previous.secret, &previous.sealed)?, time(previous.valid_until_ms)))

@@ -1,7 +1,7 @@
-//! Stored bytes: one version byte, then protobuf fields written down by hand, each with a test that pins its bytes.
+//! Stored forms: one version byte, then protobuf fields declared by hand. Golden tests pin the bytes of each.
 //!
-//! A new field takes a new tag: older programs skip it, newer ones read its absence. A change that old bytes cannot
-//! express takes a new version: this program refuses versions it does not know instead of guessing.
+//! A new field gets a new tag: older versions skip it, newer ones treat its absence as a default. A change that the old
+//! form cannot express gets a new record version: a program rejects record versions that it does not know.
 
 pub(crate) mod audit;
 pub(crate) mod billing;
@@ -10,13 +10,13 @@ pub(crate) mod codes;
 pub(crate) mod compliance;
 pub(crate) mod day;
 pub(crate) mod event;
+pub(crate) mod idempotency;
 pub(crate) mod indexed;
 pub(crate) mod ledger;
 pub(crate) mod merchant;
 pub(crate) mod ownership;
 pub(crate) mod payment;
 pub(crate) mod rate;
-pub(crate) mod remembered;
 pub(crate) mod summary;
 pub(crate) mod sums;
 pub(crate) mod transfer;
@@ -34,6 +34,7 @@ pub(crate) use event::{
     attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, endpoint_from_bytes,
     endpoint_to_bytes, epochs_from_bytes, epochs_to_bytes, event_from_bytes, event_to_bytes,
 };
+pub(crate) use idempotency::{idempotency_from_bytes, idempotency_to_bytes};
 pub(crate) use indexed::payment_facts;
 pub(crate) use ledger::{
     claimed_from_bytes, claimed_to_bytes, cursor_from_bytes, cursor_to_bytes, unmatched_from_bytes, unmatched_to_bytes,
@@ -43,7 +44,6 @@ pub(crate) use merchant::{
 };
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 pub(crate) use rate::{rate_from_bytes, rate_to_bytes};
-pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
 pub(crate) use summary::{summary_from_bytes, summary_to_bytes};
 pub(crate) use sums::{sums_from_bytes, sums_to_bytes};
 pub(crate) use transfer::{transfer_from_bytes, transfer_to_bytes};

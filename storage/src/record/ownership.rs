@@ -1,4 +1,4 @@
-//! The bytes of a merchant's right to its account, a part of its record.
+//! The stored form of a merchant's ownership of its account, a part of the merchant's record.
 
 use engine::{
     hive::PublicKey,
@@ -88,14 +88,14 @@ impl OwnershipRecord {
         self.proof.is_some()
     }
 
-    /// Returns when something is to be done about a pending change.
+    /// Returns when a pending change takes effect or lapses.
     pub(super) fn due_at(&self) -> Result<Option<Timestamp>, Damage> {
         let pending = self.pending.clone().map(pending_from).transpose()?;
         Ok(pending.map(|pending| pending.due_at()))
     }
 }
 
-/// Returns the stored form; none of a merchant that never did anything about its account.
+/// Returns the stored form; none for a merchant that has no ownership data.
 pub(super) fn ownership_to_record(ownership: Ownership) -> Option<OwnershipRecord> {
     let is_blank = ownership == Ownership::default();
     let record = OwnershipRecord {
@@ -118,7 +118,7 @@ pub(super) fn ownership_to_record(ownership: Ownership) -> Option<OwnershipRecor
     (!is_blank).then_some(record)
 }
 
-/// Reads what [`ownership_to_record`] returned.
+/// Decodes the form that [`ownership_to_record`] returns.
 pub(super) fn ownership_from_record(record: Option<OwnershipRecord>) -> Result<Ownership, Damage> {
     let Some(record) = record else { return Ok(Ownership::default()) };
     let former = |former: FormerRecord| {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ownership_reads_back_and_has_these_bytes() {
+    fn an_ownership_round_trips_and_has_these_bytes() {
         let name = |text| AccountName::parse(text).unwrap();
         let at = Timestamp::from_millis;
         let proof = Proof {

@@ -1,4 +1,4 @@
-//! A payment's bytes.
+//! The stored form of a payment.
 
 use std::{sync::Arc, time::Duration};
 
@@ -86,10 +86,10 @@ struct PaymentRecord {
     is_invoice: bool,
     #[prost(uint64, optional, tag = "29")]
     wallet_opened_at_ms: Option<u64>,
-    /// None where every transfer is listed.
+    /// None if every transfer is listed.
     #[prost(message, optional, tag = "30")]
     unlisted: Option<TotalsRecord>,
-    /// What its list says of it; written for whoever replaces the record, and read by nobody else.
+    /// `Summary::is_unusual`, so that [`payment_facts`](super::indexed::payment_facts) need not derive it.
     #[prost(bool, tag = "31")]
     is_unusual: bool,
     #[prost(uint64, tag = "32")]
@@ -154,7 +154,7 @@ struct RefundRecord {
 struct QuoteRecord {
     #[prost(uint64, tag = "1")]
     fee_units: u64,
-    /// The account that collects the fee with the payment; none where it is invoiced.
+    /// The account that receives the fee as part of the payment; none if the fee is invoiced.
     #[prost(string, optional, tag = "2")]
     split_account: Option<String>,
     #[prost(uint64, tag = "3")]
@@ -211,12 +211,12 @@ struct ClaimedTransferRecord {
     memo: String,
 }
 
-/// Returns a payment's stored form. Its id is the key and not repeated.
+/// Returns the stored form of a payment. Its id is the key and not repeated.
 pub(crate) fn payment_to_bytes(payment: &Payment) -> Vec<u8> {
     seal(VERSION, &PaymentRecord::from(payment))
 }
 
-/// Reads a payment.
+/// Decodes a payment.
 pub(crate) fn payment_from_bytes(id: PaymentId, bytes: &[u8]) -> Result<Payment, Damage> {
     unseal::<PaymentRecord>(VERSION, bytes)?.into_payment(id)
 }

@@ -1,4 +1,4 @@
-//! The bytes of a price.
+//! The stored form of a price.
 
 use engine::{
     money::{HbdPrice, HivePrice},
@@ -10,12 +10,12 @@ use crate::record::wire::{Damage, seal, time, unseal};
 
 pub(crate) const RATE_VERSION: u8 = 1;
 
-/// Returns the price's stored form.
+/// Returns the stored form of the price.
 pub(crate) fn rate_to_bytes(rate: Rate) -> Vec<u8> {
     seal(RATE_VERSION, &RateRecord::from(rate))
 }
 
-/// Reads the price.
+/// Decodes the price.
 pub(crate) fn rate_from_bytes(bytes: &[u8]) -> Result<Rate, Damage> {
     unseal::<RateRecord>(RATE_VERSION, bytes)?.try_into()
 }

@@ -1,4 +1,4 @@
-//! What lists and filters know of a payment, in the fixed form of its index row.
+//! The summary of a payment that lists and filters read, in the fixed-width form of its index row.
 
 use engine::{
     money::{Currency, Money},
@@ -12,22 +12,22 @@ use crate::record::{
     wire::{Damage, array, code, time},
 };
 
-/// What a merchant's list filters by, so that no filter ever loads a payment.
+/// The fields that a merchant's list filters by, so that filters need not read payments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// Where it stands.
+    /// The state.
     pub(crate) state: State,
-    /// What is asked for.
+    /// The requested amount.
     pub(crate) amount: Money,
-    /// When it was opened.
+    /// When it was created.
     pub(crate) created_at: Timestamp,
-    /// Whether the merchant should look at it.
+    /// Whether it needs attention.
     pub(crate) is_unusual: bool,
-    /// Whether it collects fees: no sale.
+    /// Whether it collects fees and is not a sale.
     pub(crate) is_invoice: bool,
     /// When it completed.
     pub(crate) completed_at: Option<Timestamp>,
-    /// Its worth in US cents.
+    /// The amount in US cents.
     pub(crate) usd_cents: u64,
 }
 
@@ -46,8 +46,8 @@ impl Summary {
     }
 }
 
-/// Bytes of a summary: version, state, currency, flags, created at, amount, completed at (0 before), US cents; big
-/// endian.
+/// Size of a summary, bytes: version, state, currency, flags, created at, amount, completed at (0 if not completed), US
+/// cents; big endian.
 pub(crate) const SUMMARY_LEN: usize = 36;
 
 pub(crate) const SUMMARY_VERSION: u8 = 1;
@@ -71,7 +71,7 @@ pub(crate) fn summary_to_bytes(summary: &Summary) -> [u8; SUMMARY_LEN] {
     bytes
 }
 
-/// Reads a summary.
+/// Decodes a summary.
 pub(crate) fn summary_from_bytes(bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Damage> {
     let [version, state, currency, flags, rest @ ..] = bytes;
     if *version != SUMMARY_VERSION {
@@ -90,7 +90,7 @@ pub(crate) fn summary_from_bytes(bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, D
     })
 }
 
-/// How many facets there are: a state, a currency, and whether the payment needs attention.
+/// The number of facets. A facet is a combination of state, currency and whether the payment needs attention.
 pub(crate) const FACETS: usize = 24;
 
 /// Returns the facet of a payment, below [`FACETS`].

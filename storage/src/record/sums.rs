@@ -1,4 +1,4 @@
-//! The bytes of a day's sums.
+//! The stored form of a day's sums.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const VERSION: u8 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 struct SumsRecord {
-    /// By facet; none follow the last that is not 0.
+    /// By facet; trailing zeros are omitted.
     #[prost(uint64, repeated, tag = "1")]
     made: Vec<u64>,
     #[prost(uint64, tag = "2")]
@@ -52,7 +52,7 @@ pub(crate) fn sums_to_bytes(sums: &DaySums) -> Vec<u8> {
     seal(VERSION, &record)
 }
 
-/// Reads a day's sums.
+/// Decodes a day's sums.
 pub(crate) fn sums_from_bytes(bytes: &[u8]) -> Result<DaySums, Damage> {
     let record: SumsRecord = unseal(VERSION, bytes)?;
     let mut made = [0; FACETS];
@@ -71,24 +71,24 @@ pub(crate) fn sums_from_bytes(bytes: &[u8]) -> Result<DaySums, Damage> {
     })
 }
 
-/// The sums of one day, or what changes in them.
+/// The sums of one day, or the change of them by a write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct DaySums {
-    /// Payments made, by facet.
+    /// Payments created, by facet.
     pub(crate) made: [u64; FACETS],
-    /// Payments made that are sales, not invoices; the rest is of these alone.
+    /// Sales created: payments that are not invoices. The fields below count sales only.
     pub(crate) opened: u64,
-    /// Those of them that ended.
+    /// Of these, payments in a final state.
     pub(crate) ended: u64,
-    /// Those of them that completed.
+    /// Of these, completed payments.
     pub(crate) completed: u64,
-    /// What completed in HIVE, smallest units.
+    /// Amount completed in HIVE, smallest units.
     pub(crate) hive_units: u64,
-    /// What completed in HBD, smallest units.
+    /// Amount completed in HBD, smallest units.
     pub(crate) hbd_units: u64,
-    /// What completed, in US cents.
+    /// Amount completed, US cents.
     pub(crate) usd_cents: u64,
-    /// How long those that completed waited: payments by bucket.
+    /// Completed payments by bucket of the time from creation to completion.
     pub(crate) waits: BTreeMap<u32, u64>,
 }
 
@@ -98,8 +98,8 @@ impl DaySums {
         self.count(payment, 1);
     }
 
-    /// Takes a payment away that was added.
-    pub(crate) fn take(&mut self, payment: &Summary) {
+    /// Subtracts a payment that was added before.
+    pub(crate) fn subtract(&mut self, payment: &Summary) {
         self.count(payment, 1_u64.wrapping_neg());
     }
 
@@ -126,7 +126,7 @@ impl DaySums {
         }
     }
 
-    /// Adds what changed.
+    /// Adds a change.
     pub(crate) fn merge(&mut self, change: &Self) {
         let plus = |sum: &mut u64, change: u64| *sum = sum.wrapping_add(change);
         self.made.iter_mut().zip(change.made).for_each(|(sum, change)| plus(sum, change));
@@ -140,35 +140,35 @@ impl DaySums {
         self.waits.retain(|_, count| *count != 0);
     }
 
-    /// Says whether no count is below none.
-    pub(crate) fn is_possible(&self) -> bool {
-        const MOST: u64 = u64::MAX / 2;
-        self.made.iter().chain(self.waits.values()).all(|count| *count < MOST)
+    /// Returns whether no count is negative.
+    pub(crate) fn is_valid(&self) -> bool {
+        const MAX_COUNT: u64 = u64::MAX / 2;
+        self.made.iter().chain(self.waits.values()).all(|count| *count < MAX_COUNT)
     }
 }
 
-/// Buckets of waits up to so many milliseconds are one wide; above, each power of two is divided into half as many.
+/// Times below this many milliseconds have a bucket each; above, each power of two has half as many buckets.
 pub(crate) const EXACT_MS: u64 = 64;
 
-/// Returns the bucket of a wait in milliseconds.
+/// Returns the bucket of a time in milliseconds.
 pub(crate) fn bucket_of(wait: u64) -> u32 {
     if wait < EXACT_MS {
         return wait.try_into().expect("it is small");
     }
     let doublings = wait.ilog2() - EXACT_MS.ilog2() + 1;
-    // The six highest bits, of which the first is always set.
+    // The six highest bits, of which the first is always 1.
     let within = u32::try_from(wait >> doublings).expect("six bits are left");
     doublings * 32 + within
 }
 
-/// Returns the middle of a bucket, at most one part in 64 from every wait in it.
-pub(crate) fn middle_of(bucket: u32) -> u64 {
+/// Returns the middle of a bucket, milliseconds, within one part in 64 of every time in the bucket.
+pub(crate) fn bucket_middle(bucket: u32) -> u64 {
     if u64::from(bucket) < EXACT_MS {
         return u64::from(bucket);
     }
     let doublings = bucket / 32 - 1;
     let within = u64::from(bucket - doublings * 32);
-    // A bucket that nothing is ever put into may stand in no row either.
+    // A damaged row may hold a bucket that `bucket_of` never returns.
     within.checked_shl(doublings).unwrap_or(u64::MAX).saturating_add(1_u64.checked_shl(doublings).unwrap_or(0) / 2)
 }
 
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_read_back_and_have_these_bytes() {
+    fn sums_round_trip_and_have_these_bytes() {
         let mut sums = DaySums { opened: 3, ended: 2, completed: 1, ..DaySums::default() };
         (sums.hive_units, sums.hbd_units, sums.usd_cents) = (4, 500, 6);
         (sums.made[1], sums.made[8]) = (2, 300);

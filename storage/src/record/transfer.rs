@@ -1,4 +1,5 @@
-//! The bytes of a payment's transfers: of one as a row, and of the totals of those that its record does not list.
+//! The stored forms of a payment's transfers: a transfer as a row, and the totals of those that the payment does not
+//! list.
 
 use engine::{
     ids::PaymentId,
@@ -15,7 +16,7 @@ use crate::record::{
 
 const VERSION: u8 = 1;
 
-/// The key of a transfer: its payment, its transaction and the operation in it.
+/// The key of a transfer: its payment, its transaction and the operation in the transaction.
 pub(crate) type TransferKey<'k> = (u128, &'k [u8; 20], u32);
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,7 +61,7 @@ struct CreditBlockRecord {
     time_ms: u64,
 }
 
-/// The totals of transfers that are not listed.
+/// The totals of unlisted transfers.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TotalsRecord {
     #[prost(uint64, tag = "1")]
@@ -73,7 +74,7 @@ pub(super) struct TotalsRecord {
     by_disposition: Vec<DispositionRecord>,
 }
 
-/// The totals of one disposition; one that no transfer has is left out.
+/// The totals of one disposition; dispositions without transfers are omitted.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 struct DispositionRecord {
     #[prost(uint32, tag = "1")]
@@ -87,19 +88,19 @@ struct DispositionRecord {
 }
 
 impl TotalsRecord {
-    /// Returns the money of a disposition, without what a fork removed.
+    /// Returns the amount of a disposition, smallest units, without orphaned transfers.
     pub(super) fn seen_units(&self, disposition: Disposition) -> u128 {
         let found = self.by_disposition.iter().find(|totals| totals.disposition == disposition.number());
         found.and_then(|totals| totals.seen_units).map_or(0, u128::from)
     }
 }
 
-/// Returns a transfer's stored form. What its key says is not repeated.
+/// Returns the stored form of a transfer, without the fields of its key.
 pub(crate) fn transfer_to_bytes(credit: &Credit) -> Vec<u8> {
     seal(VERSION, &CreditRecord { tx_id: Vec::new(), op_in_tx: 0, ..credit.into() })
 }
 
-/// Reads a transfer.
+/// Decodes a transfer.
 pub(crate) fn transfer_from_bytes((_, tx_id, op_in_tx): TransferKey<'_>, bytes: &[u8]) -> Result<Credit, Damage> {
     let record: CreditRecord = unseal(VERSION, bytes)?;
     CreditRecord { tx_id: tx_id.to_vec(), op_in_tx, ..record }.try_into()

@@ -1,4 +1,4 @@
-//! Encryption at rest: what webhook secrets are sealed with, and how a store changes its master key.
+//! Encryption at rest: sealing of webhook secrets, and the change of the master key.
 
 use std::{
     collections::BTreeMap,
@@ -16,22 +16,22 @@ use sha2::{Digest, Sha256};
 
 use crate::record::wire::Damage;
 
-/// Bytes that name a key before each sealed text.
+/// Size of the key id before each sealed text, bytes.
 const ID_LEN: usize = 8;
 const NONCE_LEN: usize = 24;
 
-/// The key that seals secrets: 256 bits that are kept somewhere else than the store.
+/// The key that seals secrets: 256 bits, stored outside the store.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MasterKey([u8; 32]);
 
 impl MasterKey {
-    /// Takes 32 random bytes.
+    /// Creates a key from 32 random bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Returns what the key is known by; it tells nothing of the key.
+    /// Returns the id of the key, which does not reveal the key.
     pub(crate) fn id(&self) -> [u8; ID_LEN] {
         let digest: [u8; 32] = Sha256::new().chain_update("hivetill master key").chain_update(self.0).finalize().into();
         let mut id = [0; ID_LEN];
@@ -43,8 +43,8 @@ impl MasterKey {
         XChaCha20Poly1305::new_from_slice(&self.0).expect("a master key has 32 bytes")
     }
 
-    /// Seals a text for one place. The nonce is made of key, place and text: the same text at the same place gives the
-    /// same bytes, and no nonce ever serves two texts.
+    /// Seals a text for one place. The nonce is derived from key, place and text: the same text at the same place seals
+    /// to the same bytes, and two texts never share a nonce.
     fn seal(&self, place: &[u8], text: &[u8]) -> Vec<u8> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
         for part in [b"nonce".as_slice(), &(place.len() as u64).to_be_bytes(), place, text] {
@@ -75,74 +75,75 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// What a store seals secrets with, and what it may find them sealed with.
+/// The keys with which a store seals and opens secrets, and a cache of opened merchants.
 #[derive(Debug, Clone, Default)]
 pub struct Vault {
     pub(crate) current: Option<MasterKey>,
     pub(crate) previous: Option<MasterKey>,
-    opened: Opened,
+    cache: MerchantCache,
 }
 
-/// Merchants that were read lately, by their stored bytes: every request reads one, and opening its secret costs several
-/// times what finding it does. Whatever another writer stores has other bytes and is read anew.
+/// Cache of recently read merchants by their stored bytes. Every request reads a merchant, and opening its secret costs
+/// several times the lookup. After another writer stores a merchant, its bytes differ and it is decoded again.
 #[derive(Clone, Default)]
-struct Opened(Arc<Mutex<BTreeMap<MerchantId, Known>>>);
+struct MerchantCache(Arc<Mutex<BTreeMap<MerchantId, CachedMerchant>>>);
 
-struct Known {
+struct CachedMerchant {
     bytes: Box<[u8]>,
     merchant: Arc<Merchant>,
 }
 
-/// Merchants that are kept at once, some 2 MB of them.
-const OPENED_MAX: usize = 1_024;
+/// Maximum number of cached merchants, about 2 MB.
+const MAX_CACHED_MERCHANTS: usize = 1_024;
 
 /// Hides the secrets.
-impl fmt::Debug for Opened {
+impl fmt::Debug for MerchantCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Opened(..)")
+        f.write_str("MerchantCache(..)")
     }
 }
 
-/// A secret as it is stored.
-pub(crate) enum Stored {
+/// A stored secret.
+pub(crate) enum StoredSecret {
     Plain(String),
     Sealed(Vec<u8>),
 }
 
 impl Vault {
-    /// Seals with the key in force, or with none; opens with the one before it, too, while a store changes from one to
-    /// the other.
+    /// Creates a vault that seals with the current key, or not at all, and opens with the current and the previous key
+    /// while the store changes its master key.
     #[must_use]
     pub fn new(current: Option<MasterKey>, previous: Option<MasterKey>) -> Self {
-        Self { current, previous, opened: Opened::default() }
+        Self { current, previous, cache: MerchantCache::default() }
     }
 
-    /// Returns a merchant that was read from these very bytes, or has it read.
+    /// Returns the cached merchant of these bytes, or decodes and caches it.
     pub(crate) fn merchant(
         &self,
         id: MerchantId,
         bytes: &[u8],
         read: impl FnOnce() -> Result<Merchant, Damage>,
     ) -> Result<Arc<Merchant>, Damage> {
-        let opened = || self.opened.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = opened().get(&id).filter(|known| *known.bytes == *bytes).map(|known| Arc::clone(&known.merchant));
-        if let Some(known) = known {
-            return Ok(known);
+        let cache = || self.cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached =
+            cache().get(&id).filter(|cached| *cached.bytes == *bytes).map(|cached| Arc::clone(&cached.merchant));
+        if let Some(merchant) = cached {
+            return Ok(merchant);
         }
         let merchant = Arc::new(read()?);
-        let mut opened = opened();
-        if opened.len() >= OPENED_MAX {
-            opened.clear();
+        let mut cache = cache();
+        if cache.len() >= MAX_CACHED_MERCHANTS {
+            cache.clear();
         }
-        opened.insert(id, Known { bytes: bytes.into(), merchant: Arc::clone(&merchant) });
+        cache.insert(id, CachedMerchant { bytes: bytes.into(), merchant: Arc::clone(&merchant) });
         Ok(merchant)
     }
 
-    pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> Stored {
+    pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> StoredSecret {
         match &self.current {
-            Some(_) if mutant!("secrets-in-clear") => Stored::Plain(text.to_owned()),
-            Some(key) => Stored::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
-            None => Stored::Plain(text.to_owned()),
+            Some(_) if mutant!("secrets-not-encrypted") => StoredSecret::Plain(text.to_owned()),
+            Some(key) => StoredSecret::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
+            None => StoredSecret::Plain(text.to_owned()),
         }
     }
 
@@ -154,16 +155,16 @@ impl Vault {
     }
 }
 
-/// How the webhook secrets of a store are kept.
+/// How many merchants of a store have sealed secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Secrets {
     /// Merchants whose secrets are all sealed.
     pub sealed: u64,
-    /// Merchants with a secret that stands in clear.
+    /// Merchants with an unencrypted secret.
     pub plain: u64,
 }
 
-/// What a sealed secret belongs to: moved to another merchant, it does not open.
+/// Returns the associated data of a sealed secret: it does not open for another merchant or field.
 fn place(merchant: MerchantId, field: &str) -> Vec<u8> {
     format!("{merchant} {field}").into_bytes()
 }
@@ -177,7 +178,7 @@ mod tests {
         let (key, other) = (MasterKey::new([1; 32]), MasterKey::new([2; 32]));
         let (one, two) = (MerchantId::from_bits(1), MerchantId::from_bits(2));
         let vault = Vault::new(Some(key.clone()), None);
-        let Stored::Sealed(sealed) = vault.seal(one, "secret", "whsec_x") else { panic!("it is not sealed") };
+        let StoredSecret::Sealed(sealed) = vault.seal(one, "secret", "whsec_x") else { panic!("it is not sealed") };
         assert!(!sealed.windows(6).any(|bytes| bytes == b"whsec_"));
         assert_eq!(vault.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
         for (merchant, field) in [(two, "secret"), (one, "previous secret")] {
@@ -187,16 +188,16 @@ mod tests {
         let changing = Vault::new(Some(other), Some(key));
         assert_eq!(changing.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
         for at in 0..sealed.len() {
-            let mut spoiled = sealed.clone();
-            spoiled[at] ^= 1;
-            assert!(vault.open(one, "secret", &spoiled).is_err(), "byte {at}");
+            let mut damaged = sealed.clone();
+            damaged[at] ^= 1;
+            assert!(vault.open(one, "secret", &damaged).is_err(), "byte {at}");
         }
         assert!(vault.open(one, "secret", &sealed[..20]).is_err());
         assert!(!format!("{vault:?}").contains('1'));
     }
 
     #[test]
-    fn a_merchant_is_read_again_when_its_bytes_are_others() {
+    fn a_merchant_is_decoded_again_when_its_bytes_change() {
         let vault = Vault::default();
         let id = MerchantId::from_bits(1);
         let registration = engine::merchant::Registration::check("Blue Mugs", "blue.mugs", None).expect("good fields");
@@ -210,7 +211,7 @@ mod tests {
         let second = first.set_active(false, engine::time::Timestamp::from_seconds(2));
         let read = |bytes: &[u8], merchant: &Merchant| vault.merchant(id, bytes, || Ok(merchant.clone()));
         assert_eq!(read(b"first", &first).as_deref(), Ok(&first));
-        assert_eq!(read(b"first", &second).as_deref(), Ok(&first), "the same bytes are not read twice");
+        assert_eq!(read(b"first", &second).as_deref(), Ok(&first), "the same bytes are decoded once");
         assert_eq!(read(b"second", &second).as_deref(), Ok(&second));
         let damaged = vault.merchant(id, b"third", || Err(Damage::Missing("key")));
         assert_eq!(damaged, Err(Damage::Missing("key")));

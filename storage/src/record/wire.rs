@@ -1,36 +1,36 @@
-//! The form of a record: a version byte, then protobuf fields; and the fields that several records share.
+//! The form of a record: a version byte, then protobuf fields; and the field types that several records share.
 
 use engine::{account::AccountName, time::Timestamp};
 use prost::Message;
 
 use crate::record::codes::Code;
 
-/// What is wrong with stored bytes.
+/// Why stored bytes do not decode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Damage {
-    /// No bytes at all.
+    /// There are no bytes.
     #[error("it is empty")]
     Empty,
-    /// Written by a newer program, or not by one of ours.
-    #[error("its version is {found}, this program knows {known}")]
+    /// A newer program wrote it, or another one.
+    #[error("record version {found} is not supported, expected {known}")]
     Version {
-        /// What the bytes say.
+        /// The version byte of the record.
         found: u8,
-        /// What this program reads.
+        /// The version that this program supports.
         known: u8,
     },
-    /// The bytes are not the fields they should be.
+    /// The bytes are not valid protobuf fields.
     #[error("its bytes do not decode: {0}")]
     Bytes(#[from] prost::DecodeError),
-    /// A field that is always written is not there.
+    /// A required field is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A field holds what its type cannot.
+    /// A field has an invalid value.
     #[error("{field} cannot be {value}")]
     Value {
         /// The field.
         field: &'static str,
-        /// What it holds.
+        /// The value.
         value: String,
     },
 }
@@ -43,7 +43,7 @@ pub(crate) fn seal(version: u8, message: &impl Message) -> Vec<u8> {
     bytes
 }
 
-/// Reads what [`seal`] wrote.
+/// Decodes bytes that [`seal`] returned.
 pub(crate) fn unseal<M: Message + Default>(known: u8, bytes: &[u8]) -> Result<M, Damage> {
     let (&found, fields) = bytes.split_first().ok_or(Damage::Empty)?;
     if found != known {
@@ -52,7 +52,7 @@ pub(crate) fn unseal<M: Message + Default>(known: u8, bytes: &[u8]) -> Result<M,
     Ok(M::decode(fields)?)
 }
 
-/// A 128-bit id. Two fixed words take 18 bytes and no allocation.
+/// A 128-bit id. Two fixed64 fields take 18 bytes and need no allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub(crate) struct Bits {
     #[prost(fixed64, tag = "1")]
@@ -74,7 +74,7 @@ impl From<Bits> for u128 {
     }
 }
 
-/// Reads an id that is always written.
+/// Returns an id that is always stored.
 pub(crate) fn id(field: &'static str, bits: Option<Bits>) -> Result<u128, Damage> {
     bits.map(u128::from).ok_or(Damage::Missing(field))
 }
@@ -95,12 +95,12 @@ pub(crate) fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Reads an enum that is always written.
+/// Decodes an enum that is always stored.
 pub(crate) fn code<T: Code>(field: &'static str, number: u32) -> Result<T, Damage> {
     T::from_number(number).ok_or_else(|| Damage::Value { field, value: number.to_string() })
 }
 
-/// Reads an enum where 0 says that there is none.
+/// Decodes an enum where 0 means none.
 pub(crate) fn optional_code<T: Code>(field: &'static str, number: u32) -> Result<Option<T>, Damage> {
     if number == 0 { Ok(None) } else { code(field, number).map(Some) }
 }
@@ -114,27 +114,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_of_an_unknown_version_is_refused_by_name() {
+    fn a_record_of_an_unknown_version_is_rejected() {
         let bits = Bits::from(7);
         assert_eq!(unseal::<Bits>(1, &[]), Err(Damage::Empty));
         assert_eq!(unseal::<Bits>(1, &seal(2, &bits)), Err(Damage::Version { found: 2, known: 1 }));
         assert_eq!(unseal::<Bits>(1, &seal(1, &bits)), Ok(bits));
-        assert_eq!(Damage::Version { found: 2, known: 1 }.to_string(), "its version is 2, this program knows 1");
+        assert_eq!(Damage::Version { found: 2, known: 1 }.to_string(), "record version 2 is not supported, expected 1");
     }
 
     #[test]
-    fn a_field_of_a_later_program_is_skipped() {
+    fn an_unknown_field_is_skipped() {
         #[derive(Clone, PartialEq, Message)]
-        struct Later {
+        struct Newer {
             #[prost(fixed64, tag = "1")]
             high: u64,
             #[prost(fixed64, tag = "2")]
             low: u64,
             #[prost(string, tag = "99")]
-            news: String,
+            added: String,
         }
-        let later = Later { high: 1, low: 2, news: "hello".to_owned() };
-        assert_eq!(unseal::<Bits>(1, &seal(1, &later)).map(u128::from), Ok((1 << 64) | 2));
+        let newer = Newer { high: 1, low: 2, added: "hello".to_owned() };
+        assert_eq!(unseal::<Bits>(1, &seal(1, &newer)).map(u128::from), Ok((1 << 64) | 2));
     }
 
     #[test]

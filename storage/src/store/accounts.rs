@@ -1,4 +1,4 @@
-//! The Hive accounts of merchants: who has them, and which are watched.
+//! The Hive accounts of merchants and the list of watched accounts.
 
 use engine::{account::AccountName, ids::MerchantId, time::Timestamp};
 
@@ -9,23 +9,28 @@ use crate::store::{
 };
 
 topic! {
-    /// The Hive accounts of merchants: who has them, and which are watched.
+    /// The Hive accounts of merchants and the list of watched accounts.
     Accounts {
-        /// Returns every account that is watched, after `after` in order of name, at most `limit`.
+        /// Returns at most `limit` watched accounts after `after`, in order of name.
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
 
-        /// Returns every account that is watched, and since when, after `after` in order of name, at
-        /// most `limit`.
+        /// Returns at most `limit` accounts that were watched for the first time after the position `after`, each with its
+        /// position, in order.
+        accounts_added(after: u64, limit: usize) -> Vec<(u64, AccountName)>;
+
+        /// Returns at most `limit` watched accounts after `after`, in order of name, each with the time since which it
+        /// is watched.
         accounts_since(after: Option<AccountName>, limit: usize) -> Vec<(AccountName, Timestamp)>;
 
-        /// Returns the merchants whose pending change of the account is due at `now`: it takes effect or lapses; at most
-        /// `limit`.
+        /// Returns at most `limit` merchants whose pending change of account is due at `now`, because it takes effect
+        /// or lapses.
         pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
 
-        /// Returns the merchants that have proven an account, at most `limit`.
+        /// Returns at most `limit` merchants that have proven an account.
         proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
 
-        /// Returns accounts whose merchants left them so long before `now` that they need not be watched, at most `limit`.
+        /// Returns at most `limit` accounts that no merchant has had for so long before `now` that they need not be
+        /// watched.
         retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
     }
 }

@@ -8,14 +8,14 @@ use crate::store::{
     wrapped::{Call, Wrapped},
 };
 
-/// A part of the audit log, newest first.
+/// A page of the audit log, newest entry first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// Only entries before this place.
+    /// Only entries before this sequence number.
     pub before: Option<u64>,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub limit: usize,
-    /// Only what this merchant did, or what concerns it.
+    /// Only entries in which this merchant is the actor or the subject.
     pub merchant: Option<MerchantId>,
 }
 

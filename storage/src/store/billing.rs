@@ -13,25 +13,25 @@ use crate::store::{
     wrapped::{Call, Wrapped},
 };
 
-/// A list of merchants' months, newest first. Filters combine.
+/// A list of merchants' months, newest first. All filters must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeriodQuery {
     /// The page, from 1.
     pub page: u64,
     /// Items on a page, 1 to 100.
     pub limit: usize,
-    /// Only this merchant's.
+    /// Only this merchant.
     pub merchant: Option<MerchantId>,
-    /// Only those that stand so at `now`.
+    /// Only months that have this status at `now`.
     pub status: Option<Status>,
-    /// The present.
+    /// The time at which `status` is evaluated.
     pub now: Timestamp,
 }
 
 topic! {
     /// Billing periods and fee tiers.
     Billing {
-        /// Returns a merchant's month; none before anything completed in it.
+        /// Returns a merchant's month; none if no payment completed in it.
         period(merchant: MerchantId, month: Month) -> Option<Period>;
 
         /// Returns a merchant's months, newest first.
@@ -40,11 +40,11 @@ topic! {
         /// Lists merchants' months, newest first.
         periods(query: PeriodQuery) -> Page<Period>;
 
-        /// Returns months before `before` of which something is still to be billed or paid, oldest first, after the entry
-        /// `after`, at most `limit`.
+        /// Returns at most `limit` months before `before` that still have to be invoiced or paid, oldest first, after
+        /// the entry `after`.
         unsettled_periods(before: Month, after: Option<(Month, MerchantId)>, limit: usize) -> Vec<Period>;
 
-        /// Returns what each merchant's months come to at `now`.
+        /// Returns the totals of each merchant's months at `now`.
         billing_accounts(now: Timestamp) -> Vec<BillingTotals>;
 
         /// Returns the stored fee tiers.

@@ -1,4 +1,4 @@
-//! How far the chain has been read, and the price of HIVE.
+//! The scanner's cursor, and the price of HIVE.
 
 use engine::payment::Rate;
 
@@ -12,12 +12,12 @@ use crate::{
 };
 
 topic! {
-    /// How far the chain has been read, and the price of HIVE.
+    /// The scanner's cursor, and the price of HIVE.
     Chain {
-        /// Returns the newest irreversible block whose every effect is durable.
+        /// Returns the last irreversible block whose effects are all durable.
         cursor() -> Option<Cursor>;
 
-        /// Returns the newest price of HIVE that was read.
+        /// Returns the latest price of HIVE.
         rate() -> Option<Rate>;
     }
 }

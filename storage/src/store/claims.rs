@@ -1,4 +1,4 @@
-//! ClaimRecord transactions.
+//! Claimed x402 transactions.
 
 use engine::{account::AccountName, ledger::TxId, time::Timestamp, x402::ClaimRecord};
 
@@ -9,22 +9,28 @@ use crate::store::{
 };
 
 topic! {
-    /// ClaimRecord transactions.
+    /// Claimed x402 transactions.
     Claims {
-        /// Returns the claims of no session of ours whose outcome is open.
+        /// Returns the open claims that belong to no session.
         open_facilitations() -> Vec<ClaimRecord>;
 
-        /// Returns claims that may be forgotten and whose transactions expired before `expired_before`, among the `limit` claims
-        /// after `after`, and where the walk goes on; none at its end.
+        /// Returns, among the `limit` claims after `after`, those that can be deleted and whose transactions expired
+        /// before `expired_before`; and the claim to continue after, none at the end.
         forgettable_claims(expired_before: Timestamp, after: Option<TxId>, limit: usize) -> (Vec<ClaimRecord>, Option<TxId>);
 
-        /// Returns who claimed a transaction, ever.
+        /// Returns the claim of a transaction.
         claim(tx_id: TxId) -> Option<ClaimRecord>;
 
-        /// Returns the claim whose payer used a nonce for a payee, ever.
-        claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<ClaimRecord>;
+        /// Returns the claims of those of the transactions that are claimed. Damaged records are skipped.
+        claims(tx_ids: Vec<TxId>) -> Vec<ClaimRecord>;
 
-        /// Returns the claim whose payer used a payment identifier for a payee, ever.
-        claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<ClaimRecord>;
+        /// Returns the claim that overlaps with a payment to a payee: of one of the transactions, or else with the payment
+        /// identifier, or else with the nonce.
+        overlapping_claim(
+            pay_to: AccountName,
+            tx_ids: Vec<TxId>,
+            identifier: Option<String>,
+            nonce: String,
+        ) -> Option<ClaimRecord>;
     }
 }

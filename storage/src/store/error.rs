@@ -1,4 +1,4 @@
-//! Why a store cannot be read or opened.
+//! Errors of reading and opening a store.
 
 use std::{io, path::PathBuf};
 
@@ -6,10 +6,13 @@ use futures_util::future::BoxFuture;
 
 use crate::store::report::Report;
 
-/// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
+/// A failed read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The database file or its disk failed.
+    /// The store is unreachable. Retry later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The database file or its disk failed. The process should exit and restart.
     #[error("the store cannot be read: {0}")]
     Failed(String),
     /// A record does not decode.
@@ -36,56 +39,56 @@ pub enum OpenError {
     /// This process may not read or write it.
     #[error("permission denied: cannot read and write {}", .0.display())]
     Permission(PathBuf),
-    /// It is not a database, or its bytes have changed.
+    /// It is not a database, or it is damaged.
     #[error("the database is corrupt: {0}")]
     Corrupt(String),
-    /// It is a database, but not one of Hivetill.
+    /// It is the database of another program.
     #[error("the file is the database of another program")]
     Foreign,
     /// A newer Hivetill wrote it.
     #[error("the store has schema {found}, and this version knows {known}: use a newer version")]
     SchemaNewer {
-        /// What the store says.
+        /// The schema version of the store.
         found: u32,
-        /// What this program knows.
+        /// The newest schema version that this program supports.
         known: u32,
     },
     /// There is no store.
     #[error("there is no store at {}", .0.display())]
     Missing(PathBuf),
-    /// There is no store, and none is made unless that is asked for.
+    /// There is no store, and creating one was not requested.
     #[error(
         "there is no store at {}: mount its disk, or restore a backup, if there should be one; `hivetill admin` and \
          `hivetill serve --init` create a new one", .0.display()
     )]
     NotMade(PathBuf),
-    /// There is the log of a store whose database is gone.
+    /// There is the write-ahead log of a store whose database is missing.
     #[error(
         "{} contains the write-ahead log of a store whose database {FILE_NAME} is gone: put the database back, or restore a \
          backup", .0.display()
     )]
     LogOnly(PathBuf),
-    /// There is a file already, which is not overwritten.
+    /// A file exists already and is not overwritten.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    /// The disk has no room left.
+    /// The disk is full.
     #[error("disk full: {}", .0.display())]
     Full(PathBuf),
-    /// What is stored contradicts itself.
+    /// The verification has findings.
     #[error("{} findings, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
     Unsound(Box<Report>),
-    /// Its secrets are sealed with a master key that was not given.
+    /// The secrets are sealed with a master key that was not given.
     #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is missing: copy the file `master-key` of its gateway into the data directory, or set `master_key_file`" })]
     MasterKey {
         /// Whether a master key was given.
         is_given: bool,
     },
-    /// The file system said no.
+    /// The file system returned an error.
     #[error("cannot open {}: {error}", path.display())]
     Io {
-        /// What was to be opened or made.
+        /// The path that was to be opened or created.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         error: io::Error,
     },
     /// The URL of the database cannot be used.

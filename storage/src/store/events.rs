@@ -18,19 +18,19 @@ use crate::{
 topic! {
     /// The lists of events.
     Events {
-        /// Returns an event of a merchant by its place in the merchant's list.
+        /// Returns an event by its position in the merchant's list.
         event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
 
-        /// Returns whose an event is, and its place in the list.
+        /// Returns the merchant of an event, and the event's position in the merchant's list.
         event_place(event: EventId) -> Option<(MerchantId, u64)>;
 
-        /// Returns a merchant's events after `after`, in order, at most `limit`.
+        /// Returns at most `limit` events of a merchant after `after`, in order.
         events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
 
-        /// Returns what a merchant's cursors are read with, and the end of its list of events.
+        /// Returns the epoch that a merchant's cursors need, and the end of its list of events.
         event_list(merchant: MerchantId) -> EventList;
 
-        /// Returns when the oldest event that is kept happened.
+        /// Returns when the oldest stored event happened.
         oldest_event() -> Option<Timestamp>;
 
         /// Returns the current epoch; [`Epoch::PENDING`] after a restore, until [`Write::BeginEpoch`](crate::Write::BeginEpoch) names it.

@@ -11,10 +11,10 @@ use crate::store::{
 topic! {
     /// Idempotency keys.
     IdempotencyKeys {
-        /// Returns what was done under an idempotency key, if it has not been forgotten yet.
+        /// Returns the record of an idempotency key, unless it was deleted.
         remembered(merchant: MerchantId, key: [u8; 32]) -> Option<IdempotencyRecord>;
 
-        /// Returns when the oldest idempotency key was made that has not been forgotten yet.
+        /// Returns when the oldest stored idempotency key was created.
         oldest_key() -> Option<Timestamp>;
     }
 }

@@ -12,7 +12,7 @@ use crate::store::{
     wrapped::{Call, Wrapped},
 };
 
-/// The key of a ledger entry; the next page begins after it.
+/// The key of a ledger entry. A next page starts after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerEntryKey {
     pub(crate) at_ms: u64,

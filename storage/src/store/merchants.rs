@@ -21,16 +21,16 @@ pub struct MerchantQuery {
     pub at: PageAt,
     /// Items on a page, 1 to 100.
     pub limit: usize,
-    /// Text that the id, the name or the account contains, whatever the case.
+    /// Text that the id, the name or the account contains, ignoring case.
     pub query: Option<String>,
-    /// Only active (or inactive) ones.
+    /// Only active (or only inactive) merchants.
     pub active: Option<bool>,
-    /// Only those on hold for compliance (or not).
+    /// Only merchants on compliance hold (or only those that are not).
     pub on_hold: Option<bool>,
 }
 
 impl MerchantQuery {
-    /// The first merchants of all.
+    /// Returns the first page of all merchants.
     #[must_use]
     pub const fn all(limit: usize) -> Self {
         Self { at: PageAt::Number(1), limit, query: None, active: None, on_hold: None }
@@ -42,7 +42,7 @@ impl MerchantQuery {
 pub struct ListedMerchant {
     /// The merchant.
     pub merchant: Arc<Merchant>,
-    /// Whether it is on hold for compliance.
+    /// Whether it is on compliance hold.
     pub is_on_hold: bool,
 }
 
@@ -52,7 +52,7 @@ topic! {
         /// Returns a merchant.
         merchant(id: MerchantId) -> Option<Arc<Merchant>>;
 
-        /// Returns the merchant an API key speaks for.
+        /// Returns the merchant of an API key.
         merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
 
         /// Lists merchants, newest first.

@@ -1,4 +1,4 @@
-//! What can be read and how it is asked for: the [`Store`], query types and their results.
+//! The [`Store`] trait, its queries and their results.
 
 pub(crate) mod accounts;
 pub(crate) mod audit;
@@ -6,6 +6,7 @@ pub(crate) mod billing;
 pub(crate) mod chain;
 pub(crate) mod claims;
 pub(crate) mod compliance;
+pub(crate) mod duties;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod idempotency;
@@ -25,15 +26,15 @@ use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
 
 use crate::{
-    batch::{Batch, CommitError},
+    batch::{Batch, CommitError, CommitId, Resolution},
     store::{
         accounts::Accounts, audit::AuditLog, billing::Billing, chain::Chain, claims::Claims, compliance::Compliance,
-        events::Events, idempotency::IdempotencyKeys, ledger_entries::LedgerEntries, merchants::Merchants,
-        notes::Notes, outbox::Outbox, payments::Payments, unmatched::UnmatchedTransfers,
+        duties::Duties, events::Events, idempotency::IdempotencyKeys, ledger_entries::LedgerEntries,
+        merchants::Merchants, notes::Notes, outbox::Outbox, payments::Payments, unmatched::UnmatchedTransfers,
     },
 };
 
-/// Everything that survives a restart: the reads of every topic, and one way to write.
+/// All durable state: the reads of every topic, and one method to write.
 pub trait Store:
     Merchants
     + Accounts
@@ -49,23 +50,38 @@ pub trait Store:
     + Billing
     + AuditLog
     + Notes
+    + Duties
     + 'static
 {
-    /// Makes a batch durable, or refuses it whole. An `Ok` means it is on disk.
+    /// Commits a batch or rejects it as a whole. `Ok` means that it is durable.
     ///
     /// # Errors
-    /// See [`CommitError`]; only [`CommitError::Unknown`] leaves the batch's outcome open.
+    /// See [`CommitError`]. [`CommitError::Unknown`] means that the batch may or may not be written. A batch whose id was committed or
+    /// forbidden before is rejected with [`CommitError::Conflict`].
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>>;
 
-    /// Returns how many damaged rows were met since the store was opened. They are served to nobody; a verification names
-    /// them all.
+    /// Resolves the unknown outcome of a commit by a write: waits for a commit that still runs, and forbids one that never
+    /// happened. Idempotent.
+    ///
+    /// # Errors
+    /// [`CommitError::Unavailable`] if the store is unreachable: retry later. [`CommitError::Unknown`] if the store has failed
+    /// permanently: the process must exit.
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>>;
+
+    /// Returns whether several engines use the store concurrently. An engine that has its store to itself holds every duty.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Returns the number of damaged rows that reads found since the store was opened. Such rows are never returned; a
+    /// verification lists them all.
     fn damaged_rows(&self) -> u64 {
         0
     }
 
-    /// Indexes the words of at most `max` payments for search, oldest first, and returns of how many. Search finds
-    /// the others, too, but has to read them; call this when there is little else to do, and at once again while it
-    /// returns `max`. A store that needs no such help does nothing.
+    /// Adds the words of at most `max` payments to the search index, oldest first, and returns the number of payments.
+    /// Search finds payments that are not indexed, too, but has to read each of them. Call this when the system is
+    /// idle, and again at once if it returned `max`. A store that needs no search index does nothing.
     ///
     /// # Errors
     /// As [`Store::commit`].

@@ -1,90 +1,102 @@
 //! Deliveries of webhooks, their attempts, and the health of endpoints.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    merchant::Merchant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
 };
 
-use crate::store::{
-    error::Read,
-    page::Page,
-    topic::topic,
-    wrapped::{Call, Wrapped},
+use crate::{
+    batch::EventRecord,
+    store::{
+        duties::Buckets,
+        error::Read,
+        page::Page,
+        topic::topic,
+        wrapped::{Call, Wrapped},
+    },
 };
 
-/// A list of one merchant's deliveries, newest first. Filters combine.
+/// A list of one merchant's deliveries, newest first. All filters must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryQuery {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// Only older ones than this.
+    /// Only deliveries older than this one.
     pub before: Option<DeliveryId>,
-    /// How many at most.
+    /// Maximum number of deliveries.
     pub limit: usize,
     /// Only these states; empty for all.
     pub states: Vec<DeliveryState>,
-    /// Only of this event.
+    /// Only deliveries of this event.
     pub event: Option<EventId>,
-    /// Only of this payment's events.
+    /// Only deliveries of this payment's events.
     pub payment: Option<PaymentId>,
 }
 
-/// Due work that is not asked for.
+/// Due work that a read excludes.
 #[derive(Debug, Clone, Default)]
 pub struct Passed {
-    /// Whose work.
+    /// The buckets of the merchants that are included.
+    pub buckets: Buckets,
+    /// Excluded merchants.
     pub merchants: BTreeSet<MerchantId>,
-    /// Deliveries that whoever asks knows of.
+    /// Excluded deliveries, such as those in progress.
     pub deliveries: BTreeSet<DeliveryId>,
 }
 
-/// What is due of one merchant.
+/// The due deliveries of one merchant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueWork {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// How its endpoint is.
+    /// The merchant's record; none if there is none or it is damaged.
+    pub record: Option<Arc<Merchant>>,
+    /// The health of its endpoint.
     pub endpoint: EndpointHealth,
-    /// Deliveries, earliest first.
+    /// Deliveries, earliest due time first.
     pub deliveries: Vec<Due>,
 }
 
-/// A delivery that is due.
+/// A due delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The delivery.
     pub delivery: Delivery,
-    /// Whether an earlier event of the same payment still waits.
+    /// Whether an earlier event of the same payment is not delivered yet.
     pub follows: bool,
 }
 
 topic! {
     /// Deliveries of webhooks, their attempts, and the health of endpoints.
     Outbox {
-        /// Returns deliveries due at or before `now`, earliest first, at most `limit`.
+        /// Returns at most `limit` deliveries that are due at or before `now`, earliest first.
         due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
 
-        /// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant`
-        /// deliveries, of at most `merchants` merchants, and nothing of what is `passed`. One merchant's million deliveries
-        /// cost another nothing.
+        /// Returns due deliveries of at most `merchants` merchants, at most `per_merchant` of each, without the
+        /// `passed` ones. The merchant with the earliest due delivery comes first. The cost does not depend on how many
+        /// deliveries a merchant has.
         due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
 
-        /// Returns when the first delivery that is not due at `now` will be.
+        /// Returns the record of a merchant and one of its events. A damaged event is none.
+        webhook_content(merchant: MerchantId, event_seq: u64) -> (Option<Arc<Merchant>>, Option<EventRecord>);
+
+        /// Returns the earliest due time after `now`.
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
 
-        /// Returns what is known of a merchant's endpoint.
+        /// Returns the health of a merchant's endpoint.
         endpoint(merchant: MerchantId) -> EndpointHealth;
 
         /// Returns a merchant's delivery.
         delivery(merchant: MerchantId, id: DeliveryId) -> Option<DeliveryRecord>;
 
-        /// Lists a merchant's deliveries, newest first; they are not counted.
+        /// Lists a merchant's deliveries, newest first, without a total.
         deliveries(query: DeliveryQuery) -> Page<DeliveryRecord>;
 
-        /// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
+        /// Returns at most `limit` of a merchant's deliveries after `after` that can be replayed, oldest first.
         replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
 
         /// Returns the attempts made to deliver an event, in order.

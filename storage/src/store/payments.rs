@@ -17,10 +17,10 @@ use crate::store::{
     wrapped::{Call, Wrapped},
 };
 
-/// A list of one merchant's payments, newest first. Filters combine.
+/// A list of one merchant's payments, newest first. All filters must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentQuery {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
     /// Where the page starts.
     pub at: PageAt,
@@ -34,21 +34,21 @@ pub struct PaymentQuery {
     pub to: Option<Timestamp>,
     /// Only this currency.
     pub currency: Option<Currency>,
-    /// Only payments that ask for at least so many smallest units, of either currency.
+    /// Only payments of at least this amount in smallest units, in either currency.
     pub min_units: Option<u64>,
-    /// Only payments that ask for at most so many smallest units, of either currency.
+    /// Only payments of at most this amount in smallest units, in either currency.
     pub max_units: Option<u64>,
-    /// Only payments that need (or do not need) attention.
+    /// Only payments that need attention (or only those that do not).
     pub unusual: Option<bool>,
     /// Only these payments; at most 100.
     pub ids: Vec<PaymentId>,
-    /// Words that the id, the description, a metadata value, a payer or a transaction's id contain; each must start a
-    /// word of theirs.
+    /// Words that must all occur in the id, the description, a metadata value, a payer or a transaction id, as the
+    /// beginning of a word there.
     pub query: Option<String>,
 }
 
 impl PaymentQuery {
-    /// Returns the first page of everything.
+    /// Returns the first page without filters.
     #[must_use]
     pub const fn all(merchant: MerchantId, limit: usize) -> Self {
         Self {
@@ -68,58 +68,58 @@ impl PaymentQuery {
     }
 }
 
-/// Some days of a merchant's payments.
+/// A range of days of a merchant's payments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeQuery {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// The last day: whole days of UTC since 1970.
+    /// The last day, in days since 1970-01-01 UTC.
     pub last_day: u64,
-    /// How many days, the last one among them.
+    /// Number of days, including the last.
     pub days: u64,
 }
 
-/// What came in over some days. A payment counts for the day it was made; sessions that collect fees are no sales.
+/// Payment volume by day. A payment counts on the day it was created. Sessions that collect fees are not counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Volume {
-    /// Every day that was asked for, oldest first.
+    /// Every requested day, oldest first.
     pub days: Vec<DayVolume>,
-    /// From creation to completion, the middle one of all that completed, to one part in 64.
+    /// Median time from creation to completion, accurate to one part in 64.
     pub median_wait: Option<Duration>,
 }
 
-/// The sums of one day.
+/// Totals of one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DayVolume {
-    /// Whole days of UTC since 1970.
+    /// Days since 1970-01-01 UTC.
     pub day: u64,
-    /// Payments that were made.
+    /// Payments created on this day.
     pub opened: u64,
-    /// Those of them that completed.
+    /// Of these, completed payments.
     pub completed: u64,
-    /// Those that ended, completed or not.
+    /// Of these, payments in a final state.
     pub ended: u64,
-    /// What completed in HIVE, smallest units.
+    /// Amount of the completed payments in HIVE, smallest units.
     pub hive_units: u64,
-    /// What completed in HBD, smallest units.
+    /// Amount of the completed payments in HBD, smallest units.
     pub hbd_units: u64,
-    /// What completed, in US cents of its creation.
+    /// Amount of the completed payments, US cents at creation.
     pub usd_cents: u64,
 }
 
-/// Payments opened within a span of time that a transfer of `money` may have been meant for: they ask for just that, or
-/// something is unusual about them already.
+/// A query for the payments that a transfer of `money` may have been meant for: opened within a time range, and either
+/// of the same amount or in need of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vicinity {
-    /// Whose.
+    /// The merchant.
     pub merchant: MerchantId,
-    /// What was sent.
+    /// The transferred amount.
     pub money: Money,
     /// Opened at or after.
     pub from: Timestamp,
     /// Opened at or before.
     pub to: Timestamp,
-    /// Payments returned at most.
+    /// Maximum number of payments.
     pub limit: usize,
 }
 
@@ -129,35 +129,38 @@ topic! {
         /// Returns a payment.
         payment(id: PaymentId) -> Option<Payment>;
 
-        /// Returns the payment a checkout address names.
+        /// Returns the versions of those of the payments that exist. Damaged records are skipped.
+        versions(ids: Vec<PaymentId>) -> Vec<(PaymentId, u64)>;
+
+        /// Returns the payment of a checkout URL's slug.
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
 
         /// Lists a merchant's payments, newest first.
         payments(query: PaymentQuery) -> Page<Payment>;
 
-        /// Returns payments of all merchants after `after`, oldest first, of at most `limit` records; the next page starts after
-        /// the last of them. Damaged ones are passed over.
+        /// Returns payments of all merchants after `after`, oldest first, from at most `limit` records. The next page
+        /// starts after the last record. Damaged records are skipped.
         payments_after(after: PaymentId, limit: usize) -> Page<Payment>;
 
         /// Returns the payments that an unmatched transfer may have been meant for, newest first.
         payments_near(vicinity: Vicinity) -> Vec<Payment>;
 
-        /// Adds up a merchant's payments of some days.
+        /// Returns a merchant's payment volume by day.
         volume(query: VolumeQuery) -> Volume;
 
-        /// Returns pending payments whose deadline (expiry plus grace) is before `before`, earliest first, at most
-        /// `limit`, after the entry `after`.
+        /// Returns at most `limit` pending payments whose deadline (expiry plus grace) is before `before`, earliest
+        /// first, after the entry `after`.
         due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
 
-        /// Returns the payments of which the chain has something to decide: an open claim on a signed transaction, or a
-        /// transfer in a block that can still change.
+        /// Returns the payments that wait for a block: those with an open claim on a signed transaction, or with a
+        /// transfer in a reversible block.
         in_flight() -> Vec<PaymentId>;
 
-        /// Returns a transfer of a payment, with its whole memo.
+        /// Returns a transfer of a payment, with its full memo.
         transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
 
-        /// Returns the transfers of a payment, newest first, before the place `before` in their order, at most `limit`, with
-        /// their whole memos.
+        /// Returns at most `limit` transfers of a payment before the sequence number `before`, newest first, with their
+        /// full memos.
         transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
     }
 }

@@ -41,9 +41,9 @@ impl Books {
         line.received_units += u128::from(payment.received_units());
         line.refunded_units += u128::from(payment.refunded_units());
         match payment.state {
-            State::Completed if payment.completed_at.is_none() => Some("it is completed and does not say since when"),
-            State::Completed if payment.paid_by.is_none() => Some("it is completed and does not say by what"),
-            State::Pending if payment.paid_units() >= payment.amount.units => Some("it is paid and pending"),
+            State::Completed if payment.completed_at.is_none() => Some("completed without a completion time"),
+            State::Completed if payment.paid_by.is_none() => Some("completed without a transaction"),
+            State::Pending if payment.paid_units() >= payment.amount.units => Some("pending although it is paid"),
             _ => None,
         }
     }
@@ -59,25 +59,25 @@ impl Books {
 /// Maximum number of findings listed in full; the rest are only counted.
 const MAX_LISTED_FINDINGS: usize = 100;
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// The version of the tables.
+    /// The schema version.
     pub schema: u32,
-    /// The tables and how many rows each has.
+    /// The tables and their row counts.
     pub tables: Vec<(&'static str, u64)>,
-    /// What is wrong, in words, as far as it is told.
+    /// The first findings, as text.
     pub findings: Vec<String>,
-    /// How many things are wrong.
+    /// The number of findings.
     pub finding_count: u64,
-    /// What the payments add up to.
+    /// Totals of the payments.
     pub books: Books,
-    /// The number of the newest block whose transfers are all credited.
+    /// The number of the last block whose transfers are all credited.
     pub scanned_block: Option<u32>,
 }
 
 impl Report {
-    /// Says whether nothing is wrong.
+    /// Returns whether there are no findings.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
         self.finding_count == 0
@@ -96,32 +96,32 @@ impl Report {
         }
     }
 
-    /// Notes a record that does not decode.
+    /// Returns a decoded record; adds a finding if it does not decode.
     pub(crate) fn read<T>(&mut self, table: &str, key: impl ToString, read: Result<T, impl ToString>) -> Option<T> {
         read.map_err(|damage| self.find(table, key, damage)).ok()
     }
 }
 
-/// How much a store holds. The database keeps every figure as of its last checkpoint; each row that was committed since is
-/// looked up, which takes some tenths of a second where the log is full.
+/// Row counts of a store. The database has each count as of its last checkpoint; rows committed since are looked up,
+/// which takes some tenths of a second if the write-ahead log is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
     /// Payments.
     pub payments: u64,
     /// Pending payments, active or passivated.
     pub open_payments: u64,
-    /// Payments of which the chain has something to decide.
+    /// Payments that wait for a block.
     pub in_flight: u64,
     /// Merchants.
     pub merchants: u64,
-    /// Events that are kept.
+    /// Stored events.
     pub events: u64,
-    /// Webhooks to deliver.
+    /// Deliveries in the outbox.
     pub outbox: u64,
-    /// Transfers that paid no session, handled ones too.
+    /// Unmatched transfers, handled and not.
     pub unmatched: u64,
-    /// Those of them that name a session nobody knew and about which nothing is done.
+    /// Of these, transfers that name an unknown session and are not handled.
     pub unmatched_by_payment: u64,
-    /// Commits that wait for the writer.
+    /// Commits in the write queue.
     pub queue: u64,
 }

@@ -1,6 +1,8 @@
-//! How a topic is declared: its reads become a trait, which every wrapper of a store implements by passing them on.
+//! The macro that declares a topic: it turns the topic's reads into a trait, and implements the trait for every
+//! [`Wrapped`] store.
 
-/// Declares the trait of a topic. Each read takes `&self` and returns a [`Read`](crate::Read) of what stands after the arrow.
+/// Declares the trait of a topic. Each read takes `&self` and returns a [`Read`](crate::Read) of the type after the
+/// arrow.
 macro_rules! topic {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$read_doc:meta])* $read:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)+
@@ -17,7 +19,7 @@ macro_rules! topic {
             $(fn $read(&self, $($argument: $type),*) -> Read<'_, $answer> {
                 let call = Call { name: stringify!($read), arguments: &[$(&$argument),*] };
                 match self.before(&call) {
-                    Ok(()) => self.around(stringify!($read), self.inner().$read($($argument),*)),
+                    Ok(()) => self.around(stringify!($read), move || self.inner().$read($($argument.clone()),*)),
                     Err(error) => Box::pin(std::future::ready(Err(error))),
                 }
             })+

@@ -1,4 +1,4 @@
-//! Transfers that paid no session.
+//! Unmatched transfers.
 
 use engine::{account::AccountName, ids::PaymentId, ledger::ChainPosition};
 
@@ -15,20 +15,19 @@ use crate::{
 pub type WaitingTransferKey = (PaymentId, AccountName, ChainPosition);
 
 topic! {
-    /// Transfers that paid no session.
+    /// Unmatched transfers: transfers to a watched account that pay no session.
     UnmatchedTransfers {
-        /// Returns the transfers to an account that named no session of ours, newest first, at most `limit`.
+        /// Returns at most `limit` unmatched transfers of an account, newest first.
         unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
 
-        /// Returns a transfer that named no session of ours, by its account and its place on the chain.
+        /// Returns an unmatched transfer by its account and its position on the chain.
         unmatched_at(account: AccountName, place: ChainPosition) -> Option<Unmatched>;
 
-        /// Returns the transfers to an account that named no session of ours and are older than `before`, newest first, at
-        /// most `limit`.
+        /// Returns at most `limit` unmatched transfers of an account before the position `before`, newest first.
         unmatched_before(account: AccountName, before: ChainPosition, limit: usize) -> Vec<Unmatched>;
 
-        /// Returns at most `limit` unhandled transfers whose session was unknown when they arrived, ordered by session,
-        /// after `after`.
+        /// Returns at most `limit` transfers after `after` that are not handled and whose session was unknown when they
+        /// arrived, ordered by session.
         waiting_for_sessions(after: Option<WaitingTransferKey>, limit: usize) -> Vec<WaitingTransferKey>;
     }
 }

@@ -1,10 +1,10 @@
-//! Stores in front of another store, such as those of tests and simulations: they state only what they change.
+//! Wrappers around a store, such as those of tests and simulations. A wrapper implements only what it changes.
 
 use std::any::Any;
 
 use crate::store::error::{Read, ReadError};
 
-/// A read that is about to be made.
+/// A read that is about to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The name of the method.
@@ -14,33 +14,37 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Returns an argument, counted from 0; none where it is of another type.
+    /// Returns the argument at an index from 0; none if it has another type.
     #[must_use]
     pub fn argument<T: 'static>(&self, place: usize) -> Option<&T> {
         self.arguments.get(place)?.downcast_ref()
     }
 }
 
-/// A store that passes its reads on to another: it implements every topic that the other does.
+/// A store that forwards its reads to an inner store. It implements every topic that the inner store implements.
 pub trait Wrapped: Send + Sync + 'static {
-    /// The other store.
+    /// The type of the inner store.
     type Inner: ?Sized;
 
-    /// Returns the other store.
+    /// Returns the inner store.
     fn inner(&self) -> &Self::Inner;
 
-    /// Called before each read; an error is returned in its place.
+    /// Runs before each read. An error replaces the read's result.
     ///
     /// # Errors
-    /// Whatever the wrapper wants the read to fail with.
+    /// The error that the read should return.
     fn before(&self, call: &Call<'_>) -> Result<(), ReadError> {
         let _ = call;
         Ok(())
     }
 
-    /// Awaits the read of the other store, and whatever goes before and after it.
-    fn around<'a, T: Send + 'a>(&'a self, name: &'static str, read: Read<'a, T>) -> Read<'a, T> {
+    /// Awaits a read of the inner store, with any work before and after it. Each call of `read` performs the read once.
+    fn around<'a, T, R>(&'a self, name: &'static str, read: R) -> Read<'a, T>
+    where
+        T: Send + 'a,
+        R: Fn() -> Read<'a, T> + Send + Sync + 'a,
+    {
         let _ = name;
-        read
+        read()
     }
 }

@@ -1,7 +1,7 @@
-//! The store behaves like its model: the same batches, right and wrong, have the same outcomes and the same answers.
+//! Model-based test: random batches, valid and invalid, have the same outcomes and reads in the store and in a model.
 //!
-//! The model is the interface in a few maps. It applies a batch write by write to a copy of itself and keeps the copy
-//! only if nothing refused, which is what "a refused batch leaves no trace" means.
+//! The model is the interface over a few maps. It applies a batch write by write to a copy of itself, and keeps the
+//! copy only if no write was rejected: a rejected batch has no effect.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,8 +21,8 @@ use engine::{
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, CommitError, Cursor, DeliveryQuery, EventRecord, Handling, Invoicing, MerchantQuery, PaymentQuery, Store,
-    Unmatched, Write,
+    Batch, CommitError, Cursor, DeliveryQuery, EventRecord, Handling, HoldReason, Invoicing, MerchantQuery,
+    PaymentQuery, Store, Unmatched, Write,
 };
 
 use crate::samples::*;
@@ -50,9 +50,9 @@ pub(crate) struct Model {
     periods: BTreeMap<(Month, MerchantId), Period>,
     invoice_sessions: BTreeMap<PaymentId, (Month, MerchantId)>,
     tiers: Option<Schedule>,
-    /// Merchants whose periods the batch changes, which it can therefore not bill.
+    /// Merchants whose periods the batch changes, so that it cannot invoice them.
     sold: BTreeSet<MerchantId>,
-    /// Transfers that the batch writes, and their places: each once.
+    /// Transfers that the batch writes, and their sequence numbers. Each can be written once.
     attached: BTreeSet<(PaymentId, Vec<u8>)>,
     placed: BTreeSet<(PaymentId, u64)>,
 }
@@ -141,7 +141,23 @@ impl Model {
                 *endpoint = endpoint.after(delivery, attempt);
             }
             Write::Undeliverable(delivery) => self.waiting(delivery)?.state = DeliveryState::Failed,
-            Write::Hold(delivery) => self.waiting(delivery)?.state = DeliveryState::Held,
+            Write::Hold { delivery, reason } => {
+                let applies = match reason {
+                    HoldReason::Disabled => {
+                        let endpoint = self.endpoints.get(&delivery.merchant);
+                        endpoint.is_some_and(|endpoint| !endpoint.is_enabled())
+                    }
+                    HoldReason::NoEndpoint { merchant_version } => {
+                        let stored = self.merchants.get(&delivery.merchant).map(|merchant| merchant.version);
+                        stored == *merchant_version
+                    }
+                };
+                let waiting = self.waiting(delivery)?;
+                if !applies {
+                    return Err(conflict());
+                }
+                waiting.state = DeliveryState::Held;
+            }
             Write::Redeliver(delivery) => {
                 let place = (delivery.merchant, delivery.id);
                 if self.deliveries.contains_key(&place) {
@@ -169,7 +185,7 @@ impl Model {
                 if let Some(earlier) = by_tx.or(by_nonce) {
                     return Err(CommitError::Claimed(Box::new(earlier.clone())));
                 }
-                // Every unmatched transfer here is of the first transaction.
+                // Every unmatched transfer here belongs to the first transaction.
                 let is_assigned = |u: &&Unmatched| matches!(u.handling, Handling::Assigned { .. });
                 if claimed.tx_id == tx_id(1) && self.unmatched.iter().any(|u| is_assigned(&u)) {
                     return Err(CommitError::Assigned(payment_id(1)));
@@ -218,7 +234,11 @@ impl Model {
                 stored.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Books(_)
+            Write::Books { .. }
+            | Write::Lease { .. }
+            | Write::EndLease { .. }
+            | Write::Duty { .. }
+            | Write::OnDuty { .. }
             | Write::Comply(_)
             | Write::Standing { .. }
             | Write::BeginEpoch(_)
@@ -249,8 +269,18 @@ impl Model {
                 }
                 self.tiers = Some(schedule.clone());
             }
-            Write::Rate(rate) => self.rate = Some(*rate),
-            Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
+            Write::Rate { rate, expected } => {
+                if self.rate.map(|rate| rate.at) != *expected {
+                    return Err(conflict());
+                }
+                self.rate = Some(*rate);
+            }
+            Write::Note { name, value, expected } => {
+                if self.notes.get(name) != expected.as_ref() {
+                    return Err(conflict());
+                }
+                self.notes.insert(name, value.clone());
+            }
         }
         Ok(())
     }
@@ -264,7 +294,7 @@ impl Model {
         period
     }
 
-    /// A payment counts when it completes; later only its fee can come or go.
+    /// A payment counts when it completes. Later only its fee can change.
     fn count(&mut self, before: Option<&Payment>, after: &Payment) {
         let known = before.filter(|payment| payment.state == State::Completed);
         let now = after.updated_at;
@@ -302,7 +332,7 @@ impl Model {
         if is_as_seen { Ok(logged) } else { Err(conflict()) }
     }
 
-    /// The outbox in the order of its store.
+    /// Returns the outbox in the order of the store.
     fn due(&self) -> Vec<Delivery> {
         let waiting = self.deliveries.values().filter(|logged| logged.state == DeliveryState::Pending);
         let mut due: Vec<Delivery> = waiting.map(|logged| logged.delivery.clone()).collect();
@@ -446,10 +476,14 @@ pub(crate) async fn compare(store: &impl Store, model: &Model) {
     for number in 1..9 {
         let by_tx = model.claims.iter().find(|c| c.tx_id == tx_id(number));
         assert_eq!(store.claim(tx_id(number)).await.unwrap().as_ref(), by_tx);
+        assert_eq!(store.claims(vec![tx_id(number)]).await.unwrap(), Vec::from_iter(by_tx.cloned()));
         let nonce = format!("nonce {number}");
         let by_nonce = model.claims.iter().find(|c| c.nonce == nonce);
-        assert_eq!(store.claim_by_nonce(account("shop"), nonce).await.unwrap().as_ref(), by_nonce);
+        assert_eq!(store.overlapping_claim(account("shop"), Vec::new(), None, nonce).await.unwrap().as_ref(), by_nonce);
     }
+    let ids = (0..10).map(payment_id);
+    let versions: Vec<_> = ids.clone().filter_map(|id| Some((id, model.payments.get(&id)?.version))).collect();
+    assert_eq!(store.versions(ids.collect()).await.unwrap(), versions);
     for number in 1..8 {
         let id = payment_id(number);
         let mut rows = model.transfers.get(&id).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the model and the store are given to try: writes of every kind, most of them right.
+//! The random writes of the model-based test, most of them valid.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use engine::{
     x402::{ClaimOutcome, Reason},
 };
 use proptest::prelude::*;
-use storage::{Batch, Handling, Invoicing, Write};
+use storage::{Batch, Handling, HoldReason, Invoicing, Write};
 
 use super::Model;
 use crate::samples::*;
 
-/// What to try next; made into a write when it is known what is stored.
+/// A write to try. Its content depends on what is stored.
 #[derive(Debug, Clone)]
 pub(crate) enum Try {
     Payment { number: u64, state: usize, claim: bool, unusual: bool, month: u64, fee: u8, wrong: u8 },
@@ -43,7 +43,7 @@ pub(crate) enum Try {
     Tiers { wrong: u8 },
 }
 
-/// Mostly right: a tenth of the writes expect something stale.
+/// Returns 0 in most cases; a tenth of the writes expect something stale.
 fn wrong() -> impl Strategy<Value = u8> {
     prop_oneof![9 => Just(0u8), 1 => 1..4u8]
 }
@@ -120,7 +120,7 @@ impl Try {
                     })
                 });
                 if wrong == 3 {
-                    // Somebody else's checkout address.
+                    // The slug of another payment.
                     next.slug = payment(1, number % 3 + 1).slug;
                 }
                 Write::Payment { payment: Arc::new(next), expected }
@@ -139,7 +139,7 @@ impl Try {
                 Write::Merchant { merchant: Box::new(next), expected }
             }
             Self::Event { owner, number } => {
-                // Announced again it is refused.
+                // A repeated event is rejected.
                 Write::Event(event(owner, number))
             }
             Self::Attempt { which, again_at, wrong } => {
@@ -148,7 +148,16 @@ impl Try {
                 Write::Attempt { delivery, attempt }
             }
             Self::Undeliverable { which, wrong } => Write::Undeliverable(delivery(model, which, wrong)?),
-            Self::Hold { which, wrong } => Write::Hold(delivery(model, which, wrong)?),
+            Self::Hold { which, wrong } => {
+                let delivery = delivery(model, which, wrong)?;
+                let merchant_version = model.merchants.get(&delivery.merchant).map(|merchant| merchant.version);
+                let reason = match which % 3 {
+                    0 => HoldReason::Disabled,
+                    1 => HoldReason::NoEndpoint { merchant_version },
+                    _ => HoldReason::NoEndpoint { merchant_version: merchant_version.map(|version| version + 1) },
+                };
+                Write::Hold { delivery, reason }
+            }
             Self::Redeliver { which, number } => {
                 let (id, due_at) = (DeliveryId::new(at(number), [7; 10]), at(number));
                 let known = model.deliveries.values().nth(which)?.delivery.clone();
@@ -202,11 +211,12 @@ impl Try {
                 };
                 Write::Handle { account: *kept.account(), place: kept.transfer.position, handling }
             }
-            Self::Rate { base } => Write::Rate(Rate {
-                price: HivePrice { base_hbd_units: base, quote_hive_units: 9 },
-                hbd: None,
-                at: START,
-            }),
+            Self::Rate { base } => {
+                let price = HivePrice { base_hbd_units: base, quote_hive_units: 9 };
+                let stored = model.rate.map(|rate| rate.at);
+                let expected = if base < 7 { stored } else { Some(at(base)) };
+                Write::Rate { rate: Rate { price, hbd: None, at: at(base) }, expected }
+            }
             Self::Invoice { which, session, cents, carried, wrong } => {
                 let mut period = model.periods.values().nth(which % model.periods.len().max(1))?.clone();
                 let now = at(100 * 86_400);
@@ -226,7 +236,11 @@ impl Try {
                 Write::FeeTiers { schedule: Schedule { version: expected + 1, tiers, updated_at: START }, expected }
             }
             Self::Transfer { .. } => return None,
-            Self::Note { name, value } => Write::Note { name: if name { "a" } else { "b" }, value: vec![value] },
+            Self::Note { name, value } => {
+                let name = if name { "a" } else { "b" };
+                let expected = if value < 7 { model.notes.get(name).cloned() } else { Some(vec![value]) };
+                Write::Note { name, value: vec![value], expected }
+            }
         })
     }
 }
@@ -251,11 +265,11 @@ fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
 
 pub(crate) fn batch_of(tries: &[Try], model: &Model) -> Batch {
     let mut batch = Batch::default();
-    // Later writes of a batch see what the earlier ones will have done.
+    // Later writes of a batch see the effects of the earlier ones.
     let mut ahead = model.clone();
     for attempt in tries {
         let Some(write) = attempt.write(&ahead) else { continue };
-        // Once something is refused, so is the batch; what follows does not matter, but must do no harm either.
+        // After a rejection the rest of the batch has no effect, but must not panic.
         let _ = ahead.apply(&write);
         let payment = match &write {
             Write::Payment { payment, .. } => Some((payment.id, payment.merchant)),

@@ -21,7 +21,7 @@ pub(crate) enum Depth {
 }
 
 /// Decides on `count` blocks: the whole range as soon as enough nodes agree on it, or its agreed beginning once every
-/// queried node has answered or the timeout has passed.
+/// queried node has responded or the timeout has passed.
 pub(super) fn decide(answers: &[(usize, Vec<Block>)], count: usize, status: RoundStatus) -> Option<Vec<Block>> {
     let given: Vec<&[Block]> = answers.iter().map(|(_, blocks)| blocks.as_slice()).collect();
     let agreed = majority::blocks(&given, count, status.needed);

@@ -46,7 +46,7 @@ impl Expected {
     }
 }
 
-/// Channel for heads reported by nodes; the answers that arrive after a round stay queued until the next.
+/// Channel for heads reported by nodes; responses that arrive after a round stay queued until the next.
 pub(super) struct Heads {
     pub(super) sender: mpsc::UnboundedSender<(usize, Result<Head, NodeError>)>,
     pub(super) answers: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,

@@ -27,12 +27,12 @@ impl Nodes {
     pub(crate) async fn head(&self) -> Result<Head, NodesError> {
         let nodes = self.shared.slots.len();
         let mut heads = self.heads.lock().await;
-        // Answers to earlier rounds are already recorded, and must not count for this round.
+        // Responses to earlier rounds are already recorded, and must not count for this round.
         while heads.answers.try_recv().is_ok() {}
         let mut round = Round::new(nodes, nodes, self.shared.needed);
         let mut last = None;
         for (place, slot) in self.shared.slots.iter().enumerate() {
-            if slot.is_backing_off() || (mutant!("spares-are-not-asked") && place >= self.shared.needed) {
+            if slot.is_backing_off() || (mutant!("head-from-quorum-only") && place >= self.shared.needed) {
                 round.answered(place, None);
             } else if slot.begin_head_request() {
                 let (shared, sender) = (Arc::clone(&self.shared), heads.sender.clone());
@@ -58,7 +58,7 @@ impl Nodes {
         self.shared.publish_condition();
         match decided.and_then(|()| self.shared.known_head()) {
             Some(head) => Ok(head),
-            None => Err(NodesError::Unavailable(last.unwrap_or_else(|| "too few nodes answer".to_owned()))),
+            None => Err(NodesError::Unavailable(last.unwrap_or_else(|| "too few nodes respond".to_owned()))),
         }
     }
 }

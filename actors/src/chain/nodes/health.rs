@@ -1,4 +1,4 @@
-//! The health of each node, derived from its last answers, logged once per change and exported as metrics.
+//! The health of each node, derived from its last responses, logged once per change and exported as metrics.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::{
 const SLOW: Duration = Duration::from_secs(1);
 /// Latencies are rounded down to a multiple of this before nodes are ordered.
 const LATENCY_STEP: Duration = Duration::from_millis(100);
-/// How long a node counts as disagreeing after an answer that a majority contradicts.
+/// How long a node counts as disagreeing after a response that a majority contradicts.
 const DISAGREEMENT_WINDOW: Duration = Duration::from_secs(600);
 /// Maximum duration of a request for the head, after which another may start.
 const HEAD_REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
@@ -27,7 +27,7 @@ const HEAD_REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 pub(super) const HISTORY_API: &str = "account_history_api";
 /// The API for the status of transactions; some nodes do not serve it.
 pub(super) const TRANSACTION_API: &str = "transaction_status_api";
-/// APIs that a healthy node may lack, and the time before a node is asked again for one that it lacks.
+/// APIs that a healthy node may lack, and the time before a node is queried again for one that it lacks.
 const OPTIONAL_APIS: [&str; 2] = [HISTORY_API, TRANSACTION_API];
 const API_RECHECK_INTERVAL: Duration = Duration::from_secs(50);
 /// Backoff after a rate limit without `Retry-After`, and maximum backoff.
@@ -45,7 +45,7 @@ pub enum Condition {
     Slow,
     /// Its head is behind the head of a majority.
     Stale,
-    /// A majority recently contradicted one of its answers.
+    /// A majority recently contradicted one of its responses.
     Disagreeing,
     /// Its last request failed.
     Failing,
@@ -122,11 +122,13 @@ impl Health {
             Condition::RateLimited
         } else if self.failures > 0 {
             Condition::Failing
-        } else if self.disagreed_at.is_some_and(|at| now.duration_since(at) < DISAGREEMENT_WINDOW) {
+        } else if self.disagreed_at.is_some_and(|at| now.duration_since(at) < DISAGREEMENT_WINDOW)
+            && !mutant!("disagreement-never-known")
+        {
             Condition::Disagreeing
         } else if self.head.is_some_and(|head| !majority::is_fresh(head.block_id.number(), expected.reached())) {
             Condition::Stale
-        } else if self.is_slow || is_waiting {
+        } else if (self.is_slow || is_waiting) && !mutant!("slowness-never-known") {
             Condition::Slow
         } else if self.answered_at.is_none() {
             Condition::Unknown
@@ -152,7 +154,7 @@ impl Slot {
 
     /// Records that the node serves the configured chain.
     pub(crate) fn checked(&self, identity: &Identity) {
-        tracing::debug!(node = self.node.name(), version = %identity.version, "the node serves the right chain");
+        tracing::debug!(node = self.node.name(), version = %identity.version, "the node serves the configured chain");
         self.health(|health| health.is_checked = true);
     }
 
@@ -170,7 +172,7 @@ impl Slot {
         self.health(|health| health.condition(Instant::now(), expected))
     }
 
-    /// Returns the latency from the last answers and the pending request, rounded down to [`LATENCY_STEP`].
+    /// Returns the latency from the last responses and the pending request, rounded down to [`LATENCY_STEP`].
     pub(crate) fn latency(&self) -> Duration {
         self.health(|health| {
             let under_way = health.head_asked_at.map_or(Duration::ZERO, |at| at.elapsed());
@@ -179,7 +181,7 @@ impl Slot {
         })
     }
 
-    /// Records an answer or failure.
+    /// Records a response or failure.
     pub(crate) fn answered<T>(
         &self,
         request: &'static str,
@@ -229,7 +231,7 @@ impl Slot {
         }
     }
 
-    /// Records that a majority contradicts an answer of the node.
+    /// Records that a majority contradicts a response of the node.
     pub(crate) fn record_contradiction(&self, about: &str) {
         let now = Instant::now();
         self.metrics.record_contradiction();
@@ -255,7 +257,7 @@ impl Slot {
         })
     }
 
-    /// Records the answer to a head request.
+    /// Records the response to a head request.
     pub(crate) fn end_head_request(&self, answer: &Result<Head, NodeError>) {
         self.health(|health| {
             let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());

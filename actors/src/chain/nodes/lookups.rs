@@ -40,8 +40,8 @@ pub(super) fn decide_accounts(
     (accounts.is_settled || status.may_end()).then_some(accounts.found)
 }
 
-/// Judges what nodes know of a transaction: its place in the chain, or that it will never have one, as soon as a majority
-/// agrees; anything else once slower nodes are no longer waited for.
+/// Decides on the status of a transaction: its inclusion, or that it can never be included, as soon as a majority
+/// agrees; anything else once slower nodes are no longer awaited.
 pub(super) fn decide_transaction(answers: &[(usize, TxStatus)], round_status: RoundStatus) -> Option<TxStatus> {
     let given: Vec<TxStatus> = answers.iter().map(|(_, status)| *status).collect();
     let status = majority::transaction(&given, round_status.needed)?;
@@ -108,7 +108,8 @@ impl Nodes {
         result.decided(|| "the price of HIVE".to_owned(), plan.needed)
     }
 
-    /// Returns the price of HBD on the internal market as a majority gives it within two percent; none where there is none.
+    /// Returns the price of HBD on the internal market, confirmed by a majority within two percent; `None` if there is
+    /// none.
     pub(crate) async fn hbd_price(&self) -> Result<Option<HbdPrice>, NodesError> {
         let request_to =
             |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.hbd_price().await }) };
@@ -129,8 +130,9 @@ impl Nodes {
         Plan { request: HISTORY_API, first: needed, needed, timeout }
     }
 
-    /// Returns what the virtual operations of an irreversible block paid, as enough nodes give it alike; none while too
-    /// few have the block. Nodes of different releases may name different operations besides: those of one are told.
+    /// Returns the transfers of the virtual operations of an irreversible block, confirmed by enough nodes; `None`
+    /// while too few have the block. Nodes of different releases may have different unknown operations: those of one
+    /// are returned.
     pub(crate) async fn virtual_operations(&self, block_num: u32) -> Result<Option<VirtualOperations>, NodesError> {
         let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move { node.virtual_operations(block_num).await })
@@ -165,7 +167,7 @@ impl Nodes {
         result.decided(|| format!("the virtual operations of block {block_num}"), plan.needed).map(Some)
     }
 
-    /// Returns an account's history as enough nodes give it alike that are past the span's end.
+    /// Returns an account's history, confirmed by enough nodes that are past the end of the span.
     pub(crate) async fn history(
         &self,
         account: &AccountName,
@@ -175,7 +177,7 @@ impl Nodes {
         let request_to = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 let head = node.head().await?;
-                // What is older than this is irreversible long since.
+                // Older entries have been irreversible for long.
                 if head.time < span.1 + HISTORY_SETTLES {
                     return Ok(None);
                 }

@@ -1,4 +1,4 @@
-//! Decides quorum queries: pure functions of the answers, independent of network, clock and node order.
+//! Decides quorum queries: pure functions of the responses, independent of network, clock and node order.
 //!
 //! A value is trusted when [`needed`] of the configured nodes return it. An absent node (slow, failing, rate limited,
 //! without the API) casts no vote.
@@ -16,10 +16,10 @@ use crate::environment::{Account, NodeError, TxStatus};
 
 /// How many blocks a head may be behind the highest head that a majority has reached and still be fresh.
 pub(crate) const FRESH_BLOCKS: u32 = 5;
-/// How far apart prices may be that count as the same, in percent.
+/// Maximum difference of prices that count as equal, in percent.
 const PRICE_SPREAD_PERCENT: u128 = 2;
 
-/// Returns how many of the configured nodes decide: a majority, or more where the settings ask for more.
+/// Returns how many of the configured nodes decide: a majority, or more if the settings require it.
 pub(crate) fn needed(configured: usize, at_least: usize) -> usize {
     if mutant!("one-node-is-enough") {
         return 1;
@@ -28,23 +28,23 @@ pub(crate) fn needed(configured: usize, at_least: usize) -> usize {
     majority.max(at_least)
 }
 
-/// Returns how many nodes decide a question about account history, which many nodes do not keep: a majority of those
-/// that may keep it, and never one alone of several.
+/// Returns how many nodes decide about account history, which many nodes do not serve: a majority of those that may
+/// serve it, and never one of several.
 pub(crate) fn needed_of_history(configured: usize, lacking: usize, at_least: usize) -> usize {
     let eligible = configured.saturating_sub(lacking);
     needed(eligible, at_least).max(configured.min(2))
 }
 
-/// Returns the value that at least `needed` of the answers give.
+/// Returns the value that at least `needed` of the responses contain.
 pub(crate) fn agreed<T: PartialEq>(answers: &[T], needed: usize) -> Option<&T> {
     answers.iter().find(|value| answers.iter().filter(|other| other == value).count() >= needed)
 }
 
-/// Returns the highest value that at least `needed` of the answers have reached.
+/// Returns the highest value that at least `needed` of the responses have reached.
 pub(crate) fn reached<T: Ord + Copy>(values: impl IntoIterator<Item = T>, needed: usize) -> Option<T> {
     let mut values: Vec<T> = values.into_iter().collect();
     values.sort_unstable_by(|a, b| b.cmp(a));
-    let at = if mutant!("loudest-finality") { 0 } else { needed.checked_sub(1)? };
+    let at = if mutant!("highest-finality-wins") { 0 } else { needed.checked_sub(1)? };
     (values.len() >= needed).then(|| values[at])
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn head(heads: &[Head], needed: usize) -> Option<Head> {
     Some(Head { block_id: *most?, time, irreversible_num })
 }
 
-/// Returns the longest prefix of a range of blocks on which at least `needed` answers agree.
+/// Returns the longest prefix of a range of blocks on which at least `needed` responses agree.
 pub(crate) fn blocks(answers: &[&[Block]], count: usize, needed: usize) -> Vec<Block> {
     let mut agreed_on = Vec::new();
     for at in 0..count {
@@ -81,13 +81,13 @@ pub(crate) fn blocks(answers: &[&[Block]], count: usize, needed: usize) -> Vec<B
 pub(crate) struct Accounts {
     /// The accounts that exist.
     pub(crate) found: Vec<Account>,
-    /// Whether every answer gave the same balances.
+    /// Whether all responses contain the same balances.
     pub(crate) is_settled: bool,
 }
 
-/// Returns the accounts that exist, once at least `needed` answers agree on the existence and the active authority of
-/// each. Balances change with every block: each is the highest that `needed` answers reach, or the highest given
-/// while no more than `needed` have answered, because only the chain refuses money for good.
+/// Returns the accounts that exist, once at least `needed` responses agree on the existence and the active authority of
+/// each. Balances change with every block: each is the highest that `needed` responses reach, or the highest one while
+/// no more than `needed` nodes have responded, because only the chain finally rejects a payment.
 pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: usize) -> Option<Accounts> {
     let (mut found, mut is_settled) = (Vec::new(), true);
     for name in names {
@@ -100,7 +100,11 @@ pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: us
         is_settled &= alike.windows(2).all(|pair| pair[0].balances == pair[1].balances);
         let units = |at: usize| alike.iter().map(move |account| account.balances[at].units);
         let balance = |at: usize| {
-            let most = if alike.len() > needed { reached(units(at), needed) } else { units(at).max() };
+            let most = if alike.len() > needed && !mutant!("highest-balance-is-believed") {
+                reached(units(at), needed)
+            } else {
+                units(at).max()
+            };
             Money::new(most.unwrap_or(0), alike[0].balances[at].currency)
         };
         found.push(Account { name: *name, active: (*active).clone(), balances: [balance(0), balance(1)] });
@@ -155,7 +159,7 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// Classifies a node's answer to a broadcast. A duplicate counts as accepted.
+    /// Classifies a node's response to a broadcast. A duplicate counts as accepted.
     pub(crate) fn of(answer: Result<(), NodeError>) -> Self {
         match answer {
             Ok(()) => Self::Accepted,
@@ -175,7 +179,7 @@ impl Reply {
 pub(crate) enum BroadcastOutcome {
     /// A majority accepted the transaction.
     Accepted,
-    /// A majority refused it, and no node that answered accepted it.
+    /// A majority refused it, and no node that responded accepted it.
     Refused(NodeError),
     /// At least one node has it or may have it.
     PossiblySent,
@@ -196,7 +200,7 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> BroadcastOutcome {
             _ => None,
         })
         .collect();
-    if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Unknown) {
+    if mutant!("lost-response-is-refusal") && replies.contains(&Reply::Unknown) {
         return BroadcastOutcome::Refused(NodeError::Rpc {
             code: -32_003,
             data_code: None,
@@ -235,7 +239,7 @@ pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Opti
 /// nodes have no price.
 pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
     let without = answers.iter().filter(|price| price.is_none()).count();
-    if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-a-price")) {
+    if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-price-decides")) {
         return Some(None);
     }
     let micro_usd = |price: &HbdPrice, _: &HbdPrice| u128::from(price.micro_usd());

@@ -1,4 +1,4 @@
-//! The ledger's nodes together: a majority of the configured nodes decides whatever decides money.
+//! The pool of ledger nodes: a majority of the configured nodes decides all facts that affect money.
 
 pub(crate) mod blocks;
 mod broadcast;

@@ -1,8 +1,8 @@
-//! The ledger's nodes together: a majority of the configured nodes decides whatever decides money.
+//! The pool of ledger nodes: a majority of the configured nodes decides all facts that affect money.
 //!
 //! Every query goes through [`Shared::query`]: [`Round`] selects the nodes to query and when to wait, [`majority`]
-//! decides from the answers. Callers never wait long for nodes slower than the first majority; a late answer still updates
-//! the health of its node.
+//! decides from the responses. Callers never wait long for nodes slower than the first majority; a late response still
+//! updates the health of its node.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -28,10 +28,10 @@ use crate::{
     settings::Settings,
 };
 
-/// Time before the remaining nodes are queried too, and time to wait for slower nodes after a majority has answered.
+/// Time before the remaining nodes are queried too, and time to wait for slower nodes after a majority has responded.
 pub(super) const STRAGGLER_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Returns how many of the configured nodes must agree on whatever decides money; `at_least` can only raise it.
+/// Returns how many of the configured nodes must agree on facts that affect money; `at_least` can only raise it.
 #[must_use]
 pub fn nodes_needed(configured: usize, at_least: usize) -> usize {
     majority::needed(configured, at_least)
@@ -77,9 +77,9 @@ pub(super) struct Shared {
 
 /// The result of a query.
 pub(super) struct QueryResult<T, R> {
-    /// The decision, if the answers allow one.
+    /// The decision, if the responses permit one.
     pub(super) decision: Option<R>,
-    /// Answers, each with the index of its node in the configuration.
+    /// Responses, each with the index of its node in the configuration.
     pub(super) answers: Vec<(usize, T)>,
     /// The last failure of a node.
     pub(super) last: String,
@@ -141,7 +141,10 @@ impl Nodes {
         for (slot, checked) in self.shared.slots.iter().zip(checked) {
             match checked {
                 Err(wrong @ NodeError::WrongChain(_)) => return Err(wrong),
-                Err(error) => slot.failed(&error),
+                // A node that limits the rate is in backoff from the start.
+                Err(error) => {
+                    slot.answered::<()>("get_version", &Err(error), Instant::now(), self.shared.clock.now());
+                }
                 Ok(()) => {}
             }
         }
@@ -229,7 +232,7 @@ impl Shared {
             });
         };
         let mut round = Round::new(order.len(), plan.first, plan.needed);
-        let mut last = "no node can be asked".to_owned();
+        let mut last = "no node can be queried".to_owned();
         let timeout = |at: usize| if responsive[at] { plan.timeout } else { Duration::ZERO };
         let decided = drive(&mut round, &mut answers, timeout, query, decide, |at, answer| {
             if let Err(error) = &answer {
@@ -253,8 +256,8 @@ impl Shared {
         places
     }
 
-    /// Returns for each of these nodes whether to wait for it after a majority has answered: it is healthy, and about as fast
-    /// as the slowest node that a majority needs.
+    /// Returns for each of these nodes whether to wait for it after a majority has responded: it is healthy, and about
+    /// as fast as the slowest node that a majority needs.
     fn responsive(&self, order: &[usize]) -> Vec<bool> {
         let latencies: Vec<Duration> = order.iter().map(|place| self.slots[*place].latency()).collect();
         let mut sorted = latencies.clone();
@@ -286,7 +289,7 @@ impl Shared {
     }
 }
 
-/// Returns the answer of a request; a panic counts as a failure of the node.
+/// Returns the response to a request; a panic counts as a failure of the node.
 pub(super) async fn catch_panic<T>(request: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
     let crashed = |_| Err(NodeError::Broken("the request crashed".to_owned()));
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(crashed)

@@ -1,7 +1,7 @@
 //! One quorum query as a state machine: which nodes to query, when to wait, when the result is decided. It has no clock
-//! and no network, so that tests can try every order of answers.
+//! and no network, so that tests can try every order of responses.
 
-/// A query that goes to some nodes at once, and to the others only if the first do not decide it.
+/// A query that is sent to some nodes at once, and to the others only if the first do not decide it.
 #[derive(Debug, Clone)]
 pub(crate) struct Round<T> {
     /// How many nodes decide.
@@ -10,7 +10,7 @@ pub(crate) struct Round<T> {
     nodes: usize,
     /// Number of nodes queried so far, in the driver's order.
     asked: usize,
-    /// Answers with the index of their node, in order of arrival.
+    /// Responses with the index of their node, in order of arrival.
     answers: Vec<(usize, T)>,
     /// Number of queried nodes that failed.
     absent: usize,
@@ -25,9 +25,9 @@ pub(crate) enum Step<R> {
     Done(R),
     /// Query every node that was not queried yet.
     QueryOthers,
-    /// Wait for an answer or the timeout.
+    /// Wait for a response or the timeout.
     Wait,
-    /// Every node was queried, and their answers do not decide.
+    /// Every node was queried, and their responses do not decide.
     Undecided,
 }
 
@@ -36,16 +36,16 @@ pub(crate) enum Step<R> {
 pub(crate) struct RoundStatus {
     /// How many nodes decide.
     pub(crate) needed: usize,
-    /// Whether every node has answered or failed.
+    /// Whether every node has responded or failed.
     pub(crate) is_over: bool,
     /// Whether the timeout for slower nodes has passed.
     pub(crate) is_timed_out: bool,
-    /// Whether every node queried so far has answered or failed.
+    /// Whether every node queried so far has responded or failed.
     pub(crate) is_complete: bool,
 }
 
 impl RoundStatus {
-    /// Returns whether the round may end with the answers it has.
+    /// Returns whether the round may end with the present responses.
     pub(crate) const fn may_end(&self) -> bool {
         self.is_over || self.is_timed_out
     }
@@ -62,18 +62,18 @@ impl<T> Round<T> {
         self.asked
     }
 
-    /// Returns the answers in order of arrival, each with the index of its node.
+    /// Returns the responses in order of arrival, each with the index of its node.
     pub(crate) fn into_answers(self) -> Vec<(usize, T)> {
         self.answers
     }
 
-    /// Returns whether the driver must start a timer: other nodes can be queried, or a majority has answered and slower nodes
-    /// need not be awaited.
+    /// Returns whether the driver must start a timer: other nodes can be queried, or a majority has responded and
+    /// slower nodes need not be awaited.
     pub(crate) const fn needs_timeout(&self) -> bool {
         !self.is_timed_out && (self.asked < self.nodes || self.answers.len() >= self.needed)
     }
 
-    /// Records the answer of a node; `None` if it failed.
+    /// Records the response of a node; `None` if it failed.
     pub(crate) fn answered(&mut self, place: usize, answer: Option<T>) {
         match answer {
             Some(answer) => self.answers.push((place, answer)),
@@ -90,7 +90,7 @@ impl<T> Round<T> {
         }
     }
 
-    /// Returns what to do next. `decide` returns the decision, if the answers allow one.
+    /// Returns the next step. `decide` returns the decision, if the responses permit one.
     pub(crate) fn step<R>(&mut self, decide: impl Fn(&[(usize, T)], RoundStatus) -> Option<R>) -> Step<R> {
         let is_complete = self.answers.len() + self.absent >= self.asked;
         let has_all = self.asked >= self.nodes;

@@ -1,4 +1,4 @@
-//! The engine and its store, as `doctor` sees them: a running one is asked, an idle store is opened as the service would.
+//! Checks of the engine and its store: a running engine is called, an idle store is opened.
 
 use std::{
     fs,
@@ -7,15 +7,15 @@ use std::{
 };
 
 use proto::{Engine, Transport, v1};
-use storage::{Idle, OpenError};
+use storage::{Duty, Idle, OpenError};
 
 use super::{Findings, registration};
 use crate::{
-    commands::{local, master_key},
+    commands::{master_key, socket},
     config::Config,
 };
 
-/// What the service must be able to read and write, where it is there.
+/// Files of the data directory that the service must be able to read and write if they exist.
 const FILES: [&str; 7] = [
     storage::FILE_NAME,
     "hivetill.wal",
@@ -26,72 +26,77 @@ const FILES: [&str; 7] = [
     "engine.sock",
 ];
 
-/// Asks the engine that has the data directory, or opens its store if none has.
-pub(super) async fn look(config: &Config, data: &Path, findings: &mut Findings) {
+/// The buckets that the webhooks of merchants are divided into.
+const WEBHOOK_BUCKETS: u32 = 256;
+
+/// Checks the engine that uses the data directory, or the store if no engine uses it.
+pub(super) async fn check(config: &Config, data: &Path, findings: &mut Findings) {
     let what = "engine";
-    if owners(data, findings) {
+    if !check_owners(data, findings) {
         return;
     }
     match Idle::take_store(data) {
         Ok(idle) => {
-            findings.well(what, "no engine uses this data directory");
+            findings.ok(what, "no engine uses this data directory");
             registration(config.text("registration"), config, findings);
             store(&idle, config, data, findings);
         }
         Err(OpenError::Missing(_)) => {
-            findings.well(what, "there is no store yet");
+            findings.ok(what, "there is no store yet");
             registration(config.text("registration"), config, findings);
         }
-        Err(OpenError::Locked(_)) => match local::running(config, data) {
+        Err(OpenError::Locked(_)) => match socket::transport(config, data) {
             Ok(Some(transport)) => {
-                if let Some(mode) = ask(transport, config, findings).await
+                if let Some(mode) = check_running(transport, config, findings).await
                     && mode != config.text("registration")
                 {
                     findings.warn(
                         "registration",
                         format!(
-                            "the settings say {}, and the running engine was started with {mode}",
+                            "the setting is {}, but the running engine was started with {mode}",
                             config.text("registration")
                         ),
                         "restart the engine to apply settings",
                     );
                 }
             }
-            _ => findings.warn(what, "it is running without a socket", "see its log, or use --engine-url URL"),
+            _ => findings.warn(what, "running without a socket", "see its log, or use --engine-url URL"),
         },
         Err(error) => findings.fail(what, error.to_string(), "run doctor as the owner of the data directory"),
     }
 }
 
-/// Looks whose the files are; returns whether this process would change that by opening them.
-fn owners(data: &Path, findings: &mut Findings) -> bool {
-    let Ok(folder) = fs::metadata(data) else { return false };
+/// Checks the owners of the files. Returns whether the store can be opened without changing them: opening it as another user
+/// would create files that the service cannot read.
+fn check_owners(data: &Path, findings: &mut Findings) -> bool {
+    let Ok(folder) = fs::metadata(data) else { return true };
     let owner = folder.uid();
-    let foreign = |name: &&str| {
+    let inaccessible = |name: &&str| {
         let path: PathBuf = data.join(name);
         let file = fs::metadata(&path).ok()?;
-        let may = file.uid() == owner && file.mode() & 0o600 == 0o600;
-        (!may).then(|| format!("{} (user {}, mode {:o})", path.display(), file.uid(), file.mode() & 0o777))
+        let is_accessible = file.uid() == owner && file.mode() & 0o600 == 0o600;
+        (!is_accessible).then(|| format!("{} (user {}, mode {:o})", path.display(), file.uid(), file.mode() & 0o777))
     };
-    let foreign: Vec<String> = FILES.iter().filter_map(foreign).collect();
-    if !foreign.is_empty() {
+    let inaccessible: Vec<String> = FILES.iter().filter_map(inaccessible).collect();
+    if !inaccessible.is_empty() {
         findings.fail(
             "data directory",
-            format!("its owner ({owner}) cannot read and write {}", foreign.join(", ")),
+            format!("its owner ({owner}) cannot read and write {}", inaccessible.join(", ")),
             "chown these files to that user and chmod 600 them: the service cannot open them (exit code 9)",
         );
     }
-    let own = rustix::process::geteuid().as_raw();
-    if own != owner {
+    let user = rustix::process::geteuid().as_raw();
+    if user != owner {
         findings.warn(
             "engine",
-            format!("not checked: the data directory belongs to user {owner}, and this is user {own}"),
+            format!("not checked: the data directory belongs to user {owner}, and doctor runs as user {user}"),
             "run doctor as the service's user, or use --engine-url URL",
         );
     }
-    own != owner || !foreign.is_empty()
+    user == owner && inaccessible.is_empty()
 }
 
+/// Checks an idle store and its master key.
 fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
     let what = "store";
     let vault = match master_key::vault(config, data) {
@@ -102,16 +107,16 @@ fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
     };
     match idle.secrets(&vault) {
         Ok(secrets) => {
-            findings.well(
+            findings.ok(
                 what,
                 "database, write-ahead log and master key can be opened; `hivetill verify` checks every record",
             );
-            sealed(secrets.sealed, secrets.plain, findings);
+            check_secrets(secrets.sealed, secrets.plain, findings);
         }
         Err(error @ OpenError::MasterKey { .. }) => {
             findings.fail(
                 what,
-                format!("it is encrypted with another master key: {error}"),
+                format!("encrypted with another master key: {error}"),
                 "restore the master key of this store",
             );
         }
@@ -121,8 +126,8 @@ fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
     }
 }
 
-/// Asks a running engine how it is; returns the mode of registration that is in force there.
-pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Findings) -> Option<String> {
+/// Checks a running engine. Returns its registration mode; `None` if the engine does not respond.
+pub(super) async fn check_running(transport: Transport, config: &Config, findings: &mut Findings) -> Option<String> {
     let what = "engine";
     let engine = Engine::new(transport);
     let health = engine.system().get_health(v1::GetHealthRequest {}).await.map(tonic::Response::into_inner);
@@ -134,27 +139,29 @@ pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Fi
         );
     }
     match health {
-        Ok(health) if health.health == i32::from(v1::Health::Ok) => findings
-            .well(what, format!("it is healthy, at block {} of {}", health.scanned_block, health.irreversible_block)),
+        Ok(health) if health.health == i32::from(v1::Health::Ok) => {
+            findings.ok(what, format!("healthy, at block {} of {}", health.scanned_block, health.irreversible_block));
+        }
         Ok(health) => findings.fail(
             what,
             format!(
-                "it is degraded: ledger reachable {}, at block {} of {}",
+                "degraded: ledger reachable {}, at block {} of {}",
                 health.ledger_reachable, health.scanned_block, health.irreversible_block
             ),
             "see the nodes below, and its log",
         ),
         Err(error) => {
-            findings.fail(what, format!("it is running and does not respond: {}", error.message()), "see its log");
+            findings.fail(what, format!("running, but does not respond: {}", error.message()), "see its log");
             return None;
         }
     }
     match engine.maintenance().describe_engine(v1::DescribeEngineRequest {}).await.map(tonic::Response::into_inner) {
         Ok(described) => {
-            findings.well(what, format!("version {} of commit {}", described.version, described.commit));
-            sealed(described.sealed_secrets, described.plain_secrets, findings);
+            findings.ok(what, format!("version {} of commit {}", described.version, described.commit));
+            check_secrets(described.encrypted_secrets, described.plaintext_secrets, findings);
             let mode = described.registration().rest_name().unwrap_or("unknown");
             registration(mode, config, findings);
+            duties(&described.engines, findings);
             Some(mode.to_owned())
         }
         Err(error) => {
@@ -164,15 +171,83 @@ pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Fi
     }
 }
 
-/// Reports what the stored rows say of webhook secrets.
-fn sealed(sealed: u64, plain: u64, findings: &mut Findings) {
-    if plain > 0 {
+/// Checks who holds which duty.
+fn duties(engines: &[v1::EngineDuties], findings: &mut Findings) {
+    let what = "duties";
+    if engines.is_empty() {
+        return findings.ok(what, "the engine has its store to itself and holds every duty");
+    }
+    for engine in engines {
+        let mut held = engine.duties.clone();
+        if engine.webhook_buckets > 0 {
+            held.push(format!("{} of {WEBHOOK_BUCKETS} webhook buckets", engine.webhook_buckets));
+        }
+        let held = if held.is_empty() { "no duty".to_owned() } else { held.join(", ") };
+        let which = if engine.is_responding { " (this one)" } else { "" };
+        findings.ok(what, format!("engine {}{which} holds {held}", engine.engine_id));
+    }
+    let is_held = |duty: &str| engines.iter().any(|engine| engine.duties.iter().any(|held| held == duty));
+    let mut free: Vec<String> = Duty::SINGLE.iter().map(ToString::to_string).filter(|duty| !is_held(duty)).collect();
+    let buckets: u32 = engines.iter().map(|engine| engine.webhook_buckets).sum();
+    if buckets < WEBHOOK_BUCKETS {
+        free.push(format!("{} of {WEBHOOK_BUCKETS} webhook buckets", WEBHOOK_BUCKETS - buckets));
+    }
+    if !free.is_empty() {
+        findings.warn(
+            what,
+            format!("no engine holds {}", free.join(", ")),
+            "run doctor again after store.lease_seconds; if it remains, see the engines' logs",
+        );
+    }
+}
+
+/// Checks whether stored webhook secrets are encrypted, by the numbers of merchants.
+fn check_secrets(encrypted: u64, plaintext: u64, findings: &mut Findings) {
+    if plaintext > 0 {
         findings.warn(
             "secrets",
-            format!("the webhook secrets of {plain} merchants are stored unencrypted, also in every backup"),
+            format!("the webhook secrets of {plaintext} merchants are stored unencrypted, also in every backup"),
             "start the engine with a master key, which encrypts them; keep a copy of the key, separate from the backups",
         );
     } else {
-        findings.well("secrets", format!("the webhook secrets of {sealed} merchants are encrypted"));
+        findings.ok("secrets", format!("the webhook secrets of {encrypted} merchants are encrypted"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::Severity;
+
+    fn lines(engines: &[v1::EngineDuties]) -> Vec<(Severity, String)> {
+        let mut findings = Findings::default();
+        duties(engines, &mut findings);
+        assert!(findings.0.iter().all(|finding| finding.check == "duties"));
+        findings.0.into_iter().map(|finding| (finding.severity, finding.message)).collect()
+    }
+
+    #[test]
+    fn the_holder_of_each_duty_is_shown_and_duties_without_one_are_a_warning() {
+        let alone = "the engine has its store to itself and holds every duty";
+        assert_eq!(lines(&[]), [(Severity::Ok, alone.to_owned())]);
+        let engine = |id: &str, is_responding, duties: &[&str], webhook_buckets| v1::EngineDuties {
+            engine_id: id.to_owned(),
+            is_responding,
+            lease_expires_at: None,
+            duties: duties.iter().map(|duty| (*duty).to_owned()).collect(),
+            webhook_buckets,
+        };
+        let all = ["scanner", "virtual_transfers", "reconciliation", "rates", "housekeeping"];
+        let [one, two] = [engine("0a", true, &all[..4], 128), engine("0b", false, &all[4..], 128)];
+        let held = [
+            (Severity::Ok, format!("engine 0a (this one) holds {}, 128 of 256 webhook buckets", all[..4].join(", "))),
+            (Severity::Ok, "engine 0b holds housekeeping, 128 of 256 webhook buckets".to_owned()),
+        ];
+        assert_eq!(lines(&[one.clone(), two]), held);
+        let new = engine("0c", false, &[], 0);
+        let free = "no engine holds housekeeping, 128 of 256 webhook buckets".to_owned();
+        let without =
+            [held[0].clone(), (Severity::Ok, "engine 0c holds no duty".to_owned()), (Severity::Warning, free)];
+        assert_eq!(lines(&[one, new]), without);
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger's nodes and the clock, as `doctor` sees them: chain, hard fork, lag, and whether they tell the same.
+//! Checks of the ledger nodes and the system clock: chain id, hard fork, lag, agreement of the nodes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,19 +10,20 @@ use actors::{
 use engine::{hive::ChainId, ledger::Block, time::Timestamp};
 use serde_json::{Value, json};
 
-use super::{CLOCK_WARNS, Findings, host};
+use super::{CLOCK_WARN, Findings, host};
 use crate::{commands::clock, config::Config};
 
-/// How old a head may be before a node is behind, and before nobody should use it.
-const LAG_WARNS: Duration = Duration::from_secs(30);
-const LAG_FAILS: Duration = Duration::from_secs(300);
-/// Blocks that are held against those of other nodes.
-const COMPARED: u32 = 20;
-/// The hard forks this program knows: the packing of signed transactions changed with the first.
+/// Age of a head block above which the check is a warning.
+const LAG_WARN: Duration = Duration::from_secs(30);
+/// Age of a head block above which the check fails.
+const LAG_FAIL: Duration = Duration::from_secs(300);
+/// Number of blocks that are compared between nodes.
+const COMPARED_BLOCKS: u32 = 20;
+/// Hard forks that this program supports: the serialization of signed transactions changed with the first.
 const KNOWN_HARDFORKS: std::ops::RangeInclusive<u32> = 26..=28;
 
-/// What a node that answers told.
-struct Seen {
+/// A node that responds, and its state.
+struct NodeReport {
     name: String,
     node: Arc<HiveRpc>,
     irreversible: u32,
@@ -30,48 +31,61 @@ struct Seen {
     blocks: Vec<Block>,
 }
 
-/// Asks every node of the settings, then holds them and the clock against each other.
-pub(super) async fn look(config: &Config, findings: &mut Findings) {
+/// The time of a node's web server, and the time of the system clock when it was received.
+struct ServerDate {
+    server: Timestamp,
+    local: Timestamp,
+}
+
+/// Checks every configured node, then compares the nodes with each other and with the system clock.
+pub(super) async fn check(config: &Config, findings: &mut Findings) {
     let timeout = config.millis("ledger.request_timeout_ms");
-    let mut seen = Vec::new();
+    let mut reports = Vec::new();
     let mut dates = Vec::new();
     for url in config.list("ledger.nodes") {
         let what = format!("node {}", host(&url));
-        if let Some(node) = one(config, &what, &url, timeout, findings).await {
-            seen.push(node);
+        if let Some(report) = check_node(config, &what, &url, timeout, findings).await {
+            reports.push(report);
         }
-        dates.extend(date_of(&url, timeout).await);
+        dates.extend(server_date(&url, timeout).await);
     }
-    if seen.is_empty() {
+    if reports.is_empty() {
         let remedy = "check the network of this host, or configure other nodes in ledger.nodes";
         findings.fail("nodes", "no node is usable: payments are not detected", remedy);
     }
-    compare(&mut seen, findings).await;
+    compare(&mut reports, findings).await;
     if config.text("network") == "mainnet" {
         let needed = actors::nodes_needed(config.list("ledger.nodes").len(), config.count("ledger.min_agreeing_nodes"));
-        the_chain(&seen, needed, &dates, findings);
+        check_chain(&reports, needed, &dates, findings);
     }
-    the_clock(config, &seen, &mut dates, findings);
+    check_clock(config, &reports, &mut dates, findings);
 }
 
-/// Says how many nodes must agree, and what that means with few of them.
+/// Checks the number of nodes that must agree.
 pub(super) fn majority(config: &Config, findings: &mut Findings) {
     let what = "majority";
     let nodes = config.list("ledger.nodes").len();
     let needed = actors::nodes_needed(nodes, config.count("ledger.min_agreeing_nodes"));
     let remedy = "configure three nodes of different operators in ledger.nodes";
-    let rule = format!("{needed} of {nodes} nodes must agree on every fact that decides about money");
+    let rule = format!("{needed} of {nodes} nodes must agree on every fact that affects money");
     match nodes {
         _ if needed > nodes => {
-            findings.fail(what, format!("{rule}: this is never possible"), "lower ledger.min_agreeing_nodes");
+            findings.fail(what, format!("{rule}, which is impossible"), "lower ledger.min_agreeing_nodes");
         }
-        0 | 1 => findings.warn(what, format!("{rule}: its responses are not verified"), remedy),
-        2 => findings.warn(what, format!("{rule}: no payment completes while one of them fails"), remedy),
-        _ => findings.well(what, rule),
+        0 | 1 => findings.warn(what, format!("{rule}: responses are not verified"), remedy),
+        2 => findings.warn(what, format!("{rule}: no payment completes while one node fails"), remedy),
+        _ => findings.ok(what, rule),
     }
 }
 
-async fn one(config: &Config, what: &str, url: &str, timeout: Duration, findings: &mut Findings) -> Option<Seen> {
+/// Checks a node. Returns its state if it is usable.
+async fn check_node(
+    config: &Config,
+    what: &str,
+    url: &str,
+    timeout: Duration,
+    findings: &mut Findings,
+) -> Option<NodeReport> {
     let node = match HiveRpc::new(url, timeout) {
         Ok(node) => Arc::new(node),
         Err(error) => {
@@ -86,10 +100,10 @@ async fn one(config: &Config, what: &str, url: &str, timeout: Duration, findings
             return None;
         }
     };
-    let wanted = ChainId::parse(config.text("chain_id"));
-    if wanted != Some(identity.chain_id) || identity.is_development != (config.text("network") == "dev") {
-        let seen = format!("it serves another chain: {} ({})", identity.chain_id, identity.version);
-        findings.fail(what, seen, "remove it from ledger.nodes; the engine refuses to start with it (exit code 6)");
+    let chain_id = ChainId::parse(config.text("chain_id"));
+    if chain_id != Some(identity.chain_id) || identity.is_development != (config.text("network") == "dev") {
+        let message = format!("serves another chain: {} ({})", identity.chain_id, identity.version);
+        findings.fail(what, message, "remove it from ledger.nodes; the engine refuses to start with it (exit code 6)");
         return None;
     }
     let head = match node.head().await {
@@ -100,18 +114,23 @@ async fn one(config: &Config, what: &str, url: &str, timeout: Duration, findings
         }
     };
     let lag = SystemClock.now().since(head.time);
-    let told = format!("block {}, {} s old, {}", head.block_id.number(), lag.as_secs(), identity.version);
+    let state = format!("block {}, {} s old, {}", head.block_id.number(), lag.as_secs(), identity.version);
     match lag {
-        lag if lag > LAG_FAILS => findings.fail(what, told, "it has stopped, or the clock of this host is ahead"),
-        lag if lag > LAG_WARNS => findings.warn(what, told, "it is behind; if this persists, configure another node"),
-        _ => findings.well(what, told),
+        lag if lag > LAG_FAIL => {
+            findings.fail(what, state, "the node has stopped, or the clock of this host is ahead");
+        }
+        lag if lag > LAG_WARN => {
+            findings.warn(what, state, "the node is behind; if this persists, configure another node");
+        }
+        _ => findings.ok(what, state),
     }
-    hard_fork(what, url, timeout, findings).await;
+    check_hard_fork(what, url, timeout, findings).await;
     let name = what.to_owned();
-    Some(Seen { name, node, irreversible: head.irreversible_num, head_time: head.time, blocks: Vec::new() })
+    Some(NodeReport { name, node, irreversible: head.irreversible_num, head_time: head.time, blocks: Vec::new() })
 }
 
-async fn hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Findings) {
+/// Checks that this program supports the hard fork of a node.
+async fn check_hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Findings) {
     let version = call(url, timeout, "database_api.get_hardfork_properties").await;
     let version = version.as_ref().and_then(|result| result["current_hardfork_version"].as_str());
     let number = version.and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
@@ -119,130 +138,132 @@ async fn hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Find
         None => {
             findings.warn(
                 what,
-                "it does not report its hard fork",
+                "the node does not report its hard fork",
                 "compare the hard fork of the chain with docs/how-to/operate.md",
             );
         }
         Some(number) if number > *KNOWN_HARDFORKS.end() => findings.warn(
             what,
-            format!("the chain is at hard fork {number}, which this version does not know"),
+            format!("the chain is at hard fork {number}, which this version does not support"),
             "check for a newer version of Hivetill, and what the hard fork changes",
         ),
         Some(number) if number < *KNOWN_HARDFORKS.start() => {
-            findings.fail(what, format!("it is at hard fork {number}"), "it is outdated: configure another node");
+            findings.fail(what, format!("outdated: hard fork {number}"), "configure another node");
         }
-        Some(number) => findings.well(what, format!("hard fork {number}")),
+        Some(number) => findings.ok(what, format!("hard fork {number}")),
     }
 }
 
-/// Holds the newest blocks that every node calls irreversible against each other. With two that differ nobody can say
-/// which of them lies.
-async fn compare(seen: &mut [Seen], findings: &mut Findings) {
-    let Some(last) = seen.iter().map(|node| node.irreversible).min().filter(|last| *last > 0) else { return };
-    if seen.len() < 2 {
+/// Compares the latest blocks that are irreversible on all nodes. If two nodes differ, a third is needed to determine which
+/// one is wrong.
+async fn compare(reports: &mut [NodeReport], findings: &mut Findings) {
+    let Some(last) = reports.iter().map(|report| report.irreversible).min().filter(|last| *last > 0) else { return };
+    if reports.len() < 2 {
         return;
     }
-    let first = last.saturating_sub(COMPARED - 1).max(1);
-    for node in seen.iter_mut() {
-        match node.node.blocks(first, last - first + 1).await {
-            Ok(blocks) => node.blocks = blocks,
-            Err(error) => findings.fail(&node.name, format!("it returns no blocks: {error}"), "configure another node"),
+    let first = last.saturating_sub(COMPARED_BLOCKS - 1).max(1);
+    for report in reports.iter_mut() {
+        match report.node.blocks(first, last - first + 1).await {
+            Ok(blocks) => report.blocks = blocks,
+            Err(error) => findings.fail(&report.name, format!("returns no blocks: {error}"), "configure another node"),
         }
     }
-    let told: Vec<&Seen> = seen.iter().filter(|node| !node.blocks.is_empty()).collect();
-    let like = |node: &Seen| told.iter().filter(|other| other.blocks == node.blocks).count();
-    let most = told.iter().map(|node| like(node)).max().unwrap_or(0);
-    for node in &told {
-        let agree = like(node);
-        if agree == told.len() {
+    let reports: Vec<&NodeReport> = reports.iter().filter(|report| !report.blocks.is_empty()).collect();
+    let agreeing = |report: &NodeReport| reports.iter().filter(|other| other.blocks == report.blocks).count();
+    let largest = reports.iter().map(|report| agreeing(report)).max().unwrap_or(0);
+    for report in &reports {
+        let count = agreeing(report);
+        if count == reports.len() {
             continue;
         }
-        let others = told.iter().filter(|other| other.blocks != node.blocks);
-        let first = others.flat_map(|other| other.blocks.iter().zip(&node.blocks)).find(|(theirs, its)| theirs != its);
-        let number = first.map_or(last, |(_, its)| its.number());
-        if agree < most {
-            let seen = format!("its block {number} differs from that of {} of {} nodes", most, told.len());
-            findings.fail(&node.name, seen, "remove it from ledger.nodes");
-        } else if most * 2 <= told.len() {
-            let seen = format!("it and another node differ in block {number}; with two nodes there is no majority");
-            findings.fail(&node.name, seen, "configure a third node in ledger.nodes: two of three decide");
+        let others = reports.iter().filter(|other| other.blocks != report.blocks);
+        let mut pairs = others.flat_map(|other| other.blocks.iter().zip(&report.blocks));
+        let number = pairs.find(|(other, own)| other != own).map_or(last, |(_, own)| own.number());
+        if count < largest {
+            let message = format!("its block {number} differs from that of {largest} of {} nodes", reports.len());
+            findings.fail(&report.name, message, "remove it from ledger.nodes");
+        } else if largest * 2 <= reports.len() {
+            let message = format!("it and another node differ in block {number}; with two nodes there is no majority");
+            findings.fail(&report.name, message, "configure a third node in ledger.nodes");
         }
     }
-    if most == told.len() && told.len() > 1 {
-        findings.well("nodes", format!("{} nodes agree on blocks {first} to {last}", told.len()));
+    if largest == reports.len() && reports.len() > 1 {
+        findings.ok("nodes", format!("{} nodes agree on blocks {first} to {last}", reports.len()));
     }
 }
 
-/// Says whether the chain goes on: by the heads of a majority against each other and against the time of the nodes' own
-/// web servers, so that a wrong clock of ours is not taken for a chain that stands still.
-fn the_chain(seen: &[Seen], needed: usize, dates: &[(Timestamp, Timestamp)], findings: &mut Findings) {
+/// Checks that the chain produces blocks. The head block of a majority is compared with the time of the nodes' web servers,
+/// so that a wrong system clock is not reported as a stalled chain.
+fn check_chain(reports: &[NodeReport], needed: usize, dates: &[ServerDate], findings: &mut Findings) {
     let what = "chain";
-    let mut times: Vec<Timestamp> = seen.iter().map(|node| node.head_time).collect();
+    let mut times: Vec<Timestamp> = reports.iter().map(|report| report.head_time).collect();
     times.sort_unstable_by(|a, b| b.cmp(a));
     let Some(head) = needed.checked_sub(1).and_then(|at| times.get(at)) else {
-        let told = format!("{} nodes are usable and {needed} must agree", seen.len());
-        return findings.fail(what, told, "no payment completes until enough nodes respond");
+        let message = format!("{} nodes are usable, but {needed} must agree", reports.len());
+        return findings.fail(what, message, "no payment completes until enough nodes respond");
     };
-    let mut theirs: Vec<Timestamp> = dates.iter().map(|(theirs, _)| *theirs).collect();
-    theirs.sort_unstable();
-    let now = theirs.get(theirs.len() / 2).copied().unwrap_or_else(|| SystemClock.now());
+    let mut server_times: Vec<Timestamp> = dates.iter().map(|date| date.server).collect();
+    server_times.sort_unstable();
+    let now = server_times.get(server_times.len() / 2).copied().unwrap_or_else(|| SystemClock.now());
     let age = now.since(*head);
     let seconds = age.as_secs();
     match age {
-        age if age > LAG_FAILS => findings.fail(
+        age if age > LAG_FAIL => findings.fail(
             what,
-            format!("it is stalled: the head block of a majority is {seconds} s old"),
+            format!("stalled: the head block of a majority is {seconds} s old"),
             "no payment completes until it continues; check a block explorer, and other nodes",
         ),
-        age if age > LAG_WARNS => findings.warn(
+        age if age > LAG_WARN => findings.warn(
             what,
             format!("the head block of a majority is {seconds} s old"),
             "if this persists, check a block explorer, and other nodes",
         ),
-        _ => findings.well(what, "it produces blocks"),
+        _ => findings.ok(what, "producing blocks"),
     }
 }
 
-/// Holds our clock against the nodes' heads, and against what their web servers say.
-fn the_clock(config: &Config, seen: &[Seen], dates: &mut [(Timestamp, Timestamp)], findings: &mut Findings) {
+/// Compares the system clock with the head blocks and with the time of the nodes' web servers.
+fn check_clock(config: &Config, reports: &[NodeReport], dates: &mut [ServerDate], findings: &mut Findings) {
     let what = "clock";
-    let remedy = "set it by NTP (chrony, systemd-timesyncd): sessions expire and webhooks are signed by it";
+    let remedy =
+        "synchronize it by NTP (chrony, systemd-timesyncd): session expiry and webhook signatures depend on it";
     let now = SystemClock.now();
-    let heads: Vec<Timestamp> = seen.iter().map(|node| node.head_time).collect();
+    let heads: Vec<Timestamp> = reports.iter().map(|report| report.head_time).collect();
     if config.text("network") == "mainnet"
         && let Some(behind) = clock::behind(now, &heads)
     {
-        return findings.fail(what, format!("it is at least {} s behind the ledger", behind.as_secs()), remedy);
+        return findings.fail(what, format!("at least {} s behind the ledger", behind.as_secs()), remedy);
     }
-    // The middle one: a single server with a wrong clock decides nothing.
-    dates.sort_by_key(|(theirs, ours)| theirs.since(*ours).as_millis().cmp(&ours.since(*theirs).as_millis()));
-    let Some((theirs, ours)) = dates.get(dates.len() / 2).copied() else {
+    // The median, because a single server may have a wrong clock.
+    dates.sort_by_key(|date| date.server.since(date.local).as_millis().cmp(&date.local.since(date.server).as_millis()));
+    let Some(ServerDate { server, local }) = dates.get(dates.len() / 2) else {
         return findings.warn(what, "no node reported a time to compare with", "check timedatectl");
     };
-    let off = theirs.since(ours).max(ours.since(theirs));
-    // A date in a header is cut to the second.
-    if off > clock::ALLOWANCE {
-        findings.fail(what, format!("it is off by {} s", off.as_secs()), remedy);
-    } else if off > CLOCK_WARNS {
-        findings.warn(what, format!("it is off by {} s", off.as_secs()), remedy);
+    // The date of a header is truncated to the second.
+    let error = server.since(*local).max(local.since(*server));
+    if error > clock::MAX_ERROR {
+        findings.fail(what, format!("wrong by {} s", error.as_secs()), remedy);
+    } else if error > CLOCK_WARN {
+        findings.warn(what, format!("wrong by {} s", error.as_secs()), remedy);
     } else {
-        findings.well(what, "it is correct");
+        findings.ok(what, "correct");
     }
 }
 
+/// Calls a JSON-RPC method without parameters; `None` on any error.
 async fn call(url: &str, timeout: Duration, method: &str) -> Option<Value> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}});
-    let answer = client(timeout)?.post(url).json(&body).send().await.ok()?;
-    let mut answer: Value = answer.json().await.ok()?;
-    Some(answer["result"].take())
+    let response = client(timeout)?.post(url).json(&body).send().await.ok()?;
+    let mut response: Value = response.json().await.ok()?;
+    Some(response["result"].take())
 }
 
-/// Returns the time a node's web server tells, and ours.
-async fn date_of(url: &str, timeout: Duration) -> Option<(Timestamp, Timestamp)> {
+/// Returns the time of a node's web server, from the header `Date`.
+async fn server_date(url: &str, timeout: Duration) -> Option<ServerDate> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "database_api.get_version", "params": {}});
-    let answer = client(timeout)?.post(url).json(&body).send().await.ok()?;
-    let date = answer.headers().get(http::header::DATE)?.to_str().ok()?;
-    Some((http_date(date)?, SystemClock.now()))
+    let response = client(timeout)?.post(url).json(&body).send().await.ok()?;
+    let date = response.headers().get(http::header::DATE)?.to_str().ok()?;
+    Some(ServerDate { server: http_date(date)?, local: SystemClock.now() })
 }
 
 fn client(timeout: Duration) -> Option<reqwest::Client> {

@@ -1,4 +1,4 @@
-//! What is made before the measurement: payments to read, and signed transactions that pay them.
+//! Setup of a load test: payments to read, and signed transactions that pay them.
 
 use std::{
     net::SocketAddr,
@@ -21,89 +21,92 @@ use serde_json::{Value, json};
 
 use super::{
     Args, Workload,
-    wire::{Ask, Connection},
+    wire::{Connection, LoadRequest},
 };
 use crate::commands::{failure::Failure, signing::Anchor};
 
-/// Connections that open payments beforehand.
-const OPENERS: u32 = 32;
-/// How long a signed transaction lives: longer than any measurement, and within what the gateway takes.
+/// Number of connections that create payments during setup.
+const SETUP_CONNECTIONS: u32 = 32;
+/// Time until signed transactions expire: longer than a measurement, and within the gateway's maximum.
 const EXPIRES_IN: Duration = Duration::from_secs(3_000);
-/// How long one call to the ledger may take.
+/// Timeout of a call to the ledger node.
 const NODE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What every payment here asks for, in thousandths: little, because settling really pays.
+/// Amount of each payment in smallest units: small, because x402-settle really pays.
 const UNITS: u64 = 1;
 
-/// What workers choose from.
+/// The data that requests are generated from.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
-    /// Payments that exist.
-    pub(super) payments: Vec<Opened>,
-    /// Bodies for verify and settle.
+    /// The created payments.
+    pub(super) payments: Vec<TestPayment>,
+    /// Request bodies for x402-verify and x402-settle.
     pub(super) signed: Vec<Bytes>,
 }
 
-/// A payment made for the measurement.
+/// A payment created for the measurement.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Opened {
+pub(super) struct TestPayment {
     pub(super) id: String,
     pub(super) slug: String,
 }
 
 impl Prepared {
-    /// Opens payments, and signs transfers for them where the workload wants some.
+    /// Creates payments, and signs transfers for them if the workload needs them.
     pub(super) async fn of(args: &Args, target: SocketAddr) -> Result<Self, Failure> {
-        // Creating needs nothing that exists; one payment shows a wrong key before the clock runs.
-        let wanted = if args.workload == Workload::Create { 1 } else { args.sessions };
-        let payments = open(args, target, wanted).await?;
+        // The workload `create` needs no existing payments; one is created to detect an invalid API key early.
+        let count = if args.workload == Workload::Create { 1 } else { args.sessions };
+        let payments = create_payments(args, target, count).await?;
         let signed = if args.workload.needs_signatures() { sign(args, target, &payments).await? } else { Vec::new() };
         Ok(Self { payments, signed })
     }
 }
 
-/// The request that opens a payment.
-pub(super) fn creation() -> Ask {
+/// Returns the request that creates a payment.
+pub(super) fn create_request() -> LoadRequest {
     let body = r#"{"amount":"1","currency":"HBD","description":"A measured article","metadata":{"orderId":"load"}}"#;
-    Ask::post("/api/public/payments", Bytes::from_static(body.as_bytes()))
+    LoadRequest::post("/api/public/payments", Bytes::from_static(body.as_bytes()))
 }
 
-async fn open(args: &Args, target: SocketAddr, wanted: u32) -> Result<Vec<Opened>, Failure> {
-    let left = Arc::new(AtomicU32::new(wanted));
-    let openers = (0..OPENERS.min(wanted)).map(|_| {
-        let (left, api_key) = (Arc::clone(&left), args.api_key.clone());
+/// Creates a number of payments over several connections.
+async fn create_payments(args: &Args, target: SocketAddr, count: u32) -> Result<Vec<TestPayment>, Failure> {
+    let remaining = Arc::new(AtomicU32::new(count));
+    let tasks = (0..SETUP_CONNECTIONS.min(count)).map(|_| {
+        let (remaining, api_key) = (Arc::clone(&remaining), args.api_key.clone());
         tokio::spawn(async move {
-            let mut connection = Connection::open(target, &api_key).await.map_err(lost)?;
-            let mut opened = Vec::new();
-            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-                let answer = connection.send(creation()).await.map_err(lost)?;
-                opened.push(read::<Opened>(answer.status.as_u16(), &answer.body)?);
+            let mut connection = Connection::open(target, &api_key).await.map_err(request_failed)?;
+            let mut payments = Vec::new();
+            while remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1)).is_ok() {
+                let response = connection.send(create_request()).await.map_err(request_failed)?;
+                payments.push(read::<TestPayment>(response.status.as_u16(), &response.body)?);
             }
-            Ok::<_, Failure>(opened)
+            Ok::<_, Failure>(payments)
         })
     });
-    let openers: Vec<_> = openers.collect();
-    let mut opened = Vec::new();
-    for opener in openers {
-        opened.extend(opener.await.map_err(|error| Failure::Other(error.to_string()))??);
+    let tasks: Vec<_> = tasks.collect();
+    let mut payments = Vec::new();
+    for task in tasks {
+        payments.extend(task.await.map_err(|error| Failure::Other(error.to_string()))??);
     }
-    Ok(opened)
+    Ok(payments)
 }
 
-async fn sign(args: &Args, target: SocketAddr, payments: &[Opened]) -> Result<Vec<Bytes>, Failure> {
+/// Signs a transfer for each payment. Returns the request bodies of the facilitator.
+async fn sign(args: &Args, target: SocketAddr, payments: &[TestPayment]) -> Result<Vec<Bytes>, Failure> {
     let other = |error: &dyn std::fmt::Display| Failure::Other(error.to_string());
     let wif =
         args.key.as_deref().ok_or_else(|| Failure::Other("--key or HIVETILL_KEY is needed to sign".to_owned()))?;
     let key = PrivateKey::from_wif(wif).map_err(|error| Failure::Other(format!("--key or HIVETILL_KEY {error}")))?;
     let node = HiveRpc::new(&args.node, NODE_TIMEOUT).map_err(|error| other(&error))?;
     let anchor = Anchor::of(&node).await.map_err(|error| Failure::Other(format!("--node {}: {error}", args.node)))?;
-    let mut connection = Connection::open(target, &args.api_key).await.map_err(lost)?;
-    let me = connection.send(Ask::get("/api/public/merchants/me".to_owned())).await.map_err(lost)?;
-    let me: Value = read(me.status.as_u16(), &me.body)?;
-    let Some(pay_to) = me["hiveAccount"].as_str() else {
+    let mut connection = Connection::open(target, &args.api_key).await.map_err(request_failed)?;
+    let response = connection.send(LoadRequest::get("/api/public/merchants/me".to_owned())).await;
+    let response = response.map_err(request_failed)?;
+    let merchant: Value = read(response.status.as_u16(), &response.body)?;
+    let Some(pay_to) = merchant["hiveAccount"].as_str() else {
         return Err(Failure::Other("the merchant has no hiveAccount".to_owned()));
     };
     let mut signed = Vec::with_capacity(payments.len());
-    for Opened { id, .. } in payments {
+    for TestPayment { id, .. } in payments {
         let transfer = Transfer {
             from: args.account.to_string(),
             to: pay_to.to_owned(),
@@ -122,14 +125,15 @@ async fn sign(args: &Args, target: SocketAddr, payments: &[Opened]) -> Result<Ve
     Ok(signed)
 }
 
-fn lost(error: impl std::fmt::Display) -> Failure {
+fn request_failed(error: impl std::fmt::Display) -> Failure {
     Failure::Other(error.to_string())
 }
 
+/// Parses the body of a successful response.
 fn read<T: for<'a> Deserialize<'a>>(status: u16, body: &[u8]) -> Result<T, Failure> {
     if !(200..300).contains(&status) {
-        let told = String::from_utf8_lossy(&body[..body.len().min(300)]);
-        return Err(Failure::Other(format!("the gateway responded with {status} before the measurement: {told}")));
+        let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
+        return Err(Failure::Other(format!("the gateway responded with {status} before the measurement: {text}")));
     }
-    serde_json::from_slice(body).map_err(|error| Failure::Other(format!("unreadable response: {error}")))
+    serde_json::from_slice(body).map_err(|error| Failure::Other(format!("invalid response: {error}")))
 }

@@ -1,13 +1,13 @@
-//! What a run is worth: a page for people, a line of JSON for programs.
+//! The report of a load test, as text or as a line of JSON.
 #![expect(clippy::float_arithmetic, reason = "rates and shares of a measurement")]
 
 use std::{fmt::Write as _, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Args, workers::Tally};
+use super::{Args, workers::Measurement};
 
-/// The figures of one run.
+/// The results of a run.
 #[derive(Debug)]
 pub(super) struct Report {
     workload: &'static str,
@@ -16,16 +16,16 @@ pub(super) struct Report {
     rate: Option<u32>,
     warmup: Duration,
     measured: Duration,
-    answers: u64,
+    responses: u64,
     statuses: Vec<(u16, u64)>,
-    lost: Vec<(String, u64)>,
-    waits_us: Waits,
+    failures: Vec<(String, u64)>,
+    latency_us: Latency,
     server: Option<Server>,
     limits: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waits {
+struct Latency {
     p50: u64,
     p90: u64,
     p99: u64,
@@ -40,82 +40,85 @@ struct Server {
 }
 
 impl Report {
-    pub(super) fn new(args: &Args, tally: &Tally) -> Self {
-        let at = |quantile| tally.waits.value_at_quantile(quantile);
+    pub(super) fn new(args: &Args, measurement: &Measurement) -> Self {
+        let at = |quantile| measurement.latencies.value_at_quantile(quantile);
         Self {
-            workload: args.workload.word(),
+            workload: args.workload.as_str(),
             url: args.url.to_string().trim_end_matches('/').to_owned(),
             connections: args.connections,
             rate: args.rate.map(std::num::NonZeroU32::get),
             warmup: args.warmup,
-            measured: tally.measured,
-            answers: tally.waits.len(),
-            statuses: tally.statuses.iter().map(|(status, count)| (*status, *count)).collect(),
-            lost: tally.lost.iter().map(|(why, count)| (why.clone(), *count)).collect(),
-            waits_us: Waits { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: tally.waits.max() },
-            server: tally.usage.map(|usage| Server {
+            measured: measurement.measured,
+            responses: measurement.latencies.len(),
+            statuses: measurement.statuses.iter().map(|(status, count)| (*status, *count)).collect(),
+            failures: measurement.failures.iter().map(|(error, count)| (error.clone(), *count)).collect(),
+            latency_us: Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: measurement.latencies.max() },
+            server: measurement.usage.map(|usage| Server {
                 pid: usage.pid,
                 cpu: usage.cpu,
                 resident_bytes: usage.resident_bytes,
             }),
-            limits: tally.limits.clone(),
+            limits: measurement.limits.clone(),
         }
     }
 
-    pub(super) const fn answers(&self) -> u64 {
-        self.answers
+    pub(super) const fn responses(&self) -> u64 {
+        self.responses
     }
 
-    /// Returns the share of answers that rate limits turned away.
+    /// Returns the share of responses with status 429.
     pub(super) fn limited_share(&self) -> f64 {
         let limited = self.statuses.iter().find(|(status, _)| *status == 429).map_or(0, |(_, count)| *count);
-        share(limited, self.answers)
+        share(limited, self.responses)
     }
 
-    /// Returns the share of requests without an answer, or with one that says no.
+    /// Returns the share of requests without a response or with an error status.
     pub(super) fn failed_share(&self) -> f64 {
-        share(self.failed(), self.answers + self.unanswered())
+        share(self.failed(), self.responses + self.without_response())
     }
 
-    fn unanswered(&self) -> u64 {
-        self.lost.iter().map(|(_, count)| count).sum()
+    fn without_response(&self) -> u64 {
+        self.failures.iter().map(|(_, count)| count).sum()
     }
 
     fn failed(&self) -> u64 {
         let refused = self.statuses.iter().filter(|(status, _)| *status >= 400).map(|(_, count)| count);
-        refused.sum::<u64>() + self.unanswered()
+        refused.sum::<u64>() + self.without_response()
     }
 
     fn per_second(&self) -> f64 {
-        as_float(self.answers) / self.measured.as_secs_f64().max(f64::EPSILON)
+        as_float(self.responses) / self.measured.as_secs_f64().max(f64::EPSILON)
     }
 
-    /// Microseconds of the server's CPU that an answer took.
+    /// Returns the server's CPU time per response in microseconds.
     fn cpu_us(&self, server: Server) -> f64 {
-        server.cpu.as_secs_f64() * 1e6 / as_float(self.answers.max(1))
+        server.cpu.as_secs_f64() * 1e6 / as_float(self.responses.max(1))
     }
 
     fn cores(&self, server: Server) -> f64 {
         server.cpu.as_secs_f64() / self.measured.as_secs_f64().max(f64::EPSILON)
     }
 
-    /// Returns the page.
+    /// Returns the report as text.
     pub(super) fn text(&self) -> String {
-        let mut page = String::new();
+        let mut report = String::new();
         let mut row = |name: &str, text: &str| {
-            let _ = writeln!(page, "{name:<10}  {text}");
+            let _ = writeln!(report, "{name:<10}  {text}");
         };
         let rate = self.rate.map(|rate| format!(", target {rate} a second")).unwrap_or_default();
         let seconds = self.measured.as_secs_f64();
         row(self.workload, &format!("{}, {} connections, {seconds:.1} s{rate}", self.url, self.connections));
-        row("responses", &format!("{}, {:.0} a second", self.answers, self.per_second()));
-        let Waits { p50, p90, p99, max } = self.waits_us;
-        row("latency", &format!("p50 {}   p90 {}   p99 {}   max {}", wait(p50), wait(p90), wait(p99), wait(max)));
+        row("responses", &format!("{}, {:.0} a second", self.responses, self.per_second()));
+        let Latency { p50, p90, p99, max } = self.latency_us;
+        row(
+            "latency",
+            &format!("p50 {}   p90 {}   p99 {}   max {}", latency(p50), latency(p90), latency(p99), latency(max)),
+        );
         let statuses: Vec<_> = self.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
         row("statuses", &if statuses.is_empty() { "none".to_owned() } else { statuses.join("   ") });
         row("errors", &self.failed().to_string());
-        for (why, count) in &self.lost {
-            row("", &format!("{count} times: {why}"));
+        for (error, count) in &self.failures {
+            row("", &format!("{count} times: {error}"));
         }
         match self.server {
             Some(server) => {
@@ -127,17 +130,17 @@ impl Report {
                     &format!("process {pid}: {cpu:.1} us of CPU per response, {cores:.2} cores, {megabytes} MB"),
                 );
             }
-            None => row("server", "not a process on this host that can be inspected"),
+            None => row("server", "no usage: not a process on this host that can be inspected"),
         }
         row("limits", self.limits.as_deref().unwrap_or("none for these requests"));
-        page
+        report
     }
 
-    /// Returns the line.
+    /// Returns the report as JSON.
     pub(super) fn json(&self) -> Value {
         let statuses: serde_json::Map<_, _> =
             self.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
-        let Waits { p50, p90, p99, max } = self.waits_us;
+        let Latency { p50, p90, p99, max } = self.latency_us;
         json!({
             "workload": self.workload,
             "url": self.url,
@@ -145,14 +148,14 @@ impl Report {
             "rate": self.rate,
             "warmupMs": millis(self.warmup),
             "durationMs": millis(self.measured),
-            "answers": self.answers,
+            "responses": self.responses,
             "perSecond": rounded(self.per_second()),
-            "waitsUs": { "p50": p50, "p90": p90, "p99": p99, "max": max },
+            "latencyUs": { "p50": p50, "p90": p90, "p99": p99, "max": max },
             "statuses": statuses,
             "errors": self.failed(),
             "server": self.server.map(|server| json!({
                 "pid": server.pid,
-                "cpuUsPerAnswer": rounded(self.cpu_us(server)),
+                "cpuUsPerResponse": rounded(self.cpu_us(server)),
                 "cores": rounded(self.cores(server)),
                 "residentBytes": server.resident_bytes,
             })),
@@ -162,7 +165,7 @@ impl Report {
 }
 
 fn as_float(count: u64) -> f64 {
-    // Counts of a run are far below what a float holds exactly.
+    // Counts of a run fit into 32 bits.
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }
 
@@ -178,7 +181,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn wait(us: u64) -> String {
+fn latency(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} us"),
         1_000..100_000 => format!("{}.{} ms", us / 1_000, us % 1_000 / 100),
@@ -189,7 +192,7 @@ fn wait(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::load::verdict;
+    use crate::commands::load::check_validity;
 
     fn report(statuses: Vec<(u16, u64)>) -> Report {
         Report {
@@ -199,32 +202,32 @@ mod tests {
             rate: None,
             warmup: Duration::from_secs(1),
             measured: Duration::from_secs(2),
-            answers: statuses.iter().map(|(_, count)| count).sum(),
+            responses: statuses.iter().map(|(_, count)| count).sum(),
             statuses,
-            lost: Vec::new(),
-            waits_us: Waits { p50: 900, p90: 1_250, p99: 99_900, max: 250_000 },
+            failures: Vec::new(),
+            latency_us: Latency { p50: 900, p90: 1_250, p99: 99_900, max: 250_000 },
             server: Some(Server { pid: 7, cpu: Duration::from_secs(1), resident_bytes: 5_000_000 }),
             limits: None,
         }
     }
 
     #[test]
-    fn a_page_says_what_was_measured() {
-        let page = report(vec![(201, 1_000)]).text();
+    fn the_text_has_throughput_latency_and_cpu_usage() {
+        let text = report(vec![(201, 1_000)]).text();
         for part in [
             "1000, 500 a second",
             "p50 900 us   p90 1.2 ms   p99 99.9 ms   max 250 ms",
             "1000.0 us of CPU per response, 0.50 cores, 5 MB",
         ] {
-            assert!(page.contains(part), "{part} in:\n{page}");
+            assert!(text.contains(part), "{part} in:\n{text}");
         }
     }
 
     #[test]
-    fn a_run_that_the_limits_decided_is_no_result() {
-        assert!(verdict(&report(vec![(201, 900), (429, 100)])).is_err());
-        assert!(verdict(&report(vec![(201, 990), (429, 10)])).is_ok());
-        assert!(verdict(&report(vec![(201, 400), (500, 600)])).is_err());
-        assert!(verdict(&report(vec![])).is_err());
+    fn rate_limited_and_failed_runs_are_invalid() {
+        assert!(check_validity(&report(vec![(201, 900), (429, 100)])).is_err());
+        assert!(check_validity(&report(vec![(201, 990), (429, 10)])).is_ok());
+        assert!(check_validity(&report(vec![(201, 400), (500, 600)])).is_err());
+        assert!(check_validity(&report(vec![])).is_err());
     }
 }

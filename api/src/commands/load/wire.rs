@@ -1,4 +1,4 @@
-//! One connection of the load: one request at a time, over hyper's own HTTP/1.
+//! HTTP/1 connections of the load test, with one request at a time.
 
 use std::{net::SocketAddr, pin::pin};
 
@@ -10,16 +10,16 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// What is sent; cheap to send again.
+/// A request. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
+pub(super) struct LoadRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) accept: &'static str,
     pub(super) body: Bytes,
 }
 
-impl Ask {
+impl LoadRequest {
     pub(super) fn get(path: String) -> Self {
         Self { method: Method::GET, path, accept: "application/json", body: Bytes::new() }
     }
@@ -29,17 +29,17 @@ impl Ask {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct LoadResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// Why there was no answer.
+/// The error of a request without a response.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Lost {
+pub(super) enum RequestError {
     #[error("cannot connect: {0}")]
     Connect(#[from] std::io::Error),
     #[error("the connection failed: {0}")]
@@ -48,47 +48,47 @@ pub(super) enum Lost {
     Request(#[from] http::Error),
 }
 
-/// An open connection. Whoever sends drives it meanwhile: a task of its own would cost two switches a request.
+/// An open connection. The caller of `send` polls it: a separate task would cost two context switches per request.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// Nothing once the gateway has hung up.
+    /// `None` after the gateway closed the connection.
     driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
     host: String,
     api_key: String,
 }
 
 impl Connection {
-    pub(super) async fn open(target: SocketAddr, api_key: &str) -> Result<Self, Lost> {
+    pub(super) async fn open(target: SocketAddr, api_key: &str) -> Result<Self, RequestError> {
         let stream = TcpStream::connect(target).await?;
         stream.set_nodelay(true)?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         Ok(Self { sender, driver: Some(driver), host: target.to_string(), api_key: api_key.to_owned() })
     }
 
-    /// Sends a request and reads the whole answer.
-    pub(super) async fn send(&mut self, ask: Ask) -> Result<Answer, Lost> {
-        let request = Request::builder()
-            .method(ask.method)
-            .uri(ask.path)
+    /// Sends a request and reads the whole response.
+    pub(super) async fn send(&mut self, request: LoadRequest) -> Result<LoadResponse, RequestError> {
+        let http_request = Request::builder()
+            .method(request.method)
+            .uri(request.path)
             .header(header::HOST, &self.host)
             .header(header::USER_AGENT, "hivetill-load")
-            .header(header::ACCEPT, ask.accept)
+            .header(header::ACCEPT, request.accept)
             .header(header::CONTENT_TYPE, "application/json")
             .header("x-api-key", &self.api_key)
-            .body(Full::new(ask.body))?;
+            .body(Full::new(request.body))?;
         let sender = &mut self.sender;
-        let answer = async move {
+        let response = async move {
             sender.ready().await?;
-            let (head, body) = sender.send_request(request).await?.into_parts();
-            Ok(Answer { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
+            let (head, body) = sender.send_request(http_request).await?.into_parts();
+            Ok(LoadResponse { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
         };
-        let Some(driver) = &mut self.driver else { return answer.await };
-        match select(pin!(answer), driver).await {
-            Either::Left((answer, _)) => answer,
-            // It may have hung up right behind its answer.
-            Either::Right((_, answer)) => {
+        let Some(driver) = &mut self.driver else { return response.await };
+        match select(pin!(response), driver).await {
+            Either::Left((response, _)) => response,
+            // The gateway may have closed the connection right after the response.
+            Either::Right((_, response)) => {
                 self.driver = None;
-                answer.await
+                response.await
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Who asks, and what is counted.
+//! The workers of a load test, which send requests and record responses.
 
 use std::{
     collections::BTreeMap,
@@ -20,93 +20,93 @@ use tokio::{
 
 use super::{
     Args, Failure, Workload,
-    local::Usage,
-    prepare::{Prepared, creation},
-    wire::{Answer, Ask, Connection, Lost},
+    prepare::{Prepared, create_request},
+    process::Usage,
+    wire::{Connection, LoadRequest, LoadResponse, RequestError},
 };
 
-/// How long an answer is waited for; longer is an error.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a connection that failed is left alone.
-const AFTER_LOSS: Duration = Duration::from_millis(50);
-/// Pages that `list` looks at.
+/// Timeout of a request.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before a worker reconnects after a failure.
+const RECONNECT_DELAY: Duration = Duration::from_millis(50);
+/// Number of pages that the workload `list` reads.
 const PAGES: u64 = 5;
-/// Where a gateway says which limits hold.
+/// The header with the gateway's rate limits.
 const LIMITS: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Everything that was counted.
+/// The recorded responses of a run.
 #[derive(Debug)]
-pub(super) struct Tally {
-    /// Waits in microseconds.
-    pub(super) waits: Histogram<u64>,
-    /// Answers by status.
+pub(super) struct Measurement {
+    /// Latencies in microseconds.
+    pub(super) latencies: Histogram<u64>,
+    /// Number of responses by status.
     pub(super) statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer, by what went wrong.
-    pub(super) lost: BTreeMap<String, u64>,
-    /// What the gateway says of its limits.
+    /// Number of requests without a response, by error.
+    pub(super) failures: BTreeMap<String, u64>,
+    /// The rate limits reported by the gateway.
     pub(super) limits: Option<String>,
-    /// How long it was counted.
+    /// The duration of the measurement.
     pub(super) measured: Duration,
-    /// What the gateway's process used meanwhile.
+    /// The resource usage of the gateway's process during the measurement.
     pub(super) usage: Option<Usage>,
 }
 
-impl Tally {
+impl Measurement {
     fn empty() -> Result<Self, Failure> {
-        let waits = Histogram::new_with_bounds(1, 3_600_000_000, 3);
-        let waits = waits.map_err(|error| Failure::Other(error.to_string()))?;
-        let (statuses, lost) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { waits, statuses, lost, limits: None, measured: Duration::ZERO, usage: None })
+        let latencies = Histogram::new_with_bounds(1, 3_600_000_000, 3);
+        let latencies = latencies.map_err(|error| Failure::Other(error.to_string()))?;
+        let (statuses, failures) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { latencies, statuses, failures, limits: None, measured: Duration::ZERO, usage: None })
     }
 
-    fn answered(&mut self, answer: &Answer, wait: Duration) {
-        // Longer than the histogram's hour is impossible: patience ends before.
-        let _ = self.waits.record(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX).max(1));
-        *self.statuses.entry(answer.status.as_u16()).or_default() += 1;
+    fn record(&mut self, response: &LoadResponse, wait: Duration) {
+        // Never fails: the request timeout is below the histogram's maximum of an hour.
+        let _ = self.latencies.record(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX).max(1));
+        *self.statuses.entry(response.status.as_u16()).or_default() += 1;
         if self.limits.is_none() {
-            self.limits = answer.headers.get(LIMITS).and_then(|text| Some(text.to_str().ok()?.to_owned()));
+            self.limits = response.headers.get(LIMITS).and_then(|text| Some(text.to_str().ok()?.to_owned()));
         }
     }
 
     fn add(&mut self, other: Self) {
-        // Both have the same bounds.
-        let _ = self.waits.add(&other.waits);
+        // Never fails: both have the same bounds.
+        let _ = self.latencies.add(&other.latencies);
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
-        for (why, count) in other.lost {
-            *self.lost.entry(why).or_default() += count;
+        for (error, count) in other.failures {
+            *self.failures.entry(error).or_default() += count;
         }
         self.limits = self.limits.take().or(other.limits);
     }
 }
 
 /// The workers of one run.
-pub(super) struct Crew {
+pub(super) struct Workers {
     shared: Arc<Shared>,
-    tasks: JoinSet<Result<Tally, Failure>>,
+    tasks: JoinSet<Result<Measurement, Failure>>,
 }
 
 struct Shared {
     workload: Workload,
     prepared: Prepared,
     next: AtomicUsize,
-    counts: AtomicBool,
-    ends: AtomicBool,
-    answers: AtomicU64,
-    busy: AtomicU32,
+    is_measuring: AtomicBool,
+    is_stopping: AtomicBool,
+    responses: AtomicU64,
+    running: AtomicU32,
 }
 
 /// Starts a worker for each connection.
-pub(super) fn start(args: &Args, target: SocketAddr, prepared: Prepared) -> Crew {
+pub(super) fn start(args: &Args, target: SocketAddr, prepared: Prepared) -> Workers {
     let shared = Arc::new(Shared {
         workload: args.workload,
         prepared,
         next: AtomicUsize::new(0),
-        counts: AtomicBool::new(false),
-        ends: AtomicBool::new(false),
-        answers: AtomicU64::new(0),
-        busy: AtomicU32::new(args.connections),
+        is_measuring: AtomicBool::new(false),
+        is_stopping: AtomicBool::new(false),
+        responses: AtomicU64::new(0),
+        running: AtomicU32::new(args.connections),
     });
     let mut tasks = JoinSet::new();
     let begin = Instant::now();
@@ -115,19 +115,19 @@ pub(super) fn start(args: &Args, target: SocketAddr, prepared: Prepared) -> Crew
             shared: Arc::clone(&shared),
             target,
             api_key: args.api_key.clone(),
-            // Each takes its turns of the common rate, one after the other.
-            pace: args.rate.map(|rate| Pace {
+            // The workers share the rate: their requests are due one after the other.
+            schedule: args.rate.map(|rate| Schedule {
                 next: begin + Duration::from_secs(1) * number / rate.get(),
                 every: Duration::from_secs(1) * args.connections / rate.get(),
             }),
         };
         tasks.spawn(worker.run());
     }
-    Crew { shared, tasks }
+    Workers { shared, tasks }
 }
 
-impl Crew {
-    /// Waits, but no longer than there is somebody at work.
+impl Workers {
+    /// Waits for a time, or until all workers are done.
     pub(super) async fn wait(&self, time: Duration) {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline && !self.is_done() {
@@ -135,28 +135,28 @@ impl Crew {
         }
     }
 
-    pub(super) fn count_from_now(&self) {
-        self.shared.counts.store(true, Ordering::Relaxed);
+    pub(super) fn start_measurement(&self) {
+        self.shared.is_measuring.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether everything there was to ask has been asked.
+    /// Returns whether all workers are done.
     pub(super) fn is_done(&self) -> bool {
-        self.shared.busy.load(Ordering::Relaxed) == 0
+        self.shared.running.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns how many answers were counted so far.
-    pub(super) fn answers(&self) -> u64 {
-        self.shared.answers.load(Ordering::Relaxed)
+    /// Returns the number of recorded responses.
+    pub(super) fn responses(&self) -> u64 {
+        self.shared.responses.load(Ordering::Relaxed)
     }
 
-    /// Ends the workers and adds up what they counted.
-    pub(super) async fn finish(mut self, measured: Duration, usage: Option<Usage>) -> Result<Tally, Failure> {
-        self.shared.ends.store(true, Ordering::Relaxed);
-        let mut all = Tally::empty()?;
+    /// Stops the workers and merges their measurements.
+    pub(super) async fn finish(mut self, measured: Duration, usage: Option<Usage>) -> Result<Measurement, Failure> {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        let mut all = Measurement::empty()?;
         while let Some(worker) = self.tasks.join_next().await {
             all.add(worker.map_err(|error| Failure::Other(error.to_string()))??);
         }
-        Ok(Tally { measured, usage, ..all })
+        Ok(Measurement { measured, usage, ..all })
     }
 }
 
@@ -164,127 +164,135 @@ struct Worker {
     shared: Arc<Shared>,
     target: SocketAddr,
     api_key: String,
-    pace: Option<Pace>,
+    schedule: Option<Schedule>,
 }
 
-struct Pace {
+struct Schedule {
     next: Instant,
     every: Duration,
 }
 
 impl Worker {
-    async fn run(mut self) -> Result<Tally, Failure> {
-        let mut tally = Tally::empty()?;
+    async fn run(mut self) -> Result<Measurement, Failure> {
+        let mut measurement = Measurement::empty()?;
         let mut connection = None;
-        while !self.shared.ends.load(Ordering::Relaxed) {
-            let Some(ask) = self.shared.next() else { break };
+        while !self.shared.is_stopping.load(Ordering::Relaxed) {
+            let Some(request) = self.shared.next() else { break };
             let due = self.due().await;
-            let asked = timeout(PATIENCE, self.ask(&mut connection, ask)).await;
-            if asked.is_err() {
+            let result = timeout(RESPONSE_TIMEOUT, self.send(&mut connection, request)).await;
+            if result.is_err() {
                 connection = None;
             }
-            // What ends after the end was asked for is no answer of the measured time.
-            if !self.shared.counts.load(Ordering::Relaxed) || self.shared.ends.load(Ordering::Relaxed) {
+            // Responses before the start and after the end of the measurement do not count.
+            if !self.shared.is_measuring.load(Ordering::Relaxed) || self.shared.is_stopping.load(Ordering::Relaxed) {
                 continue;
             }
-            let why = match asked {
-                Ok(Ok(answer)) if self.shared.workload.needs_signatures() && denies(&answer) => {
+            let error = match result {
+                Ok(Ok(response)) if self.shared.workload.needs_signatures() && is_refusal(&response) => {
                     "a signed payment was refused".to_owned()
                 }
-                Ok(Ok(answer)) => {
-                    tally.answered(&answer, due.elapsed());
-                    self.shared.answers.fetch_add(1, Ordering::Relaxed);
+                Ok(Ok(response)) => {
+                    measurement.record(&response, due.elapsed());
+                    self.shared.responses.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                Ok(Err(lost)) => lost.to_string(),
-                Err(_) => format!("no response within {} s", PATIENCE.as_secs()),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("no response within {} s", RESPONSE_TIMEOUT.as_secs()),
             };
-            *tally.lost.entry(why).or_default() += 1;
+            *measurement.failures.entry(error).or_default() += 1;
             if connection.is_none() {
-                sleep(AFTER_LOSS).await;
+                sleep(RECONNECT_DELAY).await;
             }
         }
-        self.shared.busy.fetch_sub(1, Ordering::Relaxed);
-        Ok(tally)
+        self.shared.running.fetch_sub(1, Ordering::Relaxed);
+        Ok(measurement)
     }
 
-    /// Waits for this worker's turn; a wait counts from it, however late the worker is.
+    /// Waits until the worker's next request is due. Returns the due time, from which the latency counts.
     async fn due(&mut self) -> Instant {
-        let Some(pace) = &mut self.pace else { return Instant::now() };
-        let due = pace.next;
-        pace.next += pace.every;
+        let Some(schedule) = &mut self.schedule else { return Instant::now() };
+        let due = schedule.next;
+        schedule.next += schedule.every;
         sleep_until(due).await;
         due
     }
 
-    async fn ask(&self, connection: &mut Option<Connection>, ask: Ask) -> Result<Answer, Lost> {
+    /// Sends a request, over a new connection if there is none.
+    async fn send(
+        &self,
+        connection: &mut Option<Connection>,
+        request: LoadRequest,
+    ) -> Result<LoadResponse, RequestError> {
         let open = match connection {
             Some(open) => open,
             None => connection.insert(Connection::open(self.target, &self.api_key).await?),
         };
-        let answer = open.send(ask).await;
-        if answer.is_err() {
+        let response = open.send(request).await;
+        if response.is_err() {
             *connection = None;
         }
-        answer
+        response
     }
 }
 
 impl Shared {
-    /// Returns what to ask next; nothing when all that can be asked once has been.
-    fn next(&self) -> Option<Ask> {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+    /// Returns the next request; `None` when every signed payment was settled.
+    fn next(&self) -> Option<LoadRequest> {
+        let sequence = self.next.fetch_add(1, Ordering::Relaxed);
         match self.workload {
-            Workload::Create => Some(creation()),
-            Workload::Status => Some(self.status(turn)),
-            Workload::List => Some(list(turn)),
-            Workload::Checkout => Some(self.checkout(turn)),
+            Workload::Create => Some(create_request()),
+            Workload::Status => Some(self.status(sequence)),
+            Workload::List => Some(list(sequence)),
+            Workload::Checkout => Some(self.checkout(sequence)),
             Workload::X402Verify => {
                 let signed = &self.prepared.signed;
-                Some(Ask::post("/api/public/x402/verify", signed[turn % signed.len()].clone()))
+                Some(LoadRequest::post("/api/public/x402/verify", signed[sequence % signed.len()].clone()))
             }
-            Workload::X402Settle => Some(Ask::post("/api/public/x402/settle", self.prepared.signed.get(turn)?.clone())),
-            Workload::Mixed => Some(match turn % 10 {
-                0 => creation(),
-                1 => list(turn),
-                2 => self.checkout(turn),
-                _ => self.status(turn),
+            Workload::X402Settle => {
+                Some(LoadRequest::post("/api/public/x402/settle", self.prepared.signed.get(sequence)?.clone()))
+            }
+            Workload::Mixed => Some(match sequence % 10 {
+                0 => create_request(),
+                1 => list(sequence),
+                2 => self.checkout(sequence),
+                _ => self.status(sequence),
             }),
         }
     }
 
-    fn status(&self, turn: usize) -> Ask {
-        let payment = &self.prepared.payments[scattered(turn, self.prepared.payments.len())];
-        Ask::get(format!("/api/public/payments/{}/status", payment.id))
+    fn status(&self, sequence: usize) -> LoadRequest {
+        let payment = &self.prepared.payments[pseudo_random_index(sequence, self.prepared.payments.len())];
+        LoadRequest::get(format!("/api/public/payments/{}/status", payment.id))
     }
 
-    fn checkout(&self, turn: usize) -> Ask {
-        let payment = &self.prepared.payments[scattered(turn, self.prepared.payments.len())];
-        Ask { accept: "text/html", ..Ask::get(format!("/for/{}", payment.slug)) }
+    fn checkout(&self, sequence: usize) -> LoadRequest {
+        let payment = &self.prepared.payments[pseudo_random_index(sequence, self.prepared.payments.len())];
+        LoadRequest { accept: "text/html", ..LoadRequest::get(format!("/for/{}", payment.slug)) }
     }
 }
 
-/// Says whether an answer is a verdict against the payment: those come with status 200.
-fn denies(answer: &Answer) -> bool {
+/// Returns whether a response refuses a payment; such responses have status 200.
+fn is_refusal(response: &LoadResponse) -> bool {
     #[derive(Deserialize)]
     struct Verdict {
         #[serde(rename = "isValid")]
         is_valid: Option<bool>,
         success: Option<bool>,
     }
-    // Answers of other kinds have neither member, and pages are no JSON.
-    answer.body.first() == Some(&b'{')
-        && serde_json::from_slice::<Verdict>(&answer.body)
+    // Other responses have neither member, and pages are not JSON.
+    response.body.first() == Some(&b'{')
+        && serde_json::from_slice::<Verdict>(&response.body)
             .is_ok_and(|verdict| verdict.is_valid == Some(false) || verdict.success == Some(false))
 }
 
-fn list(turn: usize) -> Ask {
-    Ask::get(format!("/api/public/payments?limit=20&page={}", turn as u64 % PAGES + 1))
+fn list(sequence: usize) -> LoadRequest {
+    LoadRequest::get(format!("/api/public/payments?limit=20&page={}", sequence as u64 % PAGES + 1))
 }
 
-/// Returns places that jump about: neighbours in time are no neighbours in the store, and every run has the same order.
-fn scattered(turn: usize, len: usize) -> usize {
-    let mixed = (turn as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+/// Returns an index below `len`. Consecutive requests get distant indices, so that they do not read neighbouring rows of
+/// the store; every run has the same order.
+fn pseudo_random_index(sequence: usize, len: usize) -> usize {
+    let mixed = (sequence as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     usize::try_from(mixed).unwrap_or(0) % len
 }
 
@@ -293,10 +301,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_payment_is_read_in_time() {
-        let mut seen = [false; 100];
-        (0..2_000).for_each(|turn| seen[scattered(turn, 100)] = true);
-        assert!(seen.iter().all(|seen| *seen));
-        assert_ne!(scattered(1, 100) + 1, scattered(2, 100));
+    fn every_index_occurs() {
+        let mut read = [false; 100];
+        (0..2_000).for_each(|sequence| read[pseudo_random_index(sequence, 100)] = true);
+        assert!(read.iter().all(|read| *read));
+        assert_ne!(pseudo_random_index(1, 100) + 1, pseudo_random_index(2, 100));
     }
 }

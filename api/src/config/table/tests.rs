@@ -1,9 +1,9 @@
-//! The table of settings holds to its own rules.
+//! Tests of the table of settings.
 
 use super::*;
 
 #[test]
-fn every_default_fits_its_own_rule_and_every_name_is_used_once() {
+fn defaults_are_valid_and_names_are_unique() {
     for key in TABLE {
         assert_eq!(key.check(key.default), Ok(()), "{}", key.name);
         assert_eq!(TABLE.iter().filter(|other| other.variable() == key.variable()).count(), 1, "{}", key.name);
@@ -25,7 +25,7 @@ fn values_outside_their_range_are_refused() {
         ("session.lifetime_seconds", "59"),
         ("session.lifetime_seconds", "86401"),
         ("session.lifetime_seconds", "+60"),
-        ("session.max_awake", "0"),
+        ("session.max_active", "0"),
         ("fees.percent", "1.23456"),
         ("fees.percent", "101"),
         ("fees.account", "No"),
@@ -42,13 +42,13 @@ fn values_outside_their_range_are_refused() {
         ("cors.key_origins", "*"),
     ] {
         let key = find(name).unwrap_or_else(|| panic!("{name} is declared"));
-        assert!(key.check(bad).is_err_and(|why| why.starts_with("must be ")), "{name} = {bad:?}");
+        assert!(key.check(bad).is_err_and(|requirement| requirement.starts_with("must be ")), "{name} = {bad:?}");
     }
 }
 
 #[test]
-fn the_documentation_is_what_the_code_says() {
+fn the_reference_page_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/settings.md");
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == reference(), "run: cargo run -- config --reference > docs/reference/settings.md");
+    let page = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(page == reference(), "run: cargo run -- config --reference > docs/reference/settings.md");
 }

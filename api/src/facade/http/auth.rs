@@ -1,50 +1,50 @@
-//! Which key a request carries: `Authorization: Bearer`, `x-api-key`, or both if they agree.
+//! Reads the API key of a request from `Authorization: Bearer`, from `x-api-key`, or from both if they are equal.
 
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use proto::{ApiError, Reason, caller::API_KEY};
 
-/// What every API key starts with.
+/// Prefix of every API key.
 const KEY_PREFIX: &str = "sk_live_";
 
-/// Returns the key of a request. Whether it is one of ours the engine decides.
+/// Returns the API key of a request. Only its form is checked: the engine decides whether it is valid.
 ///
 /// # Errors
-/// `invalid_api_key` with what is wrong about the header's form, `conflicting_credentials` with two different keys.
+/// `invalid_api_key` with the problem of the header, `conflicting_credentials` with two different keys.
 pub(crate) fn api_key(headers: &HeaderMap) -> Result<HeaderValue, ApiError> {
-    let mut wrong = None;
+    let mut problem = None;
     let mut key: Option<&HeaderValue> = None;
     let mut text = "";
-    let shown = headers.get_all(AUTHORIZATION).iter().map(|value| (value, true));
-    let shown = shown.chain(headers.get_all(API_KEY).iter().map(|value| (value, false)));
-    for (value, is_authorization) in shown {
+    let values = headers.get_all(AUTHORIZATION).iter().map(|value| (value, true));
+    let values = values.chain(headers.get_all(API_KEY).iter().map(|value| (value, false)));
+    for (value, is_authorization) in values {
         match if is_authorization { bearer(value) } else { plain(value) } {
             Ok(other) if key.is_some() && other != text => return Err(ApiError::new(Reason::ConflictingCredentials)),
             Ok(found) => (key, text) = (Some(value), found),
-            Err(why) => wrong = wrong.or(Some(why)),
+            Err(message) => problem = problem.or(Some(message)),
         }
     }
     if key.is_none() {
-        return Err(ApiError::with_message(Reason::InvalidApiKey, wrong.unwrap_or(NONE)));
+        return Err(ApiError::with_message(Reason::InvalidApiKey, problem.unwrap_or(NONE)));
     }
-    let refused = |why| Err(ApiError::with_message(Reason::InvalidApiKey, why));
+    let refused = |message| Err(ApiError::with_message(Reason::InvalidApiKey, message));
     match text {
         _ if text.starts_with("whsec_") => refused(SECRET),
         _ if !text.starts_with(KEY_PREFIX) => refused(NO_KEY),
-        _ => HeaderValue::from_str(text).map_err(|_| ApiError::with_message(Reason::InvalidApiKey, NO_TEXT)),
+        _ => HeaderValue::from_str(text).map_err(|_| ApiError::with_message(Reason::InvalidApiKey, INVALID_CHARACTERS)),
     }
 }
 
 const NONE: &str = "no API key was sent; send it as `Authorization: Bearer sk_live_…` or as `x-api-key: sk_live_…`";
-const EMPTY: &str = "the header that should carry the API key is empty";
-const NO_TEXT: &str = "the API key has characters that no key has; copy it again";
-const NO_SCHEME: &str = "the Authorization header lacks the word `Bearer` and a space before the API key";
-const OTHER_SCHEME: &str = "the Authorization header must be `Bearer` and the API key; other schemes are not taken";
+const EMPTY: &str = "the header of the API key is empty";
+const INVALID_CHARACTERS: &str = "the API key contains characters that no API key has; copy it again";
+const NO_SCHEME: &str = "the Authorization header needs `Bearer` and a space before the API key";
+const OTHER_SCHEME: &str = "the Authorization header must be `Bearer` and the API key; other schemes are not supported";
 const SECRET: &str = "this is a webhook secret; requests need the API key, which starts with `sk_live_`";
 const NO_KEY: &str = "this is not an API key; API keys start with `sk_live_`";
 
 /// Reads `x-api-key`.
 fn plain(value: &HeaderValue) -> Result<&str, &'static str> {
-    let text = value.to_str().map_err(|_| NO_TEXT)?.trim();
+    let text = value.to_str().map_err(|_| INVALID_CHARACTERS)?.trim();
     match text {
         "" => Err(EMPTY),
         text => Ok(text),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_wrong_with_the_headers_form_and_repeats_nothing_of_it() {
+    fn a_refusal_names_the_problem_of_the_header_and_repeats_nothing_of_it() {
         for (headers, message) in [
             (&[][..], NONE),
             (&[("authorization", "Basic dTpw")], OTHER_SCHEME),
@@ -104,7 +104,7 @@ mod tests {
             (&[("authorization", "Bearer ")], EMPTY),
             (&[("authorization", "Bearer")], EMPTY),
             (&[("x-api-key", "")], EMPTY),
-            (&[("x-api-key", "sk_live_\u{e9}")], NO_TEXT),
+            (&[("x-api-key", "sk_live_\u{e9}")], INVALID_CHARACTERS),
             (&[("authorization", "Bearer whsec_0123")], SECRET),
             (&[("x-api-key", "pk_0123")], NO_KEY),
         ] {

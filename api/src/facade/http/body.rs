@@ -1,4 +1,4 @@
-//! Reads a JSON body field by field, so that every wrong type and every unknown member is named.
+//! Reads a JSON body field by field and reports every wrong type and every unknown field by name.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -9,19 +9,19 @@ use engine::{
 use proto::{ApiError, Reason, v1};
 use serde_json::{Map, Value};
 
-use super::{nearest::nearest, unique};
+use super::{nearest::nearest, strict_json};
 
-/// A JSON object that is being read. What is wrong is collected and returned by [`Body::finish`]; until then a wrong
-/// field reads as an empty one.
+/// A JSON object that is being read. Errors are collected and returned by [`Body::finish`]; until then a wrong field
+/// reads as its default value.
 #[derive(Default)]
 pub(crate) struct Body {
     fields: Map<String, Value>,
-    /// The fields that were asked for.
+    /// Names of the fields that the handler has read.
     known: Vec<String>,
-    /// What stands before the names of its members: `limits.` within `limits`.
+    /// Path of this object with a trailing dot, such as `limits.`; empty at the top level.
     prefix: String,
     violations: Vec<(String, String)>,
-    /// Whether an object within has an unknown member.
+    /// Whether a nested object has an unknown field.
     is_unknown_inside: bool,
 }
 
@@ -29,18 +29,18 @@ impl Body {
     /// Parses a body.
     ///
     /// # Errors
-    /// `malformed_json`; `validation_failed` for what is no object or has a member twice.
+    /// `malformed_json`; `validation_failed` if it is not an object or repeats a member.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        match unique::parse(bytes) {
-            Ok((Value::Object(fields), doubled)) if doubled.is_empty() => Ok(Self::of(fields, String::new())),
-            Ok((Value::Object(_), doubled)) => {
+        match strict_json::parse(bytes) {
+            Ok((Value::Object(fields), duplicates)) if duplicates.is_empty() => Ok(Self::of(fields, String::new())),
+            Ok((Value::Object(_), duplicates)) => {
                 let error = ApiError::new(Reason::ValidationFailed);
-                Err(doubled.into_iter().fold(error, |error, field| error.and_field(field, "is given more than once")))
+                Err(duplicates.into_iter().fold(error, |error, field| error.and_field(field, "is set more than once")))
             }
             Ok(_) => Err(ApiError::field("body", "must be a JSON object")),
             Err(error) => {
                 let why =
-                    if bytes.is_empty() { "is empty; a JSON object is needed".to_owned() } else { error.to_string() };
+                    if bytes.is_empty() { "is empty; a JSON object is required".to_owned() } else { error.to_string() };
                 Err(ApiError::new(Reason::MalformedJson).and_field("body", why))
             }
         }
@@ -50,18 +50,18 @@ impl Body {
         Self { fields, known: Vec::new(), prefix, violations: Vec::new(), is_unknown_inside: false }
     }
 
-    /// Reads an object within another like a body of its own; `prefix` is its place, with a dot at the end.
+    /// Wraps a nested object; `prefix` is its path with a trailing dot.
     pub(crate) const fn within(fields: Map<String, Value>, prefix: String) -> Self {
         Self::of(fields, prefix)
     }
 
-    /// Takes a field as it is, if it is there.
+    /// Takes a field of any type; `None` if it is missing.
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.known.push(field.to_owned());
         self.fields.remove(field)
     }
 
-    /// Takes a text that must be there.
+    /// Takes a required string.
     pub(crate) fn text(&mut self, field: &str) -> String {
         match self.take(field) {
             Some(Value::String(text)) => text,
@@ -70,7 +70,7 @@ impl Body {
         }
     }
 
-    /// Takes a list of texts that must be there.
+    /// Takes a required array of strings.
     pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
         let texts = match self.take(field) {
             Some(Value::Array(items)) => items
@@ -86,7 +86,7 @@ impl Body {
         texts.unwrap_or_else(|| self.wrong(field, "must be an array of strings"))
     }
 
-    /// Takes a list of texts that may be missing.
+    /// Takes an optional array of strings.
     pub(crate) fn maybe_texts(&mut self, field: &str) -> Option<Vec<String>> {
         if self.fields.contains_key(field) {
             return Some(self.texts(field));
@@ -95,12 +95,12 @@ impl Body {
         None
     }
 
-    /// Takes a text that may be missing or null.
+    /// Takes a string that may be missing or null.
     pub(crate) fn optional_text(&mut self, field: &str) -> Option<String> {
         self.change(field).flatten()
     }
 
-    /// Takes a text that may be missing, or null to clear it.
+    /// Takes a string that may be missing (`None`), or null to clear it (`Some(None)`).
     pub(crate) fn change(&mut self, field: &str) -> Option<Option<String>> {
         match self.take(field)? {
             Value::String(text) => Some(Some(text)),
@@ -109,7 +109,7 @@ impl Body {
         }
     }
 
-    /// Takes a text that may be missing but, once there, must be a text.
+    /// Takes an optional string, which may not be null.
     pub(crate) fn maybe_text(&mut self, field: &str) -> Option<String> {
         match self.take(field)? {
             Value::String(text) => Some(text),
@@ -117,19 +117,19 @@ impl Body {
         }
     }
 
-    /// Takes the ledger account, under its name or its alias.
+    /// Takes the ledger account from `hiveAccount` or its alias `hiveAccountName`.
     pub(crate) fn maybe_account(&mut self) -> Option<String> {
         let account = self.maybe_text("hiveAccount");
         let alias = self.maybe_text("hiveAccountName");
         if let (Some(account), Some(alias)) = (&account, &alias)
             && account != alias
         {
-            return self.wrong("hiveAccountName", "must equal hiveAccount when both are given");
+            return self.wrong("hiveAccountName", "must equal hiveAccount when both are set");
         }
         account.or(alias)
     }
 
-    /// Takes a truth value that may be missing.
+    /// Takes an optional Boolean.
     pub(crate) fn maybe_bool(&mut self, field: &str) -> Option<bool> {
         match self.take(field)? {
             Value::Bool(value) => Some(value),
@@ -137,7 +137,7 @@ impl Body {
         }
     }
 
-    /// Takes a truth value that must be there.
+    /// Takes a required Boolean.
     pub(crate) fn bool(&mut self, field: &str) -> bool {
         if self.fields.contains_key(field) {
             self.maybe_bool(field).unwrap_or_default()
@@ -146,7 +146,7 @@ impl Body {
         }
     }
 
-    /// Takes a whole number within a range, which may be missing or null.
+    /// Takes an integer within a range, which may be missing or null.
     pub(crate) fn optional_integer(&mut self, field: &str, range: RangeInclusive<u32>) -> Option<u32> {
         let value = self.take(field).filter(|value| !value.is_null())?;
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
@@ -156,7 +156,7 @@ impl Body {
         }
     }
 
-    /// Takes an object that may be missing or null, to be read like a body of its own.
+    /// Takes an object that may be missing or null.
     pub(crate) fn object(&mut self, field: &str) -> Option<Self> {
         match self.take(field)? {
             Value::Null => None,
@@ -167,8 +167,8 @@ impl Body {
         }
     }
 
-    /// Takes a field that is null; says whether it was.
-    pub(crate) fn takes_null(&mut self, field: &str) -> bool {
+    /// Takes a field only if it is null; returns whether it was.
+    pub(crate) fn take_null(&mut self, field: &str) -> bool {
         self.known.push(field.to_owned());
         let is_null = self.fields.get(field).is_some_and(Value::is_null);
         if is_null {
@@ -177,7 +177,7 @@ impl Body {
         is_null
     }
 
-    /// Takes a number of US cents that must be there.
+    /// Takes a required number of US cents.
     pub(crate) fn cents(&mut self, field: &str, max: u64) -> u64 {
         match self.take(field).map(|value| value.as_u64().filter(|cents| *cents <= max)) {
             Some(Some(cents)) => cents,
@@ -190,7 +190,7 @@ impl Body {
     pub(crate) fn money(&mut self) -> Money {
         let code = self.text("currency");
         let currency = Currency::parse(&code);
-        if currency.is_none() && self.is_sound("currency") {
+        if currency.is_none() && self.is_valid("currency") {
             self.wrong::<()>("currency", "must be HIVE or HBD");
         }
         let currency = currency.unwrap_or(Currency::Hbd);
@@ -205,7 +205,7 @@ impl Body {
         Money::new(0, currency)
     }
 
-    /// Takes metadata: an object whose values are texts or lists of texts.
+    /// Takes `metadata`: an object whose values are strings or arrays of strings.
     pub(crate) fn metadata(&mut self) -> BTreeMap<String, v1::MetadataValue> {
         let fields = match self.take("metadata") {
             None | Some(Value::Null) => return BTreeMap::new(),
@@ -224,12 +224,12 @@ impl Body {
         metadata
     }
 
-    /// Ends the reading.
+    /// Finishes reading.
     ///
     /// # Errors
-    /// Every field that was wrong, and every member that nobody asked for (`unknown_field`).
+    /// `unknown_field` if a field was not read, otherwise `validation_failed`, with every wrong field.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
-        let is_known = self.fields.is_empty() || mutant!("facade-unknown-fields-pass");
+        let is_known = self.fields.is_empty() || mutant!("facade-unknown-fields-are-ignored");
         if is_known && self.violations.is_empty() {
             return Ok(());
         }
@@ -248,21 +248,21 @@ impl Body {
         Err(all.fold(ApiError::new(reason), |error, (field, message)| error.and_field(field, message)))
     }
 
-    /// Ends the reading of an object within this one: what is wrong there is wrong here.
+    /// Finishes reading a nested object and adds its errors to those of this one.
     pub(crate) fn absorb(&mut self, inner: Self) {
         let Err(error) = inner.finish() else { return };
         self.is_unknown_inside |= error.reason == Reason::UnknownField;
         self.violations.extend(error.fields.into_iter().map(|field| (field.field, field.message)));
     }
 
-    /// Notes a wrong field and reads it as an empty one.
+    /// Records an error of a field and returns the default value.
     pub(crate) fn wrong<T: Default>(&mut self, field: &str, message: impl Into<String>) -> T {
         self.violations.push((format!("{}{field}", self.prefix), message.into()));
         T::default()
     }
 
-    /// Says whether nothing wrong is known of a field.
-    pub(crate) fn is_sound(&self, field: &str) -> bool {
+    /// Returns whether no error of a field is recorded.
+    pub(crate) fn is_valid(&self, field: &str) -> bool {
         !self.violations.iter().any(|(named, _)| named.strip_prefix(self.prefix.as_str()) == Some(field))
     }
 }
@@ -283,7 +283,7 @@ fn metadata_value(value: Value) -> Option<v1::MetadataValue> {
 const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "a Boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_type_is_named_at_once() {
+    fn every_wrong_type_is_reported_at_once() {
         let text = br#"{"a":1,"b":null,"c":"yes","d":-1,"amount":1000,"currency":"BTC","metadata":{"x":1,"y":["a",2],"z":"ok"}}"#;
         let mut body = Body::parse(text).expect("an object");
         body.text("a");
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_member_is_named_with_the_field_that_was_probably_meant() {
+    fn an_unknown_field_is_reported_with_the_nearest_known_name() {
         let text = br#"{"amount":"1","currancy":"HBD","orderId":"7","limits":{"single_cents":1}}"#;
         let mut body = Body::parse(text).expect("an object");
         body.take("amount");
@@ -325,9 +325,9 @@ mod tests {
         body.absorb(limits);
         let error = body.finish().expect_err("unknown");
         assert_eq!((error.reason, error.http()), (Reason::UnknownField, 400));
-        let told: Vec<(&str, &str)> = error.fields.iter().map(|f| (f.field.as_str(), f.message.as_str())).collect();
+        let reported: Vec<(&str, &str)> = error.fields.iter().map(|f| (f.field.as_str(), f.message.as_str())).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("currancy", "is not a field of this request; did you mean currency?"),
                 ("orderId", "is not a field of this request"),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_given_twice_is_named_wherever_it_is() {
+    fn a_repeated_member_is_reported_at_any_depth() {
         for (text, place) in [
             (r#"{"amount":"1","amount":"2"}"#, "amount"),
             (r#"{"metadata":{"a":"1","b":"2","a":"1"}}"#, "metadata.a"),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_with_its_place() {
+    fn a_body_that_is_not_an_object_is_refused() {
         for (text, reason) in [
             ("", Reason::MalformedJson),
             ("{", Reason::MalformedJson),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alias_of_the_account_may_not_disagree() {
+    fn an_account_and_its_alias_must_be_equal() {
         let mut body = Body::parse(br#"{"hiveAccount":"alice","hiveAccountName":"bob"}"#).expect("an object");
         body.maybe_account();
         assert_eq!(fields(body.finish().expect_err("two accounts")), ["hiveAccountName"]);

@@ -1,4 +1,4 @@
-//! The error body, the same on every refusal.
+//! Error responses: one JSON body for all of them.
 
 use engine::mutant;
 use http::{HeaderValue, StatusCode, header};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use tracing::error;
 use warp::reply::Response;
 
-use crate::facade::http::answer;
+use crate::facade::http::response;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,7 +19,7 @@ struct ErrorBody<'a> {
     request_id: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     details: Vec<Detail<'a>>,
-    /// Where to go on in place of a cursor of another epoch.
+    /// The cursor to continue with after `cursor_of_another_epoch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<&'a str>,
 }
@@ -30,7 +30,7 @@ struct Detail<'a> {
     message: &'a str,
 }
 
-/// Writes the body of an error.
+/// Serializes the body of an error.
 pub(crate) fn body(error: &ApiError, request_id: &str) -> Vec<u8> {
     let details = error.fields.iter().map(|field| Detail { field: &field.field, message: &field.message }).collect();
     let body = ErrorBody {
@@ -42,15 +42,15 @@ pub(crate) fn body(error: &ApiError, request_id: &str) -> Vec<u8> {
         details,
         next_cursor: error.next_cursor.as_deref(),
     };
-    answer::to_json(&body)
+    response::to_json(&body)
 }
 
-/// Answers with an error: its status, body and headers.
+/// Returns the response of an error with its status, body and headers.
 pub(crate) fn response(error: &ApiError, request_id: &str) -> Response {
     if error.http() == 500 {
         error!(request.id = request_id, "request {request_id} failed: {error}");
     }
-    let mut response = answer::bytes(status(error), body(error, request_id));
+    let mut response = response::bytes(status(error), body(error, request_id));
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if error.http() == 401 {
@@ -62,7 +62,7 @@ pub(crate) fn response(error: &ApiError, request_id: &str) -> Response {
     with_retry(error, response)
 }
 
-/// Adds after how many seconds a repeat may succeed, where that is known. Pages that show an error have it, too.
+/// Adds `Retry-After` where the error has it. Error pages have it, too.
 pub(crate) fn with_retry(error: &ApiError, mut response: Response) -> Response {
     if let Some(seconds) = error.retry_after_seconds.filter(|_| !mutant!("facade-no-retry-after")) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -72,7 +72,7 @@ pub(crate) fn with_retry(error: &ApiError, mut response: Response) -> Response {
 
 /// Returns the HTTP status of an error.
 pub(crate) fn status(error: &ApiError) -> StatusCode {
-    if mutant!("facade-mistake-is-our-fault") && error.reason == Reason::MalformedJson {
+    if mutant!("facade-bad-json-is-500") && error.reason == Reason::MalformedJson {
         return StatusCode::INTERNAL_SERVER_ERROR;
     }
     StatusCode::from_u16(error.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

@@ -1,4 +1,4 @@
-//! Descriptions of the interface that are written once and sent to everybody.
+//! Documents that are rendered once and cached: the OpenAPI document and the reference page.
 
 use std::sync::OnceLock;
 
@@ -9,16 +9,16 @@ use warp::reply::Response;
 
 use super::call::Call;
 
-/// What is written once and sent to everybody.
+/// The cached documents.
 #[derive(Debug, Default)]
-pub(crate) struct Described {
-    pub(crate) document: OnceLock<File>,
+pub(crate) struct CachedDocuments {
+    pub(crate) openapi: OnceLock<File>,
     pub(crate) docs: OnceLock<File>,
-    /// The same page with the banner of a test network.
+    /// The reference page with the banner of a test network.
     pub(crate) test_docs: OnceLock<File>,
 }
 
-/// Bytes, and the entity tag that changes with them.
+/// Bytes with their entity tag.
 #[derive(Debug)]
 pub(crate) struct File {
     bytes: Bytes,
@@ -28,11 +28,11 @@ pub(crate) struct File {
 impl File {
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         let etag = format!("\"{}\"", hex::encode(&Sha256::digest(&bytes)[..16]));
-        let etag = HeaderValue::from_str(&etag).expect("hex digits can stand in a header");
+        let etag = HeaderValue::from_str(&etag).expect("hex digits are valid in a header");
         Self { bytes: bytes.into(), etag }
     }
 
-    /// Answers with the file, or with 304 to who has it.
+    /// Returns the file, or 304 if the client has it.
     pub(crate) fn response(&self, call: &Call, media_type: &'static str) -> Response {
         let is_known = call.headers().get_all(header::IF_NONE_MATCH).iter().any(|tags| {
             let tags = tags.to_str().unwrap_or_default().split(',').map(|tag| tag.trim().trim_start_matches("W/"));

@@ -13,21 +13,22 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::facade::http::deadlines::Overdue;
+use crate::facade::http::timeouts::TimeoutPhase;
 
-/// The metrics of the facade. Counters are created once: a response costs an atomic add and the lock of a histogram.
+/// The metrics of the facade. Its counters are created at the start, so recording a response needs no lookup.
 #[derive(Debug)]
 pub(crate) struct Metrics {
+    /// Responses by status class.
     family: Family<[(&'static str, &'static str); 1], Counter>,
-    /// The same counters, by index in `CLASSES`.
-    answers: [Counter; CLASSES.len()],
+    /// The same counters, indexed like `CLASSES`.
+    responses: [Counter; CLASSES.len()],
     seconds: Histogram,
     pub(crate) connections: Gauge,
     pub(crate) connections_refused: Counter,
     timed_out: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
-/// The values of the label `status`. 429 has its own.
+/// Values of the label `status`. 429 is counted separately from the other 4xx.
 const CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "429", "5xx"];
 
 impl Default for Metrics {
@@ -35,14 +36,14 @@ impl Default for Metrics {
         // 250 us, 500 us, … 8 s.
         let seconds = Histogram::new(exponential_buckets(0.000_25, 2.0, 16));
         let timed_out = Family::default();
-        for overdue in [Overdue::Head, Overdue::Idle, Overdue::Write] {
-            drop(timed_out.get_or_create_owned(&[("phase", overdue.as_str())]));
+        for phase in [TimeoutPhase::Head, TimeoutPhase::Idle, TimeoutPhase::Write] {
+            drop(timed_out.get_or_create_owned(&[("phase", phase.as_str())]));
         }
         let family = Family::default();
-        let answers = CLASSES.map(|class| family.get_or_create_owned(&[("status", class)]));
+        let responses = CLASSES.map(|class| family.get_or_create_owned(&[("status", class)]));
         Self {
             family,
-            answers,
+            responses,
             seconds,
             connections: Gauge::default(),
             connections_refused: Counter::default(),
@@ -52,8 +53,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a response.
-    pub(crate) fn answered(&self, status: StatusCode, took: Duration) {
+    /// Records a response and its latency.
+    pub(crate) fn record_response(&self, status: StatusCode, took: Duration) {
         let class = match status.as_u16() {
             429 => 3,
             100..300 => 0,
@@ -61,16 +62,16 @@ impl Metrics {
             400..500 => 2,
             _ => 4,
         };
-        self.answers[class].inc();
+        self.responses[class].inc();
         self.seconds.observe(took.as_secs_f64());
     }
 
-    /// Counts a connection that was closed because its client was too slow.
-    pub(crate) fn timed_out(&self, overdue: Overdue) {
-        self.timed_out.get_or_create_owned(&[("phase", overdue.as_str())]).inc();
+    /// Counts a connection that was closed by a timeout.
+    pub(crate) fn timed_out(&self, phase: TimeoutPhase) {
+        self.timed_out.get_or_create_owned(&[("phase", phase.as_str())]).inc();
     }
 
-    /// Registers them under the registry's prefix.
+    /// Registers the metrics.
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register("http_responses", "HTTP responses, by status", self.family.clone());
         let help = "Latency of HTTP requests, from head to response, in seconds; of streams until their start";

@@ -1,4 +1,4 @@
-//! Reads the parameters of an address, and of an HTML form, which has the same encoding.
+//! Reads query parameters, and the fields of HTML forms, which have the same encoding.
 
 use engine::{money::Currency, time::Timestamp};
 use proto::{ApiError, Reason, v1};
@@ -6,57 +6,57 @@ use proto::{ApiError, Reason, v1};
 use super::nearest::nearest;
 use crate::facade::record;
 
-/// A query parameter: its name, its schema's name in `schemas::parameter`, and what it does.
+/// A query parameter: its name, the name of its schema in `schemas::parameter`, and its description.
 pub(crate) type Parameter = (&'static str, &'static str, &'static str);
 
-/// Page numbers beyond this are refused: nobody has so many payments.
+/// Maximum page number.
 const PAGE_MAX: u32 = 1_000_000_000;
 const LIMIT_MAX: u32 = 100;
 const DAYS_MAX: u32 = 366;
 const IDS_MAX: usize = 100;
 const QUERY_MAX_CHARS: usize = 200;
 
-/// Parameters that are being read; what is wrong is collected.
+/// Parameters that are being read. Errors are collected and returned by [`Query::finish`].
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
     violations: Vec<(String, String)>,
-    /// The parameters that the route takes; `None` where others are ignored.
+    /// The parameters of the route; `None` if others are ignored.
     known: Option<&'static [Parameter]>,
 }
 
 impl Query {
-    /// Decodes `name=value&…`.
+    /// Parses `name=value&…`; unknown parameters are ignored.
     pub(crate) fn parse(raw: &str) -> Self {
         let pairs = url::form_urlencoded::parse(raw.as_bytes()).into_owned().collect();
         Self { pairs, violations: Vec::new(), known: None }
     }
 
-    /// The same where only these parameters are taken.
+    /// Parses `name=value&…`; with `known`, other parameters are errors.
     pub(crate) fn of_route(raw: &str, known: Option<&'static [Parameter]>) -> Self {
         Self { known, ..Self::parse(raw) }
     }
 
-    /// Returns the first value of a parameter; an empty one counts as missing.
+    /// Returns the first value of a parameter; `None` if it is missing or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
-    /// Reads `page`, from 1.
+    /// Reads `page`, from 1; default 1.
     pub(crate) fn page(&mut self) -> u32 {
         self.number("page", PAGE_MAX).unwrap_or(1)
     }
 
-    /// Reads `limit`, 1 to 100, 20 when missing.
+    /// Reads `limit`, 1 to 100; default 20.
     pub(crate) fn limit(&mut self) -> u32 {
         self.number("limit", LIMIT_MAX).unwrap_or(20)
     }
 
-    /// Reads `cursor`, which other parts of the program judge; empty when missing.
+    /// Reads `cursor`, which the engine validates; empty if missing.
     pub(crate) fn cursor(&self) -> String {
         self.get("cursor").unwrap_or_default().to_owned()
     }
 
-    /// Reads every filter of the payments' list.
+    /// Reads the filters of the list of payments.
     pub(crate) fn payments(&mut self) -> v1::ListPaymentsRequest {
         let (page, limit) = (self.page(), self.limit());
         v1::ListPaymentsRequest {
@@ -84,7 +84,7 @@ impl Query {
         Some(text)
     }
 
-    /// Reads smallest units.
+    /// Reads an amount in smallest units.
     fn units(&mut self, name: &str) -> Option<u64> {
         let text = self.get(name)?;
         let digits = text.bytes().all(|b| b.is_ascii_digit());
@@ -94,12 +94,12 @@ impl Query {
         }
     }
 
-    /// Reads `days`, 1 to 366, 30 when missing.
+    /// Reads `days`, 1 to 366; default 30.
     pub(crate) fn days(&mut self) -> u32 {
         self.number("days", DAYS_MAX).unwrap_or(30)
     }
 
-    /// Reads a truth value.
+    /// Reads a Boolean.
     pub(crate) fn boolean(&mut self, name: &str) -> Option<bool> {
         match self.get(name)? {
             "true" | "1" => Some(true),
@@ -108,10 +108,10 @@ impl Query {
         }
     }
 
-    /// Ends the reading.
+    /// Finishes reading.
     ///
     /// # Errors
-    /// Every parameter that was wrong, and every one that the route does not have (`unknown_field`).
+    /// `unknown_field` if there are parameters that the route does not have, otherwise `validation_failed`, with every wrong one.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         let names = || self.known.into_iter().flatten().map(|(name, _, _)| *name);
         let mut unknown: Vec<&str> = match self.known {
@@ -126,8 +126,8 @@ impl Query {
         let reason = if unknown.is_empty() { Reason::ValidationFailed } else { Reason::UnknownField };
         let unknown = unknown.into_iter().map(|name| {
             let message = match nearest(name, names()) {
-                Some(near) => format!("is not a parameter of this address; did you mean {near}?"),
-                None => "is not a parameter of this address".to_owned(),
+                Some(near) => format!("is not a parameter of this route; did you mean {near}?"),
+                None => "is not a parameter of this route".to_owned(),
             };
             (name.to_owned(), message)
         });
@@ -135,14 +135,14 @@ impl Query {
         Err(all.fold(ApiError::new(reason), |error, (field, message)| error.and_field(field, message)))
     }
 
-    /// Notes a wrong parameter and reads it as an empty one.
+    /// Records an error of a parameter and returns the default value.
     pub(crate) fn wrong<T: Default>(&mut self, name: &str, message: impl Into<String>) -> T {
         self.violations.push((name.to_owned(), message.into()));
         T::default()
     }
 
     fn number(&mut self, name: &str, max: u32) -> Option<u32> {
-        // `limit=` is no number either: only a missing one has a default.
+        // `limit=` is an error: only a missing parameter has a default.
         let text = self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())?;
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse::<u32>().ok().filter(|number| digits && (1..=max).contains(number)) {
@@ -151,7 +151,7 @@ impl Query {
         }
     }
 
-    /// Values may repeat the name or stand behind one another with commas.
+    /// Reads a list: the parameter may be repeated and its values separated by commas.
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         let values = self.pairs.iter().filter(|(key, _)| key == name).flat_map(|(_, value)| value.split(','));
         values.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect()
@@ -188,13 +188,13 @@ impl Query {
     fn ids(&mut self) -> Vec<String> {
         let ids = self.list("ids");
         if ids.len() > IDS_MAX {
-            return self.wrong("ids", format!("must name at most {IDS_MAX} payments"));
+            return self.wrong("ids", format!("must have at most {IDS_MAX} payment ids"));
         }
         ids
     }
 }
 
-/// Returns how many items stand on the pages before one.
+/// Returns the number of items on the pages before a page.
 pub(crate) fn skip(page: u32, limit: u32) -> u64 {
     u64::from(page.saturating_sub(1)) * u64::from(limit)
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_limits_have_a_range_and_name_themselves() {
+    fn pages_and_limits_have_a_range() {
         for good in ["", "page=1&limit=100", "page=7", "limit=1", "unknown=x", "status="] {
             assert_eq!(named(good), [""; 0], "{good}");
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_route_does_not_take_is_named_with_the_parameter_that_was_probably_meant() {
+    fn an_unknown_parameter_is_reported_with_the_nearest_known_name() {
         let known: &[Parameter] = &[("status", "statuses", ""), ("unusual", "boolean", ""), ("page", "page", "")];
         let refused = |raw: &str| {
             let mut query = Query::of_route(raw, Some(known));
@@ -234,15 +234,15 @@ mod tests {
         };
         let error = refused("unusal=true&utm_source=x&page=0&status=paid");
         assert_eq!((error.reason, error.http()), (Reason::UnknownField, 400));
-        let told: Vec<(&str, &str)> = error.fields.iter().map(|f| (f.field.as_str(), f.message.as_str())).collect();
-        assert_eq!(told[0], ("unusal", "is not a parameter of this address; did you mean unusual?"));
-        assert_eq!(told[1], ("utm_source", "is not a parameter of this address"));
-        assert_eq!(told[2].0, "page");
-        Query::parse("utm_source=x").finish().expect("a page ignores what it does not know");
+        let reported: Vec<(&str, &str)> = error.fields.iter().map(|f| (f.field.as_str(), f.message.as_str())).collect();
+        assert_eq!(reported[0], ("unusal", "is not a parameter of this route; did you mean unusual?"));
+        assert_eq!(reported[1], ("utm_source", "is not a parameter of this route"));
+        assert_eq!(reported[2].0, "page");
+        Query::parse("utm_source=x").finish().expect("pages ignore unknown parameters");
     }
 
     #[test]
-    fn every_filter_is_read_or_named() {
+    fn every_filter_is_read_or_reported() {
         let mut query = Query::parse(
             "status=pending,completed&status=failed&currency=HIVE&from=2026-11-20T14:00:00Z&unusual=true&ids=a,b&query=blue%20mug&minAmount=1&maxAmount=2500",
         );

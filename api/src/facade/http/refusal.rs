@@ -1,4 +1,4 @@
-//! Why a request is refused.
+//! The error of a request, with the header `Allow` where it needs one.
 
 use http::HeaderValue;
 use proto::{ApiError, Reason};
@@ -6,7 +6,7 @@ use warp::reply::Response;
 
 use super::error;
 
-/// Why a request is refused, and what its answer's headers must say beside the error.
+/// An error and the methods for `Allow`.
 pub(crate) struct Refusal {
     pub(crate) error: ApiError,
     pub(crate) allow: Option<&'static str>,

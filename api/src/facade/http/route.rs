@@ -1,4 +1,4 @@
-//! What a row of the table of routes says.
+//! A row of the table of routes.
 
 use std::{future::Future, pin::Pin};
 
@@ -12,83 +12,85 @@ use super::{
 };
 use crate::facade::limits::Rates;
 
-/// Answers a request; the text is what stands in the placeholders of the path.
+/// Handles a request; the strings are the values of the path's placeholders.
 pub(crate) type Handler = for<'a> fn(&'a Facade, Call, [&'a str; PLACEHOLDERS_MAX]) -> Responding<'a>;
 
-/// A response that is being made.
+/// The future of a response.
 pub(crate) type Responding<'a> = Pin<Box<dyn Future<Output = Result<Response, Refusal>> + Send + 'a>>;
 
-/// Placeholders of a path at most.
+/// Maximum number of placeholders of a path.
 pub(crate) const PLACEHOLDERS_MAX: usize = 2;
-/// Bytes of a request's body at most.
+/// Default maximum size of a request body in bytes.
 const BODY_MAX_BYTES: usize = 64 * 1024;
 
-/// Who may call.
+/// The credentials that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// No key is needed.
+    /// None.
     Anyone,
-    /// No key is needed; one that is sent must be right.
+    /// None; an API key that is sent must be valid.
     OptionalKey,
-    /// A merchant's key with this scope; empty: any key.
+    /// A merchant's API key with this scope; with an empty scope, any key.
     Key(&'static str),
-    /// An admin's key.
+    /// An API key of an admin.
     Admin,
-    /// A merchant who is logged in to the dashboard.
+    /// A dashboard session of a merchant.
     Visitor,
-    /// An admin who is logged in to the dashboard.
+    /// A dashboard session of an admin.
     VisitingAdmin,
 }
 
-/// What a response contains.
+/// The content of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// JSON of this schema.
     Json(&'static str),
-    /// The same for programs, a page for browsers.
+    /// JSON of this schema for programs, an HTML page for browsers.
     JsonOrPage(&'static str),
     /// Rows of this schema, as CSV or JSON.
     File(&'static str),
     /// Text of this media type.
     Text(&'static str),
-    /// Nothing.
+    /// No body.
     Empty,
 }
 
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Route {
-    /// In lower case, as OpenAPI writes it.
+    /// In lower case, as in OpenAPI.
     pub(crate) method: &'static str,
     /// With placeholders in braces.
     pub(crate) path: &'static str,
     pub(crate) handler: Handler,
-    /// The group that the description lists it in.
+    /// The group of operations in the OpenAPI document.
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) rates: Rates,
-    /// Bytes of the request's body at most.
+    /// Maximum size of the request body in bytes.
     pub(crate) body_max_bytes: usize,
     pub(crate) query: &'static [Parameter],
-    /// The schema of the request's body.
+    /// The schema of the request body.
     pub(crate) body: Option<&'static str>,
     pub(crate) is_body_optional: bool,
     pub(crate) is_form: bool,
-    /// Whether an `Idempotency-Key` is honoured.
+    /// Whether it supports an `Idempotency-Key`.
     pub(crate) is_idempotent: bool,
-    /// Whether it changes nothing.
+    /// Whether it has no side effects.
     pub(crate) is_read: bool,
-    /// Whether errors are pages for browsers.
+    /// Whether its errors are HTML pages.
     pub(crate) is_page: bool,
-    /// Whether a program may pay here by x402.
+    /// Whether programs can pay here with x402.
     pub(crate) is_payable: bool,
-    /// Whether the health port serves it.
+    /// Whether the listener for health checks serves it.
     pub(crate) is_health: bool,
-    /// Whether the description leaves it out: it belongs to the pages.
+    /// Whether the OpenAPI document omits it, because it belongs to the pages.
     pub(crate) is_unlisted: bool,
     pub(crate) responses: &'static [(u16, Content)],
-    pub(crate) refused: &'static [u16],
+    /// Error statuses besides those of [`Route::error_statuses`].
+    pub(crate) errors: &'static [u16],
+    /// The operation id, where it is not derived from method and path.
     pub(crate) id: Option<&'static str>,
 }
 
@@ -130,7 +132,7 @@ impl Route {
             is_health: false,
             is_unlisted: false,
             responses: &[],
-            refused: &[],
+            errors: &[],
             id: None,
         }
     }
@@ -163,7 +165,7 @@ impl Route {
         Self { body: Some(schema), is_body_optional: true, ..self }
     }
 
-    /// Takes the form of a page.
+    /// Accepts the form of a page.
     pub(crate) const fn form(self, schema: &'static str) -> Self {
         Self { body: Some(schema), is_form: true, ..self }
     }
@@ -172,7 +174,7 @@ impl Route {
         Self { is_idempotent: true, ..self }
     }
 
-    /// Marks a POST that changes nothing.
+    /// Marks a POST without side effects.
     pub(crate) const fn reads(self) -> Self {
         Self { is_read: true, ..self }
     }
@@ -197,18 +199,18 @@ impl Route {
         Self { responses, ..self }
     }
 
-    pub(crate) const fn refuses(self, refused: &'static [u16]) -> Self {
-        Self { refused, ..self }
+    pub(crate) const fn errors(self, errors: &'static [u16]) -> Self {
+        Self { errors, ..self }
     }
 
-    /// Names the operation for generators of clients, such as `payments.create`.
+    /// Sets the operation id, such as `payments.create`.
     pub(crate) const fn id(self, id: &'static str) -> Self {
         Self { id: Some(id), ..self }
     }
 
-    /// Returns every status of a refusal: those of its own, and those that follow from what it takes.
-    pub(crate) fn refusals(&self) -> impl Iterator<Item = u16> + use<> {
-        let mut all = self.refused.to_vec();
+    /// Returns every error status: those of the row, and those that follow from its access and body.
+    pub(crate) fn error_statuses(&self) -> impl Iterator<Item = u16> + use<> {
+        let mut all = self.errors.to_vec();
         all.extend([400, 404, 408, 414, 429, 431, 500, 503]);
         if self.needs_key() {
             all.extend([401, 403]);
@@ -224,7 +226,7 @@ impl Route {
         all.into_iter()
     }
 
-    /// Returns what it takes from a request.
+    /// Returns the query parameters and the body size that it accepts.
     pub(crate) const fn input(&self) -> Input {
         Input { query: self.query, body_max_bytes: self.body_max_bytes }
     }
@@ -233,8 +235,8 @@ impl Route {
         matches!(self.access, Access::Key(_) | Access::Admin)
     }
 
-    /// Returns the operation's name for generators of clients: the resource and what is done with it, such as
-    /// `payments.cancel`. The resource is the last word before a placeholder, or the first word.
+    /// Returns the operation id, such as `payments.cancel`. The resource is the segment before the last placeholder, or the
+    /// first segment; the action follows from the rest of the path or from the method.
     pub(crate) fn operation_id(&self) -> String {
         if let Some(id) = self.id {
             return id.to_owned();
@@ -259,7 +261,7 @@ impl Route {
     }
 }
 
-/// Writes words as one name: `webhook-secret` as `webhookSecret`.
+/// Joins words in camel case: `webhook-secret` becomes `webhookSecret`.
 fn camel(words: &[&str]) -> String {
     let mut name = String::new();
     for word in words.iter().flat_map(|word| word.split(['-', '.'])) {

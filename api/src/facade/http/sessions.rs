@@ -1,6 +1,6 @@
-//! Who is logged in: sessions kept by this process, found by the token of a cookie, ended by time or by their owner.
+//! Dashboard sessions, found by the token of a cookie. They end by timeout or logout.
 //!
-//! The API key stays in memory, for the engine asks for it with every call; it is on no disk and in no browser.
+//! Sessions are in memory only, since each holds its API key for calls of the engine.
 
 use std::{
     collections::BTreeMap,
@@ -15,34 +15,34 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
-/// A session that nobody uses ends after this.
+/// Idle timeout of a session.
 const IDLE: Duration = Duration::from_secs(12 * 3_600);
-/// Every session ends after this.
+/// Maximum age of a session.
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
-/// Sessions kept at once; the one unused for longest makes room.
+/// Maximum number of sessions; a login beyond it ends the least recently used one.
 const MAX_SESSIONS: usize = 10_000;
-/// Sessions of one merchant kept at once: one merchant's logins end no other's sessions.
+/// Maximum number of sessions of one merchant, so that one merchant's logins end no other's sessions.
 const MAX_SESSIONS_OF_ONE: usize = 50;
 
-/// What the dashboard needs.
+/// The state of the dashboard.
 #[derive(Debug)]
-pub struct Desk {
+pub struct DashboardState {
     pub(crate) sessions: Sessions,
-    /// The control address of a development ledger, whose play money pays test payments.
+    /// The control URL of the development ledger that pays test payments.
     pub(crate) test_ledger: Option<String>,
 }
 
-impl Desk {
-    /// Makes a dashboard whose sessions come from `secret`, which must be random. `test_ledger` is the control address
-    /// of a development ledger, if that is what the engine follows.
+impl DashboardState {
+    /// Creates the state. `secret` must be random; session tokens are derived from it. `test_ledger` is the control URL of
+    /// a development ledger, if the engine follows one.
     #[must_use]
     pub fn new(secret: [u8; 32], test_ledger: Option<String>) -> Self {
         Self { sessions: Sessions::new(secret), test_ledger }
     }
 }
 
-/// A session's name in our table: what its token hashes to, so that a memory dump opens no session.
-type Name = [u8; 32];
+/// Identifies a session: a MAC of its token, so that a memory dump reveals no token.
+type SessionId = [u8; 32];
 
 /// The open sessions.
 pub(crate) struct Sessions {
@@ -53,17 +53,17 @@ pub(crate) struct Sessions {
 #[derive(Default)]
 struct Open {
     count: u64,
-    sessions: BTreeMap<Name, Session>,
+    sessions: BTreeMap<SessionId, Session>,
 }
 
 impl Open {
-    /// Ends those of the chosen sessions that were unused for longest, until there is room for one more.
-    fn make_room(&mut self, most: usize, is_chosen: impl Fn(&Session) -> bool) {
-        let mut chosen: Vec<(Instant, Name)> =
-            self.sessions.iter().filter(|(_, session)| is_chosen(session)).map(|(name, s)| (s.used, *name)).collect();
-        chosen.sort_unstable();
-        for (_, name) in chosen.iter().take((chosen.len() + 1).saturating_sub(most)) {
-            self.sessions.remove(name);
+    /// Ends the least recently used of the selected sessions until fewer than `max` remain.
+    fn evict(&mut self, max: usize, is_selected: impl Fn(&Session) -> bool) {
+        let mut selected: Vec<(Instant, SessionId)> =
+            self.sessions.iter().filter(|(_, session)| is_selected(session)).map(|(id, s)| (s.used, *id)).collect();
+        selected.sort_unstable();
+        for (_, id) in selected.iter().take((selected.len() + 1).saturating_sub(max)) {
+            self.sessions.remove(id);
         }
     }
 }
@@ -71,23 +71,23 @@ impl Open {
 /// One login.
 #[derive(Clone)]
 pub(crate) struct Session {
-    /// The merchant's key, which speaks for the visitor.
+    /// The API key of the login, used for calls of the engine.
     pub(crate) key: HeaderValue,
-    /// Whose it is.
+    /// The merchant that is logged in.
     pub(crate) merchant_id: String,
     opened: Instant,
     used: Instant,
 }
 
 impl Sessions {
-    /// Keeps sessions whose tokens come from `secret`, which must be random and nobody else's.
+    /// Creates an empty store of sessions. `secret` must be random.
     pub(crate) fn new(secret: [u8; 32]) -> Self {
         Self { secret, open: Mutex::default() }
     }
 
-    fn mac(&self, what: &[u8], text: &[u8]) -> [u8; 32] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes a key of any length");
-        mac.update(what);
+    fn mac(&self, purpose: &[u8], text: &[u8]) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC accepts keys of any length");
+        mac.update(purpose);
         mac.update(text);
         mac.finalize().into_bytes().into()
     }
@@ -96,7 +96,7 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a session and returns its token, which only the cookie holds.
+    /// Opens a session and returns its token for the cookie.
     pub(crate) fn open(&self, mut key: HeaderValue, merchant_id: String) -> String {
         key.set_sensitive(true);
         let now = Instant::now();
@@ -104,22 +104,22 @@ impl Sessions {
         open.count += 1;
         let token = hex::encode(self.mac(b"token", &open.count.to_be_bytes()));
         open.sessions.retain(|_, session| session.is_alive(now));
-        open.make_room(MAX_SESSIONS_OF_ONE, |session| session.merchant_id == merchant_id);
-        open.make_room(MAX_SESSIONS, |_| true);
+        open.evict(MAX_SESSIONS_OF_ONE, |session| session.merchant_id == merchant_id);
+        open.evict(MAX_SESSIONS, |_| true);
         open.sessions.insert(self.mac(b"name", token.as_bytes()), Session { key, merchant_id, opened: now, used: now });
         token
     }
 
-    /// Finds the session of a token and counts this as its use.
+    /// Returns the session of a token and marks it as used.
     pub(crate) fn find(&self, token: &str) -> Option<Session> {
         let now = Instant::now();
-        let name = self.mac(b"name", token.as_bytes());
+        let id = self.mac(b"name", token.as_bytes());
         let mut open = self.open_now();
-        if !open.sessions.get(&name)?.is_alive(now) {
-            open.sessions.remove(&name);
+        if !open.sessions.get(&id)?.is_alive(now) {
+            open.sessions.remove(&id);
             return None;
         }
-        let session = open.sessions.get_mut(&name)?;
+        let session = open.sessions.get_mut(&id)?;
         session.used = now;
         Some(session.clone())
     }
@@ -141,14 +141,14 @@ impl Sessions {
         open.sessions.values().filter(|session| session.merchant_id == merchant_id && session.is_alive(now)).count()
     }
 
-    /// Returns what every form of a session carries, so that no other site can send one.
+    /// Returns the CSRF token of a session, which each of its forms contains.
     pub(crate) fn form_token(&self, token: &str) -> String {
         hex::encode(&self.mac(b"form", token.as_bytes())[..16])
     }
 
-    /// Says whether a form carries its session's own.
-    pub(crate) fn is_form_token(&self, token: &str, shown: &str) -> bool {
-        self.form_token(token).as_bytes().ct_eq(shown.as_bytes()).into()
+    /// Returns whether a form contains the CSRF token of its session.
+    pub(crate) fn is_form_token(&self, token: &str, sent: &str) -> bool {
+        self.form_token(token).as_bytes().ct_eq(sent.as_bytes()).into()
     }
 }
 
@@ -158,7 +158,7 @@ impl Session {
     }
 }
 
-/// Shows neither key nor token.
+/// Omits keys and tokens.
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions").field("open", &self.open_now().sessions.len()).finish_non_exhaustive()
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_ends_by_rest_by_age_and_by_its_owner() {
+    async fn a_session_ends_when_idle_when_old_and_on_logout() {
         let sessions = sessions();
         let (one, two) = (sessions.open(key(), "mer_1".into()), sessions.open(key(), "mer_1".into()));
         let other = sessions.open(key(), "mer_2".into());
@@ -186,7 +186,7 @@ mod tests {
         tokio::time::advance(IDLE - Duration::from_secs(1)).await;
         assert!(sessions.find(&one).is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(sessions.find(&two).is_none(), "it rested too long");
+        assert!(sessions.find(&two).is_none(), "it was idle too long");
         assert_eq!((sessions.count("mer_1"), sessions.count("mer_2")), (1, 0));
         for _ in 0..20 {
             tokio::time::advance(IDLE - Duration::from_secs(1)).await;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn logging_out_everywhere_ends_ones_own_sessions_only() {
+    async fn logging_out_everywhere_ends_only_sessions_of_the_merchant() {
         let sessions = sessions();
         let tokens = [sessions.open(key(), "mer_1".into()), sessions.open(key(), "mer_1".into())];
         let other = sessions.open(key(), "mer_2".into());
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_forms_token_is_its_sessions_own() {
+    async fn a_form_token_is_bound_to_its_session() {
         let sessions = sessions();
         let (one, two) = (sessions.open(key(), "mer_1".into()), sessions.open(key(), "mer_1".into()));
         let token = sessions.form_token(&one);

@@ -1,4 +1,4 @@
-//! Responses that go on until one side ends them.
+//! Streaming responses.
 
 use std::{
     pin::Pin,
@@ -9,14 +9,14 @@ use futures_util::Stream;
 
 use crate::facade::limits::StreamPermit;
 
-/// A stream that threads may pass around. It is only ever polled through `&mut`, so the lock is never taken.
+/// Makes a stream `Sync`, as warp requires. It is only polled through `&mut`, so the mutex is never locked.
 pub(crate) struct Shared<S> {
     events: std::sync::Mutex<Pin<Box<S>>>,
     _permit: Option<StreamPermit>,
 }
 
 impl<S> Shared<S> {
-    /// The stream keeps its place among the open ones until it goes.
+    /// Wraps a stream, which holds its permit until it is dropped.
     pub(crate) fn new(stream: S, permit: Option<StreamPermit>) -> Self {
         Self { events: std::sync::Mutex::new(Box::pin(stream)), _permit: permit }
     }

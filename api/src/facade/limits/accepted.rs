@@ -1,4 +1,4 @@
-//! API keys that the engine accepted lately: their requests count by merchant, and no lockout of an address stops them.
+//! A cache of API keys that the engine accepted: their requests count by merchant, and no lockout of an IP address applies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,14 +10,14 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-/// Keys that are remembered at once; about 150 bytes each.
+/// Maximum number of keys, about 150 bytes each.
 const MAX_KEYS: usize = 100_000;
-/// A key that worked so lately is exempt from lockouts.
+/// How long after its last use a key is exempt from lockouts.
 const LATELY: Duration = Duration::from_secs(24 * 3_600);
-/// A key that worked so lately need not be shown to the engine before a body is read.
+/// How long after its last use a key is not verified again before a body is read.
 const JUST_NOW: Duration = Duration::from_secs(10);
 
-/// Remembers accepted keys by their digest. The engine still checks the key of every call.
+/// The accepted keys, by digest. The engine still verifies the key of every call.
 #[derive(Default)]
 pub(crate) struct AcceptedKeys {
     inner: Mutex<Inner>,
@@ -29,16 +29,16 @@ struct Inner {
     order: BTreeSet<(Instant, u128)>,
 }
 
-/// A key that worked.
+/// An accepted key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accepted {
-    /// The digest of its merchant's id.
+    /// Digest of the merchant's id.
     pub(crate) merchant: u128,
     at: Instant,
 }
 
 impl Accepted {
-    /// Says whether the engine accepted it a moment ago.
+    /// Returns whether the engine accepted it within the last 10 seconds.
     pub(crate) fn is_fresh(&self) -> bool {
         self.at.elapsed() < JUST_NOW
     }
@@ -46,11 +46,11 @@ impl Accepted {
 
 impl AcceptedKeys {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Two maps that were left apart by a panic forget a key at worst.
+        // If a panic left the two maps different, a key is evicted early at worst.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the engine accepted a key of this merchant.
+    /// Records that the engine accepted a key of a merchant.
     pub(crate) fn insert(&self, key: &[u8], merchant_id: &str) -> Accepted {
         let (key, now) = (digest(key), Instant::now());
         let accepted = Accepted { merchant: digest(merchant_id.as_bytes()), at: now };
@@ -65,7 +65,7 @@ impl AcceptedKeys {
         accepted
     }
 
-    /// Returns what is known of a key that worked lately.
+    /// Returns the entry of a key that was accepted within a day.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Accepted> {
         let key = digest(key);
         let mut inner = self.lock();
@@ -77,7 +77,7 @@ impl AcceptedKeys {
         None
     }
 
-    /// Forgets a key that works no more.
+    /// Removes a key that the engine refused.
     pub(crate) fn remove(&self, key: &[u8]) {
         self.lock().remove(digest(key));
     }
@@ -91,14 +91,14 @@ impl Inner {
     }
 }
 
-/// Shows no key, not even by its digest.
+/// Omits keys and their digests.
 impl fmt::Debug for AcceptedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcceptedKeys").field("keys", &self.lock().keys.len()).finish_non_exhaustive()
     }
 }
 
-/// Nobody finds two texts that are counted as one.
+/// Returns the first 128 bits of SHA-256. Collisions are infeasible to find.
 pub(crate) fn digest(bytes: &[u8]) -> u128 {
     let whole: [u8; 32] = Sha256::digest(bytes).into();
     whole.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_is_remembered_for_a_day_after_it_worked_last() {
+    async fn a_key_is_cached_for_a_day_after_its_last_use() {
         let keys = AcceptedKeys::default();
         assert!(keys.get(b"a").is_none());
         keys.insert(b"a", "mer_1");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_keys_take_bounded_memory_and_the_oldest_goes_first() {
+    async fn the_number_of_keys_is_bounded_and_the_oldest_is_evicted() {
         let keys = AcceptedKeys::default();
         keys.insert(b"first", "mer_1");
         tokio::time::advance(Duration::from_millis(1)).await;

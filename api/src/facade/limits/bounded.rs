@@ -1,4 +1,4 @@
-//! What a limiter remembers of each caller, in memory that is bounded whoever calls.
+//! The state of a rate limiter in bounded memory, whatever the number of callers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,11 +7,11 @@ use std::{
 
 use governor::{nanos::Nanos, state::StateStore};
 
-/// Callers a limiter remembers at once; about 100 bytes each.
+/// Maximum number of callers of a limiter, about 100 bytes each.
 const MAX_CALLERS: usize = 100_000;
 
-/// Remembers callers by the time at which their quota is whole again. When there are too many, it forgets the one who
-/// is whole first: of all, this one is limited least.
+/// Stores for each caller the time at which its quota is fully replenished. At the maximum it evicts the caller with the
+/// earliest time, whose quota is used least.
 #[derive(Debug)]
 pub(crate) struct Bounded {
     inner: Mutex<Inner>,
@@ -20,7 +20,7 @@ pub(crate) struct Bounded {
 
 #[derive(Debug, Default)]
 struct Inner {
-    whole_at: BTreeMap<u128, u64>,
+    replenished_at: BTreeMap<u128, u64>,
     order: BTreeSet<(u64, u128)>,
 }
 
@@ -30,31 +30,31 @@ impl Bounded {
     }
 
     const fn of(max: usize) -> Self {
-        Self { inner: Mutex::new(Inner { whole_at: BTreeMap::new(), order: BTreeSet::new() }), max }
+        Self { inner: Mutex::new(Inner { replenished_at: BTreeMap::new(), order: BTreeSet::new() }), max }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Two maps that were left apart by a panic forget a caller at worst.
+        // If a panic left the two maps different, a caller is evicted early at worst.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]
     fn len(&self) -> usize {
         let inner = self.lock();
-        assert_eq!(inner.whole_at.len(), inner.order.len());
+        assert_eq!(inner.replenished_at.len(), inner.order.len());
         inner.order.len()
     }
 }
 
 impl Inner {
-    fn set(&mut self, key: u128, whole_at: u64, max: usize) {
-        if let Some(before) = self.whole_at.insert(key, whole_at) {
+    fn set(&mut self, key: u128, replenished_at: u64, max: usize) {
+        if let Some(before) = self.replenished_at.insert(key, replenished_at) {
             self.order.remove(&(before, key));
         }
-        self.order.insert((whole_at, key));
+        self.order.insert((replenished_at, key));
         while self.order.len() > max {
             let Some((_, first)) = self.order.pop_first() else { return };
-            self.whole_at.remove(&first);
+            self.replenished_at.remove(&first);
         }
     }
 }
@@ -67,33 +67,33 @@ impl StateStore for Bounded {
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
         let mut inner = self.lock();
-        let before = inner.whole_at.get(key).map(|at| Nanos::new(*at));
-        let (answer, whole_at) = decide(before)?;
-        inner.set(*key, whole_at.as_u64(), self.max);
-        Ok(answer)
+        let before = inner.replenished_at.get(key).map(|at| Nanos::new(*at));
+        let (outcome, replenished_at) = decide(before)?;
+        inner.set(*key, replenished_at.as_u64(), self.max);
+        Ok(outcome)
     }
 }
 
-/// Callers who are locked out, each until a time of its own; as many as [`Bounded`] remembers.
+/// Callers that are locked out, each until its own time; at most as many as [`Bounded`] stores.
 #[derive(Debug, Default)]
-pub(crate) struct LockedOut {
+pub(crate) struct Lockouts {
     inner: Mutex<Inner>,
 }
 
-impl LockedOut {
-    /// Locks a caller out until a time, in nanoseconds of the limiter's clock.
+impl Lockouts {
+    /// Locks a caller out until `until`, in nanoseconds of the limiter's clock.
     pub(crate) fn insert(&self, key: u128, until: u64) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).set(key, until, MAX_CALLERS);
     }
 
-    /// Returns until when a caller is locked out.
+    /// Returns the time until which a caller is locked out.
     pub(crate) fn until(&self, key: u128, now: u64) -> Option<u64> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((until, first)) = inner.order.first().copied().filter(|(until, _)| *until <= now) {
             inner.order.remove(&(until, first));
-            inner.whole_at.remove(&first);
+            inner.replenished_at.remove(&first);
         }
-        inner.whole_at.get(&key).copied()
+        inner.replenished_at.get(&key).copied()
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_callers_takes_no_more_memory_and_frees_none_who_is_limited_most() {
+    fn the_memory_is_bounded_and_the_most_limited_caller_is_kept() {
         let store = Bounded::of(100);
         let set = |key: u128, at: u64| store.measure_and_replace::<(), _, ()>(&key, |_| Ok(((), Nanos::new(at))));
         set(1, 1_000_000).expect("set");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_changes_nothing() {
+    fn a_refused_call_changes_no_state() {
         let store = Bounded::of(10);
         store.measure_and_replace::<(), _, ()>(&1, |_| Ok(((), Nanos::new(7)))).expect("set");
         assert_eq!(store.measure_and_replace::<(), _, _>(&1, |_| Err(())), Err(()));
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_locked_out_comes_in_again_when_the_time_is_over() {
-        let locked = LockedOut::default();
+    fn a_lockout_ends_at_its_time() {
+        let locked = Lockouts::default();
         locked.insert(1, 100);
         locked.insert(2, 200);
         assert_eq!((locked.until(1, 99), locked.until(1, 100), locked.until(2, 100)), (Some(100), None, Some(200)));

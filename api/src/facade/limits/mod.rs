@@ -1,4 +1,4 @@
-//! Per-caller rate limits by IP address and by merchant, open streams, and the lockout of who guesses API keys.
+//! Per-caller rate limits by IP address and merchant, limits of open streams, and the lockout after invalid API keys.
 
 mod accepted;
 mod bounded;
@@ -23,71 +23,77 @@ use tracing::warn;
 pub(crate) use self::accepted::{Accepted, AcceptedKeys};
 use self::{
     accepted::digest,
-    bounded::{Bounded, LockedOut},
-    clock::Steady,
+    bounded::{Bounded, Lockouts},
+    clock::MonotonicClock,
 };
 
 pub use self::{
     clock::Now,
-    rate::{NoRate, Rate},
+    rate::{InvalidRate, Rate},
 };
 
-/// Which limits a request counts against.
+/// The limits that a request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rates {
-    /// None: health checks.
+    /// None, for health checks.
     Unlimited,
-    /// Reads or writes of a merchant, or of an IP address without a key.
+    /// Reads or writes of a merchant, or calls of an IP address without an API key.
     Calls,
-    /// Calls, and exports.
+    /// Reads or writes, and exports.
     Export,
-    /// Calls, and test events.
+    /// Reads or writes, and test events.
     WebhookTest,
-    /// Calls, and deliveries that are sent again.
+    /// Reads or writes, and redeliveries.
     Redeliver,
     /// Registrations from an IP address.
     Registration,
-    /// Visits of the checkout from an IP address.
+    /// Requests of the checkout from an IP address.
     Checkout,
-    /// Payments that are verified or settled for an IP address, or calls of the merchant whose key is sent.
+    /// x402 calls of an IP address, or, with an API key, calls of its merchant.
     X402,
 }
 
-/// What stands between the facade and the world.
+/// Access control in front of the handlers: proxies, origins and limits.
 #[derive(Debug, Default)]
 pub struct Edge {
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// Origins whose web pages may send API keys.
     pub key_origins: Vec<String>,
-    /// The limits in force; none: everybody may do as much as they can.
+    /// The limits; `None` turns them off.
     pub limits: Option<Limits>,
 }
 
 impl Edge {
-    /// Returns the address of the one who asks.
+    /// Returns the IP address of the client.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        client::address_of(peer, headers, &self.trusted_proxies)
+        client::client_ip(peer, headers, &self.trusted_proxies)
     }
 
-    /// Says whether web pages of an origin may send API keys.
-    pub(crate) fn trusts_with_keys(&self, origin: &HeaderValue) -> bool {
+    /// Returns whether web pages of an origin may send API keys.
+    pub(crate) fn allows_keys_from(&self, origin: &HeaderValue) -> bool {
         self.key_origins.iter().any(|trusted| trusted.as_bytes() == origin.as_bytes())
     }
 
-    /// Takes a place among the open streams; it is free again when the permit goes.
+    /// Takes a permit for an open stream, which ends when the permit is dropped.
+    ///
+    /// # Errors
+    /// `rate_limited` if the client has the maximum of open streams.
     pub(crate) fn stream(&self, client: IpAddr) -> Result<Option<StreamPermit>, ApiError> {
         self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
     }
 
-    /// Refuses an address that has used up its attempts to pay one session. Counts nothing.
-    pub(crate) fn look_at_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
+    /// Checks whether an IP address has attempts left to pay a session, without counting one.
+    ///
+    /// # Errors
+    /// `rate_limited` if it has none.
+    pub(crate) fn check_attempts(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
         limits.check_session(session_key(session, client)).map_err(|limited| limited.error)
     }
 
-    /// Counts an attempt of one address to pay one session: nobody uses up the attempts of others. Requests that run at
-    /// once may exceed the limit; the rate of all payments of the address bounds them.
+    /// Counts an attempt of an IP address to pay a session, so that no client can use up the attempts of others. Concurrent
+    /// requests may exceed the limit; the rate of x402 calls of the IP address bounds them.
     pub(crate) fn count_attempt(&self, session: &str, client: IpAddr) {
         if let Some(limits) = &self.limits {
             limits.count_attempt(session_key(session, client));
@@ -95,14 +101,14 @@ impl Edge {
     }
 }
 
-/// Returns what the attempts of one address to pay one session are counted under.
+/// Returns the limiter's key of an IP address and a session.
 fn session_key(session: &str, client: IpAddr) -> u128 {
     digest(&[&client::key_of(client).to_be_bytes()[..], session.as_bytes()].concat())
 }
 
-/// What is limited.
+/// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum LimitKind {
     Anonymous,
     Writes,
     Reads,
@@ -117,66 +123,66 @@ enum What {
     BadKeys,
 }
 
-/// What is limited, the name of its policy in headers, and its setting.
-const POLICIES: [(What, &str, &str); 12] = [
-    (What::Anonymous, "anonymous", "limits.anonymous"),
-    (What::Writes, "writes", "limits.api_writes"),
-    (What::Reads, "reads", "limits.api_reads"),
-    (What::Register, "register", "limits.register"),
-    (What::RegisterDaily, "register-daily", "limits.register_daily"),
-    (What::Checkout, "checkout", "limits.checkout"),
-    (What::X402, "x402", "limits.x402"),
-    (What::X402Session, "x402-session", "limits.x402_session"),
-    (What::Export, "export", "limits.export"),
-    (What::WebhookTest, "webhook-test", "limits.webhook_test"),
-    (What::Redeliver, "redeliver", "limits.redeliver"),
-    (What::BadKeys, "bad-keys", "limits.bad_keys"),
+/// Each limit with its policy name in headers and its setting.
+const POLICIES: [(LimitKind, &str, &str); 12] = [
+    (LimitKind::Anonymous, "anonymous", "limits.anonymous"),
+    (LimitKind::Writes, "writes", "limits.api_writes"),
+    (LimitKind::Reads, "reads", "limits.api_reads"),
+    (LimitKind::Register, "register", "limits.register"),
+    (LimitKind::RegisterDaily, "register-daily", "limits.register_daily"),
+    (LimitKind::Checkout, "checkout", "limits.checkout"),
+    (LimitKind::X402, "x402", "limits.x402"),
+    (LimitKind::X402Session, "x402-session", "limits.x402_session"),
+    (LimitKind::Export, "export", "limits.export"),
+    (LimitKind::WebhookTest, "webhook-test", "limits.webhook_test"),
+    (LimitKind::Redeliver, "redeliver", "limits.redeliver"),
+    (LimitKind::BadKeys, "bad-keys", "limits.bad_keys"),
 ];
 
-/// The limits of one facade. Each facade counts for itself.
+/// The limits of one process. Several processes count separately.
 #[derive(Debug)]
 pub struct Limits {
-    clock: Steady,
-    policies: BTreeMap<What, Policy>,
-    locked_out: LockedOut,
+    clock: MonotonicClock,
+    policies: BTreeMap<LimitKind, Policy>,
+    locked_out: Lockouts,
     lockout: Duration,
-    /// Addresses without attempts left for a session, until they have one again.
-    exhausted: LockedOut,
-    streams: Arc<Streams>,
+    /// IP addresses without attempts left for a session, until they have one again.
+    exhausted: Lockouts,
+    streams: Arc<OpenStreams>,
 }
 
 #[derive(Debug)]
 struct Policy {
     name: &'static str,
-    limiter: RateLimiter<u128, Bounded, Steady, StateInformationMiddleware>,
+    limiter: RateLimiter<u128, Bounded, MonotonicClock, StateInformationMiddleware>,
     burst: u32,
-    /// How long an unused quota takes to become whole.
+    /// Time until a used quota is fully replenished.
     window: Duration,
 }
 
-/// Streams that may be open at once.
+/// Maximum numbers of open streams.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
-    /// To one address.
-    pub per_address: usize,
-    /// Altogether.
+    /// Per IP address.
+    pub per_ip: usize,
+    /// In total.
     pub total: usize,
 }
 
-/// One request as far as limits go.
-pub(crate) struct Asked<'a> {
+/// The properties of a request that decide its limits.
+pub(crate) struct RequestInfo<'a> {
     pub(crate) method: &'a Method,
     pub(crate) rates: Rates,
     pub(crate) client: IpAddr,
-    /// The digest of the merchant whose key it carries.
+    /// Digest of the id of the merchant that authenticated.
     pub(crate) merchant: Option<u128>,
-    /// Whether it shows a payment.
+    /// Whether it contains a payment.
     pub(crate) pays: bool,
 }
 
-/// Where a caller stands with one policy.
+/// The state of a caller's quota of one policy.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct QuotaState {
     name: &'static str,
     burst: u32,
     window: Duration,
@@ -184,135 +190,140 @@ pub(crate) struct Standing {
     reset: Duration,
 }
 
-/// A request that is too much.
+/// A request beyond a limit.
 #[derive(Debug)]
 pub(crate) struct Limited {
     pub(crate) error: ApiError,
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) quotas: Vec<QuotaState>,
 }
 
 impl Limits {
-    /// Limits by the rates of the settings named in this file; a setting without a rate limits nothing.
+    /// Creates limits with the rates of the settings in `POLICIES`; a setting without a rate is unlimited.
     pub fn new(now: Now, rate_of: impl Fn(&str) -> Option<Rate>, lockout: Duration, streams: StreamLimits) -> Self {
-        let clock = Steady::of(now);
-        let policy = |(what, name, setting): (What, &'static str, &str)| {
+        let clock = MonotonicClock::of(now);
+        let policy = |(kind, name, setting): (LimitKind, &'static str, &str)| {
             let quota = rate_of(setting)?.quota();
             let limiter = RateLimiter::new(quota, Bounded::new(), clock.clone());
             let (burst, window) = (quota.burst_size().get(), quota.burst_size_replenished_in());
-            Some((what, Policy { name, limiter, burst, window }))
+            Some((kind, Policy { name, limiter, burst, window }))
         };
         let policies = POLICIES.into_iter().filter_map(policy).collect();
-        let streams = Arc::new(Streams { limits: streams, open: Mutex::default() });
-        let (locked_out, exhausted) = (LockedOut::default(), LockedOut::default());
+        let streams = Arc::new(OpenStreams { limits: streams, open: Mutex::default() });
+        let (locked_out, exhausted) = (Lockouts::default(), Lockouts::default());
         Self { policies, clock, locked_out, lockout, exhausted, streams }
     }
 
-    /// Counts a request against every policy that is meant for it, or refuses it.
-    pub(crate) fn admit(&self, asked: &Asked<'_>) -> Result<Vec<Standing>, Limited> {
-        let client = client::key_of(asked.client);
-        let mut standings = Vec::new();
-        for (what, who) in policies_of(asked, client) {
-            match self.check(what, who) {
-                Ok(standing) => standings.extend(standing),
+    /// Counts a request against its limits.
+    ///
+    /// # Errors
+    /// `rate_limited` if one of them is reached.
+    pub(crate) fn admit(&self, request: &RequestInfo<'_>) -> Result<Vec<QuotaState>, Limited> {
+        let client = client::key_of(request.client);
+        let mut quotas = Vec::new();
+        for (kind, caller) in policies_of(request, client) {
+            match self.check(kind, caller) {
+                Ok(quota) => quotas.extend(quota),
                 Err(mut limited) => {
-                    limited.standings.splice(0..0, standings);
+                    limited.quotas.splice(0..0, quotas);
                     return Err(limited);
                 }
             }
         }
-        Ok(standings)
+        Ok(quotas)
     }
 
-    /// Counts a request whose merchant is not known yet, or refuses it. An address that showed too many wrong keys may
-    /// show none: an answer to any would tell the good from the bad.
+    /// Counts a request with an API key that is not in the cache. An IP address that is locked out cannot use such keys,
+    /// because the response would reveal which ones are valid.
+    ///
+    /// # Errors
+    /// `rate_limited` if the IP address is locked out or its limit is reached.
     pub(crate) fn admit_unknown_key(&self, client: IpAddr) -> Result<(), Limited> {
-        let who = client::key_of(client);
-        self.check_lock(who)?;
-        self.check(What::Anonymous, who).map(drop)
+        let caller = client::key_of(client);
+        self.check_lock(caller)?;
+        self.check(LimitKind::Anonymous, caller).map(drop)
     }
 
-    /// Counts a visit of the dashboard by somebody who is not logged in.
-    pub(crate) fn admit_stranger(&self, client: IpAddr) -> Result<(), ApiError> {
-        self.check(What::Anonymous, client::key_of(client)).map(drop).map_err(|limited| limited.error)
+    /// Counts a request of the dashboard without a session.
+    pub(crate) fn admit_anonymous(&self, client: IpAddr) -> Result<(), ApiError> {
+        self.check(LimitKind::Anonymous, client::key_of(client)).map(drop).map_err(|limited| limited.error)
     }
 
-    /// Counts a visit of the dashboard as a request of the visitor's merchant.
+    /// Counts a request of the dashboard against the limits of the visitor's merchant.
     pub(crate) fn admit_visit(&self, merchant_id: &str, is_read: bool, rates: Rates) -> Result<(), ApiError> {
-        let who = digest(merchant_id.as_bytes());
+        let caller = digest(merchant_id.as_bytes());
         let special = match rates {
-            Rates::WebhookTest => Some(What::WebhookTest),
-            Rates::Redeliver => Some(What::Redeliver),
-            Rates::Export => Some(What::Export),
+            Rates::WebhookTest => Some(LimitKind::WebhookTest),
+            Rates::Redeliver => Some(LimitKind::Redeliver),
+            Rates::Export => Some(LimitKind::Export),
             _ => None,
         };
-        let whats = [Some(if is_read { What::Reads } else { What::Writes }), special];
-        whats
+        let kinds = [Some(if is_read { LimitKind::Reads } else { LimitKind::Writes }), special];
+        kinds
             .into_iter()
             .flatten()
-            .try_for_each(|what| self.check(what, who).map(drop).map_err(|limited| limited.error))
+            .try_for_each(|kind| self.check(kind, caller).map(drop).map_err(|limited| limited.error))
     }
 
-    fn check(&self, what: What, who: u128) -> Result<Option<Standing>, Limited> {
-        let Some(policy) = self.policies.get(&what) else { return Ok(None) };
-        let standing = |remaining, reset| Standing {
+    fn check(&self, kind: LimitKind, caller: u128) -> Result<Option<QuotaState>, Limited> {
+        let Some(policy) = self.policies.get(&kind) else { return Ok(None) };
+        let quota = |remaining, reset| QuotaState {
             name: policy.name,
             burst: policy.burst,
             window: policy.window,
             remaining,
             reset,
         };
-        match policy.limiter.check_key(&who) {
+        match policy.limiter.check_key(&caller) {
             Ok(state) => {
                 let remaining = state.remaining_burst_capacity();
                 let missing = policy.burst.saturating_sub(remaining);
-                Ok(Some(standing(remaining, policy.window * missing / policy.burst)))
+                Ok(Some(quota(remaining, policy.window * missing / policy.burst)))
             }
             Err(refused) => {
                 let wait = refused.wait_time_from(governor::clock::Clock::now(&self.clock));
-                Err(Limited { error: too_many(wait), standings: vec![standing(0, wait)] })
+                Err(Limited { error: too_many(wait), quotas: vec![quota(0, wait)] })
             }
         }
     }
 
-    /// Notes that a key of this address was none of ours. After too many the address may show no key at all for a
-    /// while: an answer to any would tell the good from the bad.
-    pub(crate) fn note_bad_key(&self, client: IpAddr) {
-        let who = client::key_of(client);
-        let is_last = match self.check(What::BadKeys, who) {
-            Ok(standing) => standing.is_some_and(|standing| standing.remaining == 0),
+    /// Counts an invalid API key of an IP address. After too many, the address is locked out for a while.
+    pub(crate) fn record_invalid_key(&self, client: IpAddr) {
+        let caller = client::key_of(client);
+        let is_last = match self.check(LimitKind::BadKeys, caller) {
+            Ok(quota) => quota.is_some_and(|quota| quota.remaining == 0),
             Err(_) => true,
         };
         if is_last {
             let lockout = u64::try_from(self.lockout.as_nanos()).unwrap_or(u64::MAX);
-            self.locked_out.insert(who, self.clock.nanos().saturating_add(lockout));
-            warn!(client.ip = %client, "{client} sent too many wrong API keys and is locked out");
+            self.locked_out.insert(caller, self.clock.nanos().saturating_add(lockout));
+            warn!(client.ip = %client, "{client} sent too many invalid API keys and is locked out");
         }
     }
 
-    fn check_session(&self, who: u128) -> Result<(), Limited> {
+    fn check_session(&self, caller: u128) -> Result<(), Limited> {
         let now = self.clock.nanos();
-        let Some(until) = self.exhausted.until(who, now) else { return Ok(()) };
-        Err(Limited { error: too_many(Duration::from_nanos(until.saturating_sub(now))), standings: Vec::new() })
+        let Some(until) = self.exhausted.until(caller, now) else { return Ok(()) };
+        Err(Limited { error: too_many(Duration::from_nanos(until.saturating_sub(now))), quotas: Vec::new() })
     }
 
-    fn count_attempt(&self, who: u128) {
-        let wait = match self.check(What::X402Session, who) {
+    fn count_attempt(&self, caller: u128) {
+        let wait = match self.check(LimitKind::X402Session, caller) {
             Ok(None) => return,
-            Ok(Some(standing)) if standing.remaining > 0 => return,
-            // The last one: the next is there when the quota has regained one of its burst.
-            Ok(Some(standing)) => standing.window / standing.burst,
-            Err(limited) => limited.standings.first().map_or(Duration::ZERO, |standing| standing.reset),
+            Ok(Some(quota)) if quota.remaining > 0 => return,
+            // That was the last one. The next is available when one of the burst is replenished.
+            Ok(Some(quota)) => quota.window / quota.burst,
+            Err(limited) => limited.quotas.first().map_or(Duration::ZERO, |quota| quota.reset),
         };
         let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        self.exhausted.insert(who, self.clock.nanos().saturating_add(wait));
+        self.exhausted.insert(caller, self.clock.nanos().saturating_add(wait));
     }
 
     fn check_lock(&self, client: u128) -> Result<(), Limited> {
         let now = self.clock.nanos();
         let Some(until) = self.locked_out.until(client, now) else { return Ok(()) };
         let mut error = too_many(Duration::from_nanos(until.saturating_sub(now)));
-        error.message = "too many wrong API keys came from your address".into();
-        Err(Limited { error, standings: Vec::new() })
+        error.message = "too many invalid API keys came from your IP address".into();
+        Err(Limited { error, quotas: Vec::new() })
     }
 }
 
@@ -327,36 +338,36 @@ fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(whole).unwrap_or(u32::MAX)
 }
 
-/// Returns the policies of a request, and as whom each counts it.
-fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
-    let special = match (asked.rates, asked.merchant) {
+/// Returns the limits of a request, each with the caller that it counts for.
+fn policies_of(request: &RequestInfo<'_>, client: u128) -> Vec<(LimitKind, u128)> {
+    let special = match (request.rates, request.merchant) {
         (Rates::Unlimited, _) => return Vec::new(),
-        (Rates::Registration, _) => return vec![(What::Register, client), (What::RegisterDaily, client)],
+        (Rates::Registration, _) => return vec![(LimitKind::Register, client), (LimitKind::RegisterDaily, client)],
         (Rates::Checkout, _) if mutant!("facade-checkout-is-unlimited") => return Vec::new(),
-        // The session is counted once the payment is known to be well-formed.
-        (Rates::Checkout, _) if asked.pays => return vec![(What::Checkout, client), (What::X402, client)],
-        (Rates::Checkout, _) => return vec![(What::Checkout, client)],
-        // A seller that sends its key is counted as a merchant.
-        (Rates::X402, None) => return vec![(What::X402, client)],
+        // Attempts to pay the session are counted once the payment is known to be well-formed.
+        (Rates::Checkout, _) if request.pays => return vec![(LimitKind::Checkout, client), (LimitKind::X402, client)],
+        (Rates::Checkout, _) => return vec![(LimitKind::Checkout, client)],
+        // A seller with an API key is counted as a merchant.
+        (Rates::X402, None) => return vec![(LimitKind::X402, client)],
         (Rates::Calls | Rates::X402, _) => None,
-        (Rates::Export, _) => Some(What::Export),
-        (Rates::WebhookTest, _) => Some(What::WebhookTest),
-        (Rates::Redeliver, _) => Some(What::Redeliver),
+        (Rates::Export, _) => Some(LimitKind::Export),
+        (Rates::WebhookTest, _) => Some(LimitKind::WebhookTest),
+        (Rates::Redeliver, _) => Some(LimitKind::Redeliver),
     };
-    let Some(merchant) = asked.merchant else { return vec![(What::Anonymous, client)] };
-    let is_read = matches!(*asked.method, Method::GET | Method::HEAD);
-    let calls = if is_read { What::Reads } else { What::Writes };
-    [Some(calls), special].into_iter().flatten().map(|what| (what, merchant)).collect()
+    let Some(merchant) = request.merchant else { return vec![(LimitKind::Anonymous, client)] };
+    let is_read = matches!(*request.method, Method::GET | Method::HEAD);
+    let calls = if is_read { LimitKind::Reads } else { LimitKind::Writes };
+    [Some(calls), special].into_iter().flatten().map(|kind| (kind, merchant)).collect()
 }
 
-/// Tells a caller where it stands (draft-ietf-httpapi-ratelimit-headers).
-pub(crate) fn write_headers(standings: &[Standing], headers: &mut HeaderMap) {
-    if standings.is_empty() {
+/// Writes the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers).
+pub(crate) fn write_headers(quotas: &[QuotaState], headers: &mut HeaderMap) {
+    if quotas.is_empty() {
         return;
     }
-    let list = |item: &dyn Fn(&Standing) -> String| standings.iter().map(item).collect::<Vec<_>>().join(", ");
-    let policy = list(&|s: &Standing| format!("\"{}\";q={};w={}", s.name, s.burst, whole_seconds(s.window).max(1)));
-    let state = list(&|s: &Standing| format!("\"{}\";r={};t={}", s.name, s.remaining, whole_seconds(s.reset)));
+    let list = |item: &dyn Fn(&QuotaState) -> String| quotas.iter().map(item).collect::<Vec<_>>().join(", ");
+    let policy = list(&|s: &QuotaState| format!("\"{}\";q={};w={}", s.name, s.burst, whole_seconds(s.window).max(1)));
+    let state = list(&|s: &QuotaState| format!("\"{}\";r={};t={}", s.name, s.remaining, whole_seconds(s.reset)));
     for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
@@ -365,19 +376,19 @@ pub(crate) fn write_headers(standings: &[Standing], headers: &mut HeaderMap) {
 }
 
 #[derive(Debug)]
-struct Streams {
+struct OpenStreams {
     limits: StreamLimits,
-    /// Open streams by address; at most as many entries as streams altogether.
+    /// Open streams in total, and by IP address.
     open: Mutex<(usize, BTreeMap<u128, usize>)>,
 }
 
-impl Streams {
+impl OpenStreams {
     fn enter(self: &Arc<Self>, client: u128) -> Result<StreamPermit, ApiError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.1.get(&client).copied().unwrap_or(0);
-        if own >= self.limits.per_address || open.0 >= self.limits.total {
+        if own >= self.limits.per_ip || open.0 >= self.limits.total {
             let mut error = too_many(Duration::from_secs(15));
-            error.message = "too many streams are open; close one, or ask for the status".into();
+            error.message = "too many streams are open; close one, or poll the status instead".into();
             return Err(error);
         }
         open.0 += 1;
@@ -386,10 +397,10 @@ impl Streams {
     }
 }
 
-/// A place among the open streams.
+/// A permit for an open stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
-    streams: Arc<Streams>,
+    streams: Arc<OpenStreams>,
     client: u128,
 }
 

@@ -1,10 +1,10 @@
-//! A rate as settings write it: so many a second, minute, hour or day, and how many of them at once.
+//! Rates as settings write them: a count per second, minute, hour or day, with a burst.
 
 use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
 
 use governor::Quota;
 
-/// How often something may happen.
+/// A rate with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     count: NonZeroU32,
@@ -34,41 +34,41 @@ impl Unit {
     }
 }
 
-/// A text that is no rate.
+/// The error of a text that is not a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a rate is written as `25/s burst 50`, `2/min` or `20/day`")]
-pub struct NoRate;
+pub struct InvalidRate;
 
-/// More at once, or in one unit of time, is no limit.
+/// Maximum count and burst.
 const MAX: u32 = 1_000_000;
 
 impl FromStr for Rate {
-    type Err = NoRate;
+    type Err = InvalidRate;
 
-    /// Reads `25/s burst 50`; without a burst, what a unit of time allows may come at once.
-    fn from_str(text: &str) -> Result<Self, NoRate> {
+    /// Parses `25/s burst 50`; without a burst, the burst equals the count.
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
         let (rate, burst) = match text.split_once(" burst ") {
             Some((rate, burst)) => (rate, Some(burst)),
             None => (text, None),
         };
-        let (count, unit) = rate.split_once('/').ok_or(NoRate)?;
-        let (_, unit) = Unit::ALL.into_iter().find(|(word, _)| *word == unit).ok_or(NoRate)?;
+        let (count, unit) = rate.split_once('/').ok_or(InvalidRate)?;
+        let (_, unit) = Unit::ALL.into_iter().find(|(word, _)| *word == unit).ok_or(InvalidRate)?;
         let count = number(count)?;
         let burst = burst.map_or(Ok(count), number)?;
         Ok(Self { count, unit, burst })
     }
 }
 
-fn number(text: &str) -> Result<NonZeroU32, NoRate> {
-    let number: u32 = text.parse().map_err(|_| NoRate)?;
-    NonZeroU32::new(number).filter(|number| number.get() <= MAX && !text.starts_with('+')).ok_or(NoRate)
+fn number(text: &str) -> Result<NonZeroU32, InvalidRate> {
+    let number: u32 = text.parse().map_err(|_| InvalidRate)?;
+    NonZeroU32::new(number).filter(|number| number.get() <= MAX && !text.starts_with('+')).ok_or(InvalidRate)
 }
 
 impl Rate {
-    /// Returns the same for the limiter.
+    /// Returns the quota for the limiter.
     pub(crate) fn quota(self) -> Quota {
         let between = Duration::from_secs(self.unit.seconds()) / self.count.get();
-        // A million a second are still a microsecond apart.
+        // The period is never zero: a million per second are one microsecond apart.
         Quota::with_period(between).unwrap_or(Quota::per_second(self.count)).allow_burst(self.burst)
     }
 }
@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_read_as_it_is_written() {
+    fn a_rate_is_parsed_and_formatted() {
         for text in ["25/s burst 50", "2/min", "20/day", "60/min burst 30", "1/h burst 1000000"] {
             assert_eq!(text.parse::<Rate>().expect(text).to_string(), text);
         }
         for bad in
             ["", "25", "25/", "/s", "0/s", "1/s burst 0", "1/week", "-1/s", "+1/s", "1/s burst", "1.5/s", "1000001/s"]
         {
-            assert_eq!(bad.parse::<Rate>(), Err(NoRate), "{bad}");
+            assert_eq!(bad.parse::<Rate>(), Err(InvalidRate), "{bad}");
         }
     }
 }

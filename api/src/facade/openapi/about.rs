@@ -1,4 +1,4 @@
-//! The shapes of what the gateway says of itself and of its ledger.
+//! Schemas of health, nodes and the gateway's own documents.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     );
     add("Alive", object(&[("status", words(&["ok"]))]));
     add("Ready", ready(&["ok"]));
-    // Where the engine itself cannot be asked there is a refusal as everywhere.
+    // If the engine is unreachable, the response is an error as everywhere.
     add("NotReady", json!({ "anyOf": [ready(&["degraded", "unavailable"]), reference("Error")] }));
     let node = object(&[
         ("name", text()),
@@ -44,7 +44,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Description", description);
 }
 
-/// The condition of a ledger node, from good to bad.
+/// The condition of a ledger node, from best to worst.
 fn condition() -> Value {
     words(&["ok", "unknown", "slow", "stale", "disagreeing", "failing", "rate_limited"])
 }

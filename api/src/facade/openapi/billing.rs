@@ -1,4 +1,4 @@
-//! The shapes of billing.
+//! Schemas of billing.
 
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("GeneratedInvoices", made);
 }
 
-/// Where a month stands.
+/// The states of a billing period.
 pub(super) fn status() -> Value {
     words(&["open", "invoiced", "paid", "overdue"])
 }

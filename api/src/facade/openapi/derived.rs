@@ -21,7 +21,7 @@ pub(super) struct Derived {
 }
 
 impl Derived {
-    /// Adds a type under the name that it has in the document.
+    /// Adds a type under its name in the document.
     pub(super) fn add<T: ToSchema>(&mut self, name: &str) {
         let mut parts = Vec::new();
         T::schemas(&mut parts);
@@ -33,7 +33,7 @@ impl Derived {
         self.published.insert(name.to_owned(), written(&T::schema()));
     }
 
-    /// Returns the schemas that are published. Every other type stands in the place of the references to it.
+    /// Returns the published schemas. References to other types are replaced by their schemas.
     pub(super) fn finish(self) -> Map<String, Value> {
         let Self { mut published, mut parts } = self;
         parts.retain(|name, _| !published.contains_key(name));
@@ -46,14 +46,14 @@ fn written(schema: &RefOr<Schema>) -> Value {
     serde_json::to_value(schema).expect("a schema is written as JSON")
 }
 
-/// Puts parts in the place of references to them, and writes the rest as the other schemas are written.
+/// Replaces references by the schemas they name, and converts the rest to the style of the other schemas.
 fn inline(schema: &mut Value, parts: &BTreeMap<String, Value>) {
     let Some(members) = schema.as_object_mut() else { return };
     let name = members.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix(COMPONENTS));
     if let Some(part) = name.and_then(|name| parts.get(name)) {
         let mut part = part.clone();
         members.remove("$ref");
-        // The description of a field says more than that of its type.
+        // The description of a field is more specific than that of its type.
         for (key, value) in std::mem::take(members) {
             part[key] = value;
         }
@@ -86,7 +86,7 @@ fn inline(schema: &mut Value, parts: &BTreeMap<String, Value>) {
             return;
         }
     }
-    // Numbers of JSON have no size: clients choose the type by the bounds.
+    // JSON numbers have no size: clients choose the type by the bounds.
     let is_number = |kind: &Value| ["integer", "number"].iter().any(|number| kind == number);
     let kind = &members.get("type").cloned().unwrap_or_default();
     if is_number(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_number)) {

@@ -1,4 +1,4 @@
-//! The description of the interface: OpenAPI 3.1 made from the table of routes.
+//! The OpenAPI 3.1 document, generated from the table of routes.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -6,20 +6,23 @@ use serde_json::{Map, Value, json};
 use super::{schemas, shape::of_schema, webhooks, words};
 use crate::facade::http::route::{Access, Content, Route};
 
-/// The groups of routes, in the order of the page.
+/// The groups of operations, in the order of the page.
 pub(crate) const TAGS: [(&str, &str); 9] = [
     ("Payments", "Create payments, and read their state."),
-    ("Events", "What happened, in order."),
-    ("Merchants", "Registration, the own record, keys and secrets."),
-    ("Unmatched", "Transfers that match no payment, payments that need a decision, and sales by x402."),
-    ("Billing", "What merchants used and owe, and the operator's invoices."),
-    ("Admin", "The operator's work."),
-    ("Checkout", "The customer's page, and payment by programs at the same address."),
-    ("x402", "Verifying and settling payments of programs, for our sessions and for anybody's server."),
-    ("About", "How the gateway is, and what it can do."),
+    ("Events", "List, read and stream events, in order."),
+    ("Merchants", "Registration, the merchant's record, API keys and webhooks."),
+    ("Unmatched", "Transfers that match no payment, payments that need a decision, and x402 sales."),
+    ("Billing", "Usage, fees and invoices of a merchant."),
+    ("Admin", "Operations for admins."),
+    ("Checkout", "The checkout page, and x402 payments at the same URL."),
+    (
+        "x402",
+        "The facilitator: verifies and settles signed payments, for payments of this gateway and for other servers.",
+    ),
+    ("About", "Health checks and documentation."),
 ];
 
-/// Describes the interface as it is reached at `base_url`.
+/// Returns the document of a gateway whose public URL is `base_url`.
 pub(super) fn describe(base_url: &str, routes: &[Route]) -> Value {
     let mut paths = Map::new();
     for route in routes.iter().filter(|route| !route.is_unlisted) {
@@ -66,7 +69,7 @@ pub(super) fn operation(route: &Route) -> Value {
         }
         responses.insert(status.to_string(), response);
     }
-    for status in route.refusals() {
+    for status in route.error_statuses() {
         let error = || {
             json!({
                 "description": reason_phrase(status),
@@ -103,7 +106,7 @@ pub(super) fn operation(route: &Route) -> Value {
     operation
 }
 
-/// Describes every parameter of an operation, with an example.
+/// Returns every parameter of an operation, with an example.
 pub(super) fn parameters_of(route: &Route, id: &str) -> Vec<Value> {
     let mut parameters: Vec<Value> = Vec::new();
     let mut add = |name: &str, place: &str, within: &str, required: bool, schema: Value, description: &str| {
@@ -153,5 +156,5 @@ fn response(status: u16, content: &Content) -> Value {
 }
 
 fn reason_phrase(status: u16) -> &'static str {
-    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("An answer")
+    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Response")
 }

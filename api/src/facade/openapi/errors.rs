@@ -1,4 +1,5 @@
-//! The page of errors, docs/reference/errors.md: each reason with its status, cause and fix, made from the code's table.
+//! The reference of errors, docs/reference/errors.md: each reason with its status, cause and fix, generated from the
+//! table.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -16,7 +17,7 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     })
 }
 
-/// Writes the page.
+/// Generates the page.
 fn page() -> String {
     let places: BTreeMap<&str, usize> = rows().enumerate().map(|(place, (word, _, _))| (word, place)).collect();
     let mut known: Vec<_> = TABLE.iter().filter(|row| places.contains_key(row.name)).collect();
@@ -56,7 +57,7 @@ fn page() -> String {
     page
 }
 
-/// The page in the tree.
+/// The path of the page.
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/errors.md");
 
 #[test]

@@ -1,4 +1,4 @@
-//! The shapes of merchants, their keys and secrets, and of the operator's work with them.
+//! Schemas of merchants, API keys, secrets and admin operations.
 
 use engine::webhook::EventType;
 use serde_json::{Value, json};
@@ -36,16 +36,16 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("SetActive", object(&[("isActive", boolean())]));
     add("AuditEntry", audit_entry());
     add("AuditPage", object(&[("data", list("AuditEntry")), ("nextCursor", nullable(text()))]));
-    add("BooksDay", books_day());
-    add("BooksPage", object(&[("data", list("BooksDay")), ("nextCursor", nullable(text()))]));
+    add("ReconciliationDay", reconciliation_day());
+    add("ReconciliationPage", object(&[("data", list("ReconciliationDay")), ("nextCursor", nullable(text()))]));
     add("Thresholds", thresholds());
     add("Crossing", crossing());
-    add("Standing", standing());
+    add("ComplianceStatus", compliance_status());
     add("ClearHold", with(object(&[("reason", longest(500))]), &[("limits", nullable(reference("Thresholds")))]));
     add("SetLimits", json!({ "oneOf": [reference("Thresholds"), object(&[("limits", json!({ "type": "null" }))])] }));
 }
 
-fn books_day() -> Value {
+fn reconciliation_day() -> Value {
     let number = || json!({ "type": "integer", "minimum": 0 });
     let operation = object(&[("txId", text()), ("amount", reference("Sum"))]);
     let operations = || json!({ "type": "array", "items": operation });
@@ -80,7 +80,7 @@ fn cents() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": 1_000_000_000_000u64 })
 }
 
-/// A sum has no greatest value.
+/// A sum has no maximum.
 fn sum_of_cents() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
@@ -94,7 +94,7 @@ fn crossing() -> Value {
     ])
 }
 
-fn standing() -> Value {
+fn compliance_status() -> Value {
     let clearance = object(&[("by", text()), ("reason", text()), ("at", time())]);
     object(&[
         ("merchantId", text()),
@@ -124,7 +124,7 @@ fn update_merchant() -> Value {
             "webhookEvents",
             described(
                 array(words(&EventType::ALL.map(EventType::as_str))),
-                "The events that the endpoint is sent; `payment.status_changed` always is.",
+                "The event types that the endpoint receives; `payment.status_changed` is always included.",
             ),
         ),
         ("supportUrl", nullable(url())),
@@ -169,8 +169,8 @@ fn pending_account() -> Value {
         ("hiveAccount", text()),
         ("requestedAt", time()),
         ("effectiveAt", described(time(), "The earliest time it takes effect.")),
-        ("currentProven", described(boolean(), "Whether the current account has agreed.")),
-        ("newProven", described(boolean(), "Whether the new account is proven.")),
+        ("currentProven", described(boolean(), "Whether the current account has signed.")),
+        ("newProven", described(boolean(), "Whether the new account has signed.")),
     ])
 }
 
@@ -182,26 +182,20 @@ fn account_challenge() -> Value {
         ("hivesignerUrl", text()),
     ]);
     object(&[
-        ("hiveAccount", described(text(), "The account that must answer.")),
+        ("hiveAccount", described(text(), "The account that must sign.")),
         ("action", described(text(), "`verify`, `change to <account>` or `cancel change`.")),
         ("text", described(text(), "The text to sign; the signature is over its SHA-256.")),
-        ("digest", described(text(), "That SHA-256 in hex.")),
+        ("digest", described(text(), "The SHA-256 of `text` in hex.")),
         ("nonce", text()),
         ("issuedAt", time()),
         ("expiresAt", time()),
-        ("signatures", described(json!({ "type": "integer", "minimum": 0 }), "Keys that have signed so far.")),
-        (
-            "transfer",
-            described(
-                transfer,
-                "A transfer of the account to itself that answers the challenge instead of signatures.",
-            ),
-        ),
+        ("signatures", described(json!({ "type": "integer", "minimum": 0 }), "The number of keys that have signed.")),
+        ("transfer", described(transfer, "A transfer of the account to itself, as an alternative to signatures.")),
     ])
 }
 
 fn proven_account() -> Value {
-    let complete = described(boolean(), "Whether the challenge is answered; otherwise more signatures are needed.");
+    let complete = described(boolean(), "Whether the signatures are sufficient; otherwise more are needed.");
     let signatures = json!({ "type": "integer", "minimum": 0 });
     object(&[("complete", complete), ("signatures", signatures), ("merchant", reference("Merchant"))])
 }
@@ -223,7 +217,7 @@ fn merchant() -> Value {
             ("hiveAccountName", text()),
             ("active", boolean()),
             ("privileges", array(words(&["admin"]))),
-            ("accountVerified", described(boolean(), "Whether the merchant has proven that it owns the account.")),
+            ("accountVerified", described(boolean(), "Whether the merchant has proven ownership of the account.")),
             ("accountVerification", words(&["unverified", "verified", "stale"])),
             ("accountVerifiedAt", nullable(time())),
             ("accountVerifiedBy", nullable(words(&["signature", "transfer", "operator"]))),
@@ -234,7 +228,7 @@ fn merchant() -> Value {
         &[
             ("iconUrl", given_url()),
             ("webhookUrl", given_url()),
-            ("flagged", described(boolean(), "Whether it is on hold for compliance; told to admins alone.")),
+            ("flagged", described(boolean(), "Whether the merchant is on a compliance hold; for admins only.")),
         ],
     )
 }

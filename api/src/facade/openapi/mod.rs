@@ -1,4 +1,4 @@
-//! The description of the interface: OpenAPI 3.1 made from the table of routes, a page over it, and a text for agents.
+//! The OpenAPI 3.1 document, generated from the table of routes; its reference page; and an introduction for agents.
 
 mod about;
 mod billing;

@@ -1,4 +1,4 @@
-//! The description as a page to read: every operation with the fields of its body, and every object that is answered.
+//! The reference page: every operation with the fields of its body, and every schema.
 
 use askama::Template;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::facade::{
     pages::words::{Lang, Words},
 };
 
-/// Draws the page.
+/// Renders the page.
 pub(super) fn render(base_url: &str, is_test: bool, routes: &[Route]) -> String {
     let document = describe(base_url, routes);
     let (schemas, examples) = (&document["components"]["schemas"], &document["components"]["examples"]);
@@ -26,7 +26,7 @@ pub(super) fn render(base_url: &str, is_test: bool, routes: &[Route]) -> String 
     });
     let w = Words(Lang::English);
     let page = Docs { w, is_test, base_url: base_url.to_owned(), groups: groups.into(), objects };
-    page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"))
+    page.render().unwrap_or_else(|error| unreachable!("writing to memory cannot fail: {error}"))
 }
 
 #[derive(Template)]
@@ -53,7 +53,7 @@ struct Operation {
     access: String,
     parameters: Vec<Parameter>,
     body: Option<Object>,
-    answers: Vec<Answer>,
+    responses: Vec<Response>,
     refusals: String,
 }
 
@@ -63,13 +63,13 @@ struct Parameter {
     description: Vec<Part>,
 }
 
-struct Answer {
+struct Response {
     status: String,
     meaning: String,
     object: Option<String>,
 }
 
-/// An object of a request or an answer.
+/// A schema of a request or a response.
 struct Object {
     name: String,
     fields: Vec<Field>,
@@ -77,10 +77,10 @@ struct Object {
     example: String,
 }
 
-/// One of the forms that an object has.
+/// One of the alternatives of a schema.
 struct Choice {
     name: String,
-    /// Whether it stands on the page by that name.
+    /// Whether the page describes it under that name.
     is_object: bool,
 }
 
@@ -91,13 +91,13 @@ struct Field {
     description: Vec<Part>,
 }
 
-/// A piece of a description: words, or code.
+/// A part of a description: text or code.
 struct Part {
     is_code: bool,
     text: String,
 }
 
-/// Reads what stands between backticks as code.
+/// Parses text between backticks as code.
 fn parts(value: &Value) -> Vec<Part> {
     let pieces = value.as_str().unwrap_or_default().split('`').enumerate();
     pieces.map(|(at, text)| Part { is_code: at % 2 == 1, text: text.to_owned() }).collect()
@@ -107,7 +107,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the name of the schema that is referred to.
+/// Returns the name of the referenced schema.
 fn referred(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
@@ -121,33 +121,33 @@ impl Operation {
             description: parts(&parameter["description"]),
         });
         let own: Vec<String> = route.responses.iter().map(|(status, _)| status.to_string()).collect();
-        let answers = own.iter().map(|status| {
-            let answer = &described["responses"][status];
-            let schema = &answer["content"]["application/json"]["schema"];
+        let responses = own.iter().map(|status| {
+            let response = &described["responses"][status];
+            let schema = &response["content"]["application/json"]["schema"];
             let of_rows = referred(&schema["items"]);
-            Answer {
+            Response {
                 status: status.clone(),
-                meaning: text(&answer["description"]),
+                meaning: text(&response["description"]),
                 object: referred(schema).or(of_rows).map(str::to_owned),
             }
         });
         let refusals: Vec<String> =
-            route.refusals().map(|status| status.to_string()).filter(|status| !own.contains(status)).collect();
+            route.error_statuses().map(|status| status.to_string()).filter(|status| !own.contains(status)).collect();
         Self {
             method: route.method.to_uppercase(),
             path: route.path,
             summary: route.summary,
             description: parts(&described["description"]),
             access: match route.access {
-                Access::Anyone | Access::OptionalKey => "No key".to_owned(),
-                Access::Key("") => "Any key".to_owned(),
-                Access::Key(scope) => format!("Key with {scope}"),
-                Access::Admin => "Key of an admin".to_owned(),
+                Access::Anyone | Access::OptionalKey => "No API key".to_owned(),
+                Access::Key("") => "Any API key".to_owned(),
+                Access::Key(scope) => format!("API key with scope {scope}"),
+                Access::Admin => "API key of an admin".to_owned(),
                 Access::Visitor | Access::VisitingAdmin => "Login".to_owned(),
             },
             parameters: parameters.collect(),
             body: route.body.map(|name| Object::of(name, &schemas[name], &examples[name]["value"])),
-            answers: answers.collect(),
+            responses: responses.collect(),
             refusals: refusals.join(" "),
         }
     }
@@ -175,7 +175,7 @@ impl Object {
     }
 }
 
-/// Says in a few words what a field holds.
+/// Describes the type of a field in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! The shapes of payments, of what happened to them, and of unmatched transfers.
+//! Schemas of payments, events, unmatched transfers and sales.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::shape::{
 };
 use crate::facade::{pages::checkout::phase::Live, record, rest};
 
-/// Adds the schemas that follow from the types of the responses.
+/// Adds the schemas that are derived from the types of the responses.
 pub(super) fn derive(derived: &mut Derived) {
     derived.add::<record::Amount>("Amount");
     derived.add::<record::Sum>("Sum");
@@ -28,7 +28,7 @@ pub(super) fn derive(derived: &mut Derived) {
     derived.add::<rest::payments::FeeRate>("FeeRate");
 }
 
-/// Adds the other schemas of payments: what is asked, events, unmatched transfers and sales.
+/// Adds the other schemas of payments: requests, events, unmatched transfers and sales.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("CreatePayment", create_payment());
     add("PaymentEventData", payment_event_data());
@@ -70,12 +70,12 @@ fn create_payment() -> Value {
     )
 }
 
-/// The exceptions of a payment, in the words of the interface.
+/// The exceptions of a payment.
 fn exceptions() -> Value {
     array(words(record::EXCEPTION_WORDS.words))
 }
 
-/// The body of a webhook: the same bytes in the list, in the stream and in what is sent.
+/// The body of a webhook, which is the same in the list and in the stream of events.
 fn event(types: &[&str], data: &str) -> Value {
     let data = reference(data);
     object(&[("type", words(types)), ("id", text()), ("createdAt", time()), ("timestamp", time()), ("data", data)])
@@ -94,7 +94,8 @@ fn payment_event_data() -> Value {
         ("metadata", reference("Metadata")),
         ("livemode", boolean()),
     ]);
-    let new = described(exceptions(), "In `payment.exception`: those that are new, or that notable money came for.");
+    let new =
+        described(exceptions(), "In `payment.exception`: those that are new, or for which notable money arrived.");
     with(data, &[("internalId", text()), ("newExceptions", new)])
 }
 
@@ -127,7 +128,7 @@ fn sale() -> Value {
     object(&[
         ("id", text()),
         ("kind", words(&["x402"])),
-        ("resource", described(text(), "What was sold, in the words of its server.")),
+        ("resource", described(text(), "What was sold, as its server named it.")),
         ("txId", text()),
         ("opIndex", count()),
         ("blockNum", count()),
@@ -160,11 +161,11 @@ fn unmatched() -> Value {
     ])
 }
 
-/// The transfer as wallets take it: its name, then its members.
+/// The transfer as wallets expect it: its name, then its fields.
 fn operation() -> Value {
     let transfer = object(&[("from", text()), ("to", text()), ("amount", text()), ("memo", text())]);
     json!({
-        "description": "The transfer as wallets take it: `transfer`, then its members.",
+        "description": "The transfer as wallets expect it: `transfer`, then its fields.",
         "type": "array", "items": { "anyOf": [text(), transfer] }, "minItems": 2, "maxItems": 2,
     })
 }

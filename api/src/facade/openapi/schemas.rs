@@ -1,4 +1,4 @@
-//! The shapes of requests and responses: what each schema is called.
+//! The schemas of requests and responses by name.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,7 @@ use super::shape::{
 };
 use crate::facade::http::route::Route;
 
-/// Returns every schema by name. What is answered has the members it is said to have and no others; what is asked may hold
-/// more than we read.
+/// Returns every schema by name. Responses have the fields of their schema and no others; requests may have more.
 pub(super) fn all(routes: &[Route]) -> Map<String, Value> {
     let mut schemas = Map::new();
     let mut add = |name: &str, schema: Value| drop(schemas.insert(name.to_owned(), schema));
@@ -26,15 +25,15 @@ pub(super) fn all(routes: &[Route]) -> Map<String, Value> {
     let mut derived = Derived::default();
     super::payments::derive(&mut derived);
     schemas.append(&mut derived.finish());
-    let asked: Vec<&str> = routes.iter().filter_map(|route| route.body).collect();
-    for (_, schema) in schemas.iter_mut().filter(|(name, _)| !asked.contains(&name.as_str())) {
+    let requested: Vec<&str> = routes.iter().filter_map(|route| route.body).collect();
+    for (_, schema) in schemas.iter_mut().filter(|(name, _)| !requested.contains(&name.as_str())) {
         close(schema);
     }
     super::words::describe(&mut schemas);
     schemas
 }
 
-/// Forbids further members to an object and all within it that do not say themselves what else they hold.
+/// Forbids additional properties of an object and of nested ones that do not define them.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -63,7 +62,7 @@ pub(super) fn parameter(name: &str) -> Value {
     }
 }
 
-/// x402's own members stand beside these where a payment is asked for, verified or settled.
+/// The fields of x402 accompany these where a payment is required, verified or settled.
 fn error() -> Value {
     let detail = object(&[("field", text()), ("message", text())]);
     open(with(
@@ -78,13 +77,10 @@ fn error() -> Value {
     ))
 }
 
-/// Why a request is refused: the reasons of the interface, and those of x402.
+/// The reasons of errors: those of the API, and those of x402.
 fn reason() -> Value {
     let ours = proto::status::TABLE.iter().map(|row| row.name).filter(|word| *word != "unspecified");
     let all: BTreeSet<&str> = ours.chain(engine::x402::Reason::ALL.iter().map(|reason| reason.as_str())).collect();
     let all: Vec<&str> = all.into_iter().collect();
-    described(
-        words(&all),
-        "Why a request was refused. Each word has its cause and its fix in docs/reference/errors.md.",
-    )
+    described(words(&all), "The reason of the error. docs/reference/errors.md has the cause and the fix of each.")
 }

@@ -1,10 +1,10 @@
-//! What schemas are made of.
+//! Building blocks of schemas.
 
 use serde_json::{Value, json};
 
 use crate::facade::record;
 
-/// Lets an object hold more than it is said to.
+/// Permits additional properties.
 pub(super) fn open(mut schema: Value) -> Value {
     schema["additionalProperties"] = json!(true);
     schema
@@ -22,9 +22,9 @@ pub(super) fn url() -> Value {
     json!({ "type": "string", "format": "uri" })
 }
 
-/// A URL of a merchant's, which is told as it was given.
+/// A URL, returned as it was set.
 pub(super) fn given_url() -> Value {
-    described(text(), "A URL, as it was given.")
+    described(text(), "A URL, as it was set.")
 }
 
 pub(super) fn time() -> Value {
@@ -68,7 +68,7 @@ pub(super) fn array(items: Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-/// Counts something, or measures it.
+/// A count or a measurement.
 pub(super) fn count() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
@@ -85,13 +85,13 @@ pub(super) fn nullable(schema: Value) -> Value {
     json!({ "oneOf": [schema, { "type": "null" }] })
 }
 
-/// An object that always has these members, and may have others.
+/// An object with required fields.
 pub(super) fn object(members: &[(&str, Value)]) -> Value {
     let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
     with(json!({ "type": "object", "required": required, "properties": {} }), members)
 }
 
-/// An object that may have these members.
+/// An object with optional fields.
 pub(super) fn optional(members: &[(&str, Value)]) -> Value {
     with(json!({ "type": "object", "properties": {} }), members)
 }
@@ -110,20 +110,20 @@ pub(super) fn page(name: &str) -> Value {
     with(object(&[("data", list(name)), ("pagination", pagination)]), &[("nextCursor", nullable(text()))])
 }
 
-/// The same with a word on what it means.
+/// Adds a description.
 pub(super) fn described(mut schema: Value, description: &str) -> Value {
     schema["description"] = json!(description);
     schema
 }
 
-/// The classes of errors that a server returns.
+/// The classes of errors.
 pub(super) fn error_code() -> Value {
     use proto::status::RestCode::{Api, Authentication, Forbidden, NotFound, RateLimit, Server, Validation};
     let codes = [Validation, Authentication, Forbidden, NotFound, RateLimit, Server, Api];
     words(&codes.map(proto::status::RestCode::as_str))
 }
 
-/// The content of a body: its schema, and the schema's example.
+/// The content of a body: its schema and an example.
 pub(super) fn of_schema(name: &str) -> Value {
     json!({
         "schema": { "$ref": format!("#/components/schemas/{name}") },

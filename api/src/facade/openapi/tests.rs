@@ -39,7 +39,7 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     assert!(table::all().iter().all(|route| !route.responses.is_empty() && !route.tag.is_empty()));
 }
 
-/// Says whether every array within says what it holds.
+/// Returns whether every nested array has a schema of its items.
 fn arrays_have_items(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
@@ -53,7 +53,7 @@ fn arrays_have_items(schema: &Value) -> bool {
 }
 
 #[test]
-fn every_array_says_what_it_holds_and_paths_name_only_what_they_take() {
+fn every_array_has_items_and_paths_have_only_their_parameters() {
     let document = describe("https://pay.example");
     for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
         assert!(arrays_have_items(schema), "{name} has an array without items: {schema}");
@@ -79,39 +79,39 @@ fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// Whether a schema says what may stand in its place.
-fn says_something(document: &Value, schema: &Value) -> bool {
+/// Whether a schema restricts its values.
+fn is_specific(document: &Value, schema: &Value) -> bool {
     let schema = resolved(document, schema);
     let parts = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
     let mut parts = parts.peekable();
     if parts.peek().is_some() {
-        return parts.all(|part| says_something(document, part));
+        return parts.all(|part| is_specific(document, part));
     }
     match schema["type"].as_str() {
-        Some("array") => says_something(document, &schema["items"]),
+        Some("array") => is_specific(document, &schema["items"]),
         Some("object") => schema["properties"].as_object().is_some_and(|members| !members.is_empty()),
         _ => schema["type"].is_string() || schema["type"].is_array(),
     }
 }
 
 #[test]
-fn every_answer_and_every_body_says_what_it_holds() {
+fn every_response_and_every_body_has_a_specific_schema() {
     let document = describe("https://pay.example");
     let mut operations = 0;
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
             operations += 1;
-            let answers = operation["responses"].as_object().expect("answers").iter();
-            let contents = answers.map(|(status, answer)| (status.as_str(), &answer["content"]));
+            let responses = operation["responses"].as_object().expect("responses").iter();
+            let contents = responses.map(|(status, answer)| (status.as_str(), &answer["content"]));
             for (what, content) in contents.chain([("body", &operation["requestBody"]["content"])]) {
                 let Some(schema) = content["application/json"].get("schema") else { continue };
-                assert!(says_something(&document, schema), "{method} {path} {what} says nothing: {schema}");
+                assert!(is_specific(&document, schema), "{method} {path} {what} has no specific schema: {schema}");
             }
         }
     }
     assert!(operations > 70, "{operations}");
     let empty = [json!({}), json!({ "type": "object" }), json!({ "type": "array", "items": { "type": "object" } })];
-    assert!(empty.iter().all(|schema| !says_something(&document, schema)), "the test notices nothing");
+    assert!(empty.iter().all(|schema| !is_specific(&document, schema)), "the test notices nothing");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_is_answered_has_no_member_that_is_not_described() {
     open.retain(|name| table::all().iter().all(|route| route.body != Some(name)));
     assert_eq!(open, ["Error", "Metadata"], "x402 adds to the one, and merchants fill the other");
     let with_null = schemas["Payment"]["properties"]["cancelledBy"]["enum"].as_array().expect("words");
-    assert!(with_null.contains(&Value::Null), "what may be null says so among its words");
+    assert!(with_null.contains(&Value::Null), "a nullable enumeration contains null");
 }
 
 /// Collects every field of a schema that lacks a description or an example, with its place.
@@ -188,8 +188,9 @@ fn every_operation_and_every_parameter_has_a_description_and_an_example() {
                     let what = format!("{method} {path} {}", parameter["name"]);
                     check(what, &[&parameter["description"], &parameter["example"]]);
                 }
-                let answers = operation["responses"].as_object().expect("answers");
-                for (status, content) in answers.iter().map(|(status, answer)| (status.as_str(), &answer["content"])) {
+                let responses = operation["responses"].as_object().expect("responses");
+                for (status, content) in responses.iter().map(|(status, answer)| (status.as_str(), &answer["content"]))
+                {
                     let of_rows = content.get("text/csv").is_some();
                     if let Some(content) = content.get("application/json").filter(|_| !of_rows) {
                         check(format!("{method} {path} {status}"), &[&content["examples"]["example"]["$ref"]]);

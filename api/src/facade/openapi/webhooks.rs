@@ -1,4 +1,4 @@
-//! The shapes of webhook endpoints and deliveries.
+//! Schemas of webhook endpoints and deliveries.
 
 use engine::{payment::State, webhook::EventType};
 use serde_json::{Map, Value, json};
@@ -7,27 +7,27 @@ use super::shape::{
     array, boolean, count, described, list, nullable, object, of_schema, optional, text, time, url, with, words,
 };
 
-/// The events that are sent to merchants: their type, the name of the operation, and when they happen.
+/// The events that are sent to merchants: their type, the operation's name, and a description.
 const EVENTS: [(&str, &str, &str); 4] = [
     (
         "payment.status_changed",
         "webhooks.paymentStatusChanged",
-        "The status of a payment changed, by its customer, the merchant, the ledger or time. Creation sends nothing.",
+        "The status of a payment changed. Creation sends no event.",
     ),
     (
         "payment.exception",
         "webhooks.paymentException",
-        "A payment has exceptions that it did not have before. Sent where `webhookEvents` asks for it.",
+        "A payment has new exceptions. Sent if `webhookEvents` contains it.",
     ),
     (
         "x402.settled",
         "webhooks.x402Settled",
-        "A payment was settled by x402 for a resource of the merchant. Sent where `webhookEvents` asks for it.",
+        "A payment was settled by x402 for a resource of the merchant. Sent if `webhookEvents` contains it.",
     ),
     (
         "merchant.account_change",
         "webhooks.merchantAccountChange",
-        "A change of a proven Hive account was requested, cancelled or completed. Sent where `webhookEvents` asks for it.",
+        "A change of a proven Hive account was requested, cancelled or completed. Sent if `webhookEvents` contains it.",
     ),
 ];
 
@@ -36,12 +36,12 @@ const HEADERS: [(&str, &str, &str); 8] = [
     (
         "X-Hivetill-Signature",
         "5d41402abc4b2a76b9719d911017c592ae2f7d6c1b0e9a8f7c6d5e4f3a2b1c0d",
-        "Hex HMAC-SHA256 of `{timestamp}.{body}` under the webhook secret.",
+        "Hex HMAC-SHA256 of `{timestamp}.{body}`, keyed with the webhook secret.",
     ),
     (
         "X-Hivetill-Timestamp",
         "1795183512000",
-        "When it was signed, Unix milliseconds. Refuse what is older than 5 minutes.",
+        "When it was signed, in Unix milliseconds. Reject signatures older than 5 minutes.",
     ),
     ("X-Hivetill-Event", "payment.status_changed", "The type of the event."),
     ("X-Hivetill-Delivery", "whd_01m82atcw4q6t8y0v2x4z6b8d0", "The id of the delivery."),
@@ -49,7 +49,7 @@ const HEADERS: [(&str, &str, &str); 8] = [
     (
         "webhook-id",
         "evt_01m82atc5k3v8q2w4e6r8t0y1a",
-        "The id of the event (Standard Webhooks): the same in every repetition.",
+        "The id of the event (Standard Webhooks): the same for every attempt.",
     ),
     ("webhook-timestamp", "1795183512", "When it was signed, Unix seconds (Standard Webhooks)."),
     (
@@ -59,7 +59,7 @@ const HEADERS: [(&str, &str, &str); 8] = [
     ),
 ];
 
-/// Describes what merchants' endpoints receive.
+/// Returns the webhooks of the document.
 pub(super) fn sent() -> Value {
     let parameters: Vec<Value> = HEADERS
         .iter()
@@ -79,8 +79,8 @@ pub(super) fn sent() -> Value {
             "parameters": parameters,
             "requestBody": { "required": true, "content": { "application/json": of_schema("Event") } },
             "responses": {
-                "200": { "description": "Any status from 200 to 299 within 5 seconds takes the event." },
-                "410": { "description": "The endpoint is gone: it is disabled." },
+                "200": { "description": "Any status from 200 to 299 within 5 seconds acknowledges the event." },
+                "410": { "description": "Disables the endpoint." },
             },
             "security": [],
         });
@@ -92,7 +92,8 @@ pub(super) fn sent() -> Value {
 /// Adds every schema of webhooks.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("WebhookEndpoint", endpoint());
-    let replayed = [("replayed", described(count(), "Deliveries that are sent again.")), ("hasMore", boolean())];
+    let replayed =
+        [("replayed", described(count(), "The number of deliveries that are sent again.")), ("hasMore", boolean())];
     add("EnabledWebhook", with(endpoint(), &replayed));
     add("Replayed", object(&replayed));
     add("EnableWebhook", optional(&[("replaySince", nullable(time()))]));
@@ -117,7 +118,10 @@ fn endpoint() -> Value {
         ("failingSince", nullable(time())),
         ("failedAttempts", count()),
         ("warning", nullable(text())),
-        ("breakerOpen", described(boolean(), "Whether it gets one delivery at a time, because it does not answer.")),
+        (
+            "breakerOpen",
+            described(boolean(), "Whether the endpoint gets one delivery at a time, because it does not respond."),
+        ),
         ("lastSuccessAt", nullable(time())),
         ("lastFailureAt", nullable(time())),
     ])
@@ -146,7 +150,7 @@ fn delivery() -> Vec<(&'static str, Value)> {
 
 fn attempt() -> Value {
     object(&[
-        ("attempt", described(count(), "Its number, from 1.")),
+        ("attempt", described(count(), "The number of the attempt, from 1.")),
         ("trigger", trigger()),
         ("url", text()),
         ("scheduledAt", time()),

@@ -1,4 +1,4 @@
-//! Descriptions and examples of the interface, from two tables of text: every operation, parameter and field has both.
+//! Descriptions and examples of operations, parameters and fields, read from text files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,20 +7,20 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-/// Places of fields, their examples and what they mean.
+/// Fields by path, with examples and descriptions.
 static FIELDS: LazyLock<BTreeMap<&str, Entry>> = LazyLock::new(|| entries(include_str!("words/fields.txt")));
 
-/// Parameters, their examples and what they mean.
+/// Parameters with examples and descriptions.
 static PARAMETERS: LazyLock<BTreeMap<&str, Entry>> =
     LazyLock::new(|| entries(halves(include_str!("words/operations.txt")).1));
 
-/// Operations by id, and what they do.
+/// Operations by id, with descriptions.
 static OPERATIONS: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
     let rows = halves(include_str!("words/operations.txt")).0.lines();
     rows.filter_map(|row| row.split_once(" | ")).collect()
 });
 
-/// What a table says of one place.
+/// A row of a table.
 #[derive(Debug)]
 struct Entry {
     examples: Vec<Value>,
@@ -43,23 +43,23 @@ fn entries(text: &'static str) -> BTreeMap<&'static str, Entry> {
         let examples = serde_json::from_str(&format!("[{examples}]"));
         let examples = examples.unwrap_or_else(|error| panic!("the examples of {place} are not JSON: {error}"));
         let before = entries.insert(place, Entry { examples, description });
-        assert!(before.is_none(), "{place} stands in the table twice");
+        assert!(before.is_none(), "{place} has two rows");
     }
     entries
 }
 
-/// Returns what an operation does.
+/// Returns the description of an operation.
 pub(super) fn operation(id: &str) -> &'static str {
     OPERATIONS.get(id).copied().unwrap_or_default()
 }
 
-/// Returns the examples and the description of a parameter. `place` is the most exact name it may have.
+/// Returns the examples and the description of a parameter. `place` is its most specific name.
 pub(super) fn parameter(place: &str, name: &str) -> (Vec<Value>, &'static str) {
     let entry = PARAMETERS.get(place).or_else(|| PARAMETERS.get(name));
     entry.map(|entry| (entry.examples.clone(), entry.description)).unwrap_or_default()
 }
 
-/// Gives every field of the schemas its description and its examples.
+/// Adds descriptions and examples to every field of the schemas.
 pub(super) fn describe(schemas: &mut Map<String, Value>) -> BTreeSet<&'static str> {
     let mut used = BTreeSet::new();
     for (name, schema) in schemas {
@@ -68,7 +68,7 @@ pub(super) fn describe(schemas: &mut Map<String, Value>) -> BTreeSet<&'static st
     used
 }
 
-/// The same for the members of one schema, and for those within.
+/// Adds them to the fields of one schema and of its nested objects.
 fn fill(place: &str, schema: &mut Value, used: &mut BTreeSet<&'static str>) {
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, member) in members {
@@ -89,7 +89,7 @@ fn fill(place: &str, schema: &mut Value, used: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// Finds the row of a place: the whole place, its last two words, or its last word alone.
+/// Finds the row of a field: by its whole path, by the last two parts, or by the last one.
 fn entry(place: &str, name: &str, used: &mut BTreeSet<&'static str>) -> Option<&'static Entry> {
     let pair = place.rmatch_indices('.').nth(1).map(|(at, _)| &place[at + 1..]);
     let found = [Some(place), pair, Some(name)].into_iter().flatten().find_map(|key| FIELDS.get_key_value(key));
@@ -104,7 +104,7 @@ fn explain(member: &mut Value, entry: Option<&Entry>) {
     if !entry.description.is_empty() {
         member["description"] = json!(entry.description);
     }
-    // A row may stand for a field that is `null` in a request and absent in an answer.
+    // A row may apply to a field that is `null` in a request and absent in a response.
     let is_never_null = member["type"].as_str().is_some_and(|kind| kind != "null");
     let examples: Vec<_> = entry.examples.iter().filter(|example| !(is_never_null && example.is_null())).collect();
     if !examples.is_empty() {
@@ -112,7 +112,7 @@ fn explain(member: &mut Value, entry: Option<&Entry>) {
     }
 }
 
-/// Returns one example for each schema, made of the first examples of its fields.
+/// Returns one example for each schema, from the first examples of its fields.
 pub(super) fn examples(schemas: &Map<String, Value>) -> Map<String, Value> {
     let whole = |(name, schema): (&String, &Value)| {
         let example = json!({ "summary": name, "value": example(schemas, schema) });
@@ -121,7 +121,7 @@ pub(super) fn examples(schemas: &Map<String, Value>) -> Map<String, Value> {
     schemas.iter().map(whole).collect()
 }
 
-/// Returns an example of what a schema allows; `null` where nothing says more.
+/// Returns an example that a schema permits; `null` if it has none.
 fn example(schemas: &Map<String, Value>, schema: &Value) -> Value {
     if let Some(first) = schema["examples"].get(0) {
         return first.clone();
@@ -146,7 +146,7 @@ fn example(schemas: &Map<String, Value>, schema: &Value) -> Value {
     schema["enum"].get(0).cloned().unwrap_or(Value::Null)
 }
 
-/// Every row of the tables, for the test that none is superfluous.
+/// Every row of the tables, for the test that each one is used.
 #[cfg(test)]
 pub(super) fn rows() -> [Vec<&'static str>; 2] {
     let keys = |table: &'static BTreeMap<&'static str, Entry>| table.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! The shapes of payments by programs.
+//! Schemas of x402 payments.
 
 use engine::x402::{NETWORK, NETWORK_CAIP2};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::shape::{
 /// Adds every schema of x402.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     let network = || words(&[NETWORK]);
-    let replayed = || described(boolean(), "True where an earlier request showed this payment.");
+    let replayed = || described(boolean(), "Whether an earlier request contained this payment.");
     add("PaymentRequired", payment_required());
     let paid = [
         ("success", json!({ "type": "boolean", "const": true })),
@@ -21,7 +21,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     ];
     add("Paid", with(object(&paid), &[("replayed", replayed())]));
     add("Networks", array(network()));
-    let whatever = || described(open(object(&[])), "Nothing yet.");
+    let whatever = || described(open(object(&[])), "Reserved; empty.");
     let kind = object(&[
         ("x402Version", json!({ "type": "integer", "enum": [1, 2] })),
         ("scheme", words(&["exact"])),
@@ -34,7 +34,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         "X402Request",
         json!({
             "type": "object",
-            "description": "A payment for a session of ours (`sessionId`) or for another server (`paymentRequirements`).",
+            "description": "A payment for a payment of this gateway (`sessionId`) or for another server (`paymentRequirements`).",
             "required": ["paymentPayload"],
             "properties": {
                 "sessionId": { "type": "string" },
@@ -57,8 +57,8 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Settled", with(object(&settled), &outcome));
 }
 
-/// What is asked of a program, beside the members of every refusal. A payment whose outcome is open asks for nothing:
-/// then `accepts` is missing, and `txId` says what to look for.
+/// The payment requirements, in addition to the fields of every error. While the outcome of a payment is pending,
+/// nothing more is required: `accepts` is missing, and `txId` is the transaction to wait for.
 fn payment_required() -> Value {
     let extra = with(
         object(&[("sessionId", text()), ("memo", text())]),

@@ -1,4 +1,4 @@
-//! Pages for people, written on the server: what every page carries, and its few small files.
+//! HTML pages: headers, layout and static assets.
 
 use std::sync::LazyLock;
 
@@ -12,14 +12,14 @@ use warp::reply::Response;
 use super::words::{Lang, Words};
 use crate::facade::http::{call::Call, error, refusal::Refusal};
 
-/// The style of the customer's pages. It stands in the page itself, so that nothing has to arrive before the first paint.
+/// The style sheet of the customer's pages. It is inlined, so that nothing has to load before the first paint.
 pub(crate) const STYLE: &str = include_str!("../../../assets/checkout.css");
 
-/// The style in the words of a policy: by its digest, and no other.
+/// The style source of the content security policy: the digest of the style sheet only.
 static STYLE_SOURCE: LazyLock<String> =
     LazyLock::new(|| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(STYLE))));
 
-/// Returns the language of a caller: the one it chose, the one its browser likes, or English.
+/// Returns the language of a request: the selected one, the browser's preferred one, or English.
 pub(crate) fn language(call: &Call) -> Lang {
     let header = || {
         let liked = call.headers().get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
@@ -28,7 +28,7 @@ pub(crate) fn language(call: &Call) -> Lang {
     chosen_language(call).or_else(header).unwrap_or(Lang::English)
 }
 
-/// Returns the language an address names.
+/// Returns the language in the query string.
 pub(crate) fn chosen_language(call: &Call) -> Option<Lang> {
     call.query().get("lang").and_then(Lang::of_tag)
 }
@@ -43,7 +43,7 @@ struct MessagePage<'a> {
     request_id: &'a str,
 }
 
-/// Answers a browser with a page that says what is wrong.
+/// Returns an error page to a browser.
 pub(crate) fn refusal(refused: &ApiError, lang: Lang, is_test: bool, request_id: &str) -> Response {
     let w = Words(lang);
     let (title, message) = match refused.http() {
@@ -55,7 +55,7 @@ pub(crate) fn refusal(refused: &ApiError, lang: Lang, is_test: bool, request_id:
     error::with_retry(refused, page(error::status(refused), message.render(), None))
 }
 
-/// Leads a browser to another page of ours.
+/// Redirects a browser to another page of this host.
 pub(crate) fn see_other(path: &str) -> Response {
     let mut response = page(StatusCode::SEE_OTHER, Ok(String::new()), None);
     match HeaderValue::from_str(path) {
@@ -67,8 +67,8 @@ pub(crate) fn see_other(path: &str) -> Response {
     response
 }
 
-/// Answers with a page. It takes nothing from elsewhere but the image of `icon_url`; `form-action 'self'` fits because
-/// every form answers with a page of ours, which then leads on.
+/// Returns a page. It loads no external resource except the image of `icon_url`. `form-action 'self'` is sufficient
+/// because every form returns a page of this host, which then redirects.
 pub(crate) fn page(status: StatusCode, rendered: askama::Result<String>, icon_url: Option<&str>) -> Response {
     let Ok(rendered) = rendered else {
         return error::response(&ApiError::new(Reason::Internal), "");
@@ -79,7 +79,7 @@ pub(crate) fn page(status: StatusCode, rendered: askama::Result<String>, icon_ur
     for (name, value) in [
         ("content-type", "text/html; charset=utf-8"),
         ("cache-control", "no-store"),
-        // The slug in the address is a secret: no link tells it on.
+        // The slug in the URL is secret: no link sends it as the referrer.
         ("referrer-policy", "no-referrer"),
         ("x-robots-tag", "noindex, nofollow"),
         ("x-frame-options", "DENY"),
@@ -100,22 +100,22 @@ pub(crate) fn page(status: StatusCode, rendered: askama::Result<String>, icon_ur
     response
 }
 
-/// Returns the origin of an https address as a policy's source, with a space before it.
+/// Returns the origin of an https URL as a policy source, with a leading space.
 fn origin(address: &str) -> Option<String> {
     let url = url::Url::parse(address).ok().filter(|url| url.scheme() == "https")?;
     let origin = url.origin().ascii_serialization();
-    // A source ends at these; a host has none of them.
+    // These characters would end a source; a host contains none of them.
     (!origin.contains([' ', ';', ',', '\'', '*'])).then(|| format!(" {origin}"))
 }
 
-/// Keeps an address only if following it leads to a page, or to a letter. The engine refuses others already; a link is
-/// the wrong place to rely on that alone.
+/// Keeps a URL only if it leads to a page or an e-mail address. The engine already rejects others; this is a second
+/// check.
 pub(crate) fn link(address: &str) -> Option<&str> {
     let url = url::Url::parse(address).ok()?;
     matches!(url.scheme(), "https" | "http" | "mailto").then_some(address)
 }
 
-/// Answers with a script, a style or the icon of the pages.
+/// Returns a script, a style sheet or the icon of the pages.
 pub(crate) async fn asset(file: &str) -> Result<Response, Refusal> {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     const SHEET: &str = "text/css; charset=utf-8";

@@ -1,4 +1,4 @@
-//! What wallets are handed: the hive:// address, its QR picture, the HiveSigner link.
+//! Payment links for wallets: the hive:// URI, its QR code, and the HiveSigner link.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,12 @@ use qrcode::{
 use serde::Serialize;
 use url::form_urlencoded::byte_serialize;
 
-/// A transfer that somebody is asked to sign.
+/// A transfer to sign.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// Who receives.
+    /// The recipient.
     pub(crate) to: String,
-    /// The ledger's text, `1.000 HBD`.
+    /// The amount as the ledger formats it, `1.000 HBD`.
     pub(crate) amount: String,
     /// The memo.
     pub(crate) memo: String,
@@ -31,15 +31,15 @@ struct Operation<'a> {
 }
 
 impl Wanted {
-    /// Returns `hive://sign/op/…`, the form that phone wallets and browser extensions read. It names no payer, which
-    /// wallets fill in, and has no parameters, which some of them do not understand.
+    /// Returns `hive://sign/op/…`, which mobile wallets and browser extensions support. It contains no payer, which
+    /// wallets fill in, and no parameters, which some of them do not support.
     pub(crate) fn hive_uri(&self) -> String {
         let operation = ("transfer", Operation { to: &self.to, amount: &self.amount, memo: &self.memo });
         let json = serde_json::to_string(&operation).expect("texts are plain values");
         format!("hive://sign/op/{}", uri::encode(&json))
     }
 
-    /// Returns the HiveSigner page that signs this, and comes back to `return_url` with the transaction's id.
+    /// Returns the HiveSigner URL that signs this transfer and returns to `return_url` with the transaction id.
     pub(crate) fn hivesigner_url(&self, return_url: &str) -> String {
         let mut url = String::from("https://hivesigner.com/sign/transfer");
         let joiner = if return_url.contains('?') { '&' } else { '?' };
@@ -51,7 +51,7 @@ impl Wanted {
             ('&', "redirect_uri", &back),
         ] {
             let value: String = byte_serialize(value.as_bytes()).collect();
-            // A form's `+` for a space is read literally by some; `%20` is read by all.
+            // Some servers read `+` literally; all of them decode `%20`.
             let _ = write!(url, "{mark}{name}={}", value.replace('+', "%20"));
         }
         url
@@ -61,20 +61,20 @@ impl Wanted {
 /// A QR code as one SVG path of unit squares.
 #[derive(Debug, Clone)]
 pub(crate) struct Qr {
-    /// Squares on a side, the quiet zone included.
+    /// The width in squares, including the quiet zone.
     pub(crate) side: usize,
-    /// The dark squares.
+    /// The SVG path of the dark squares.
     pub(crate) path: String,
 }
 
-/// White squares around the code, as scanners ask.
+/// The width of the quiet zone, in squares, as the standard requires.
 const QUIET: usize = 4;
 
 impl Qr {
-    /// Draws a text; `None` if it is too long for any code.
+    /// Encodes a text; `None` if it is too long for a QR code.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let mut canvas = draw(text)?;
-        // Every mask can be read. Finding the prettiest of the eight takes longer than all else of the page.
+        // Every mask is readable. Choosing the best of eight would take longer than the rest of the page.
         canvas.apply_mask(MaskPattern::Checkerboard);
         let colors = canvas.into_colors();
         let width = colors.len().isqrt();
@@ -95,7 +95,7 @@ impl Qr {
     }
 }
 
-/// Draws a code without its mask.
+/// Draws a code without applying a mask.
 fn draw(text: &str) -> Option<Canvas> {
     let bits = encode_auto(text.as_bytes(), EcLevel::M).ok()?;
     let version = bits.version();

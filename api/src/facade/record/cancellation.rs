@@ -1,4 +1,4 @@
-//! A request to cancel a payment: whether it stands, and what its customer learns of it.
+//! Requests to cancel a payment: whether one is in force, and the status that the customer sees.
 
 use proto::v1::{self, PaymentStatus};
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub(crate) fn undecided(payment: &v1::Payment) -> Option<&v1::Cancellation> {
     standing(payment).filter(|_| payment.status == PaymentStatus::Pending as i32)
 }
 
-/// The status of a payment whose cancellation was requested: no more than a visitor of its page may know.
+/// The status of a payment whose cancellation was requested, limited to what a visitor of its page may see.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Requested<'a> {

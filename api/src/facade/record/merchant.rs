@@ -1,4 +1,4 @@
-//! A merchant's record, and what is known of its Hive account.
+//! The record of a merchant, with the verification status of its Hive account.
 
 use engine::time::Timestamp;
 use proto::v1;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     schema::Text,
     value::instant,
-    words::{means_word, network_word, verification_word},
+    words::{network_word, proof_method_name, verification_word},
 };
 
 /// The record of a merchant.
@@ -30,7 +30,7 @@ pub(crate) struct Merchant<'a> {
     api_key_created_at: Text<Timestamp>,
     api_key_last_used_at: Option<Text<Timestamp>>,
 
-    // Other names of the above, for published clients.
+    // Aliases of the fields above, for published clients.
     hive_account_name: &'a str,
     active: bool,
     privileges: &'static [&'static str],
@@ -44,7 +44,7 @@ pub(crate) struct Merchant<'a> {
     livemode: bool,
     network: &'static str,
 
-    /// On hold for compliance; told to admins alone.
+    /// Whether a compliance hold is active; for admins only.
     #[serde(skip_serializing_if = "Option::is_none")]
     flagged: Option<bool>,
 }
@@ -71,7 +71,7 @@ impl<'a> Merchant<'a> {
             account_verified: merchant.account_verification() == v1::AccountVerification::Verified,
             account_verification: verification_word(merchant.account_verification()),
             account_verified_at: merchant.account_verified_at.map(|at| Text(instant(at))),
-            account_verified_by: means_word(merchant.account_verified_by()),
+            account_verified_by: proof_method_name(merchant.account_verified_by()),
             pending_account: merchant.pending_account.as_ref().map(PendingAccount::of),
             livemode: merchant.livemode,
             network: network_word(merchant.network()),

@@ -1,4 +1,4 @@
-//! The records of the interface in JSON, made from messages of the engine. REST, the pages and the commands share them.
+//! The JSON records of the interface, built from messages of the engine. REST, the pages and the commands share them.
 
 pub(crate) mod cancellation;
 mod merchant;

@@ -9,7 +9,7 @@ use utoipa::{
     },
 };
 
-/// Returns the token of a next page, where there is one.
+/// Returns the token of the next page, if there is one.
 pub(crate) fn token(token: &str) -> Option<&str> {
     Some(token).filter(|token| !token.is_empty())
 }
@@ -29,7 +29,7 @@ pub(crate) struct Page<T> {
 struct Pagination {
     page: u32,
     limit: u32,
-    /// Only where the list was counted.
+    /// Only for lists that were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     total: Option<u64>,
@@ -65,13 +65,13 @@ impl<T> Page<T> {
         page.counted(total, false)
     }
 
-    /// Returns a page of a list that was not counted.
+    /// Returns a page of a list without a total.
     pub(crate) const fn uncounted(data: Vec<T>, page: u32, limit: u32, next_cursor: Option<String>) -> Self {
         let pagination = Pagination { page, limit, total: None, total_pages: None, total_is_lower_bound: false };
         Self { data, pagination, next_cursor }
     }
 
-    /// Says how many there are, or that there are more.
+    /// Adds the total, which is exact or a lower bound.
     pub(crate) fn counted(mut self, total: u64, is_lower_bound: bool) -> Self {
         let pages = total.div_ceil(u64::from(self.pagination.limit.max(1)));
         (self.pagination.total, self.pagination.total_pages) = (Some(total), Some(pages));

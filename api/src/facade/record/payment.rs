@@ -1,4 +1,4 @@
-//! The record of a payment in JSON: the names of the interface, and beside them the names published clients read.
+//! The JSON record of a payment: the names of the interface, and aliases for published clients.
 #![expect(unused_qualifications, reason = "the derived schemas qualify the types of optional fields")]
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use super::{
     },
 };
 
-/// The payment provider, the same on every record.
+/// The payment provider of every record.
 const PROVIDER: &str = "hive";
 const PRECISION: u8 = 3;
 
@@ -78,7 +78,7 @@ impl<'a> Created<'a> {
     /// Returns the record with links below `base_url`.
     ///
     /// # Errors
-    /// `internal` where the engine names no currency that is known.
+    /// `internal` if the engine returns no known currency.
     pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Result<Self, ApiError> {
         let amount = Amount::of(payment)?;
         Ok(Self {
@@ -101,7 +101,7 @@ impl<'a> Created<'a> {
     }
 }
 
-/// A new payment in short: its slug and its URL under both names.
+/// The short form of a new payment: its slug and its URL, each under two names.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CreatedShort<'a> {
@@ -119,17 +119,17 @@ impl<'a> CreatedShort<'a> {
     }
 }
 
-/// The checkout address by id.
+/// Returns the checkout URL by id.
 pub(crate) fn checkout_url(base_url: &str, id: &str) -> String {
     format!("{base_url}/checkout/{id}")
 }
 
-/// The checkout address by slug.
+/// Returns the checkout URL by slug.
 pub(crate) fn slug_url(base_url: &str, slug: &str) -> String {
     format!("{base_url}/for/{slug}")
 }
 
-/// A payment with everything that is known of it.
+/// The whole record of a payment.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Payment<'a> {
@@ -146,11 +146,11 @@ pub(crate) struct Payment<'a> {
     net: Units,
     description: &'a str,
     metadata: Metadata<'a>,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     redirect_url: Option<&'a str>,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cancel_url: Option<&'a str>,
@@ -160,17 +160,17 @@ pub(crate) struct Payment<'a> {
     created_at: Time,
     updated_at: Time,
 
-    // Other names of the above, for published clients.
+    // Aliases of the fields above, for published clients.
     amount_formatted: Formatted,
     currency: Code,
     precision: u8,
     usd_equivalent_cents: u64,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     redirection_url: Option<&'a str>,
     merchant_name: &'a str,
-    /// A URL, as it was given.
+    /// A URL, as it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     merchant_icon_url: Option<&'a str>,
@@ -180,7 +180,7 @@ pub(crate) struct Payment<'a> {
     #[schema(nullable = false)]
     internal_id: Option<&'a str>,
 
-    // What the ledger said.
+    // What the ledger reported.
     pay_to: &'a str,
     memo: &'a str,
     amount_paid: Units,
@@ -203,7 +203,7 @@ pub(crate) struct Payment<'a> {
     #[schema(required = true)]
     tx_hint: Option<&'a str>,
 
-    // How it came here.
+    // Origin of the payment.
     #[schema(required = true)]
     previous_status: Option<StatusWord>,
     #[schema(required = true)]
@@ -231,7 +231,7 @@ impl<'a> Payment<'a> {
     /// Returns the record with links below `base_url`.
     ///
     /// # Errors
-    /// `internal` where the engine names no currency that is known.
+    /// `internal` if the engine returns no known currency.
     pub(crate) fn of(base_url: &str, payment: &'a v1::Payment) -> Result<Self, ApiError> {
         let amount = Amount::of(payment)?;
         let tx_id = payment.tx_id.as_deref();
@@ -293,7 +293,7 @@ impl<'a> Payment<'a> {
     }
 }
 
-/// A payment's metadata, as it was given.
+/// The metadata of a payment, as set by the merchant.
 pub(crate) struct Metadata<'a>(&'a BTreeMap<String, v1::MetadataValue>);
 
 impl Serialize for Metadata<'_> {
@@ -328,7 +328,7 @@ impl PartialSchema for Metadata<'_> {
 
 impl ToSchema for Metadata<'_> {}
 
-/// Writes a payment's metadata as one text.
+/// Serializes the metadata of a payment as one text.
 pub(crate) fn metadata_text(metadata: &BTreeMap<String, v1::MetadataValue>) -> String {
     serde_json::to_string(&Metadata(metadata)).unwrap_or_default()
 }
@@ -351,13 +351,13 @@ pub(crate) struct Transfer<'a> {
     finality: FinalityWord,
     disposition: DispositionWord,
     route: RouteWord,
-    /// Whether the memo said more than its payment's name.
+    /// Whether text around the payment's name in the memo was ignored.
     memo_normalized: bool,
 }
 
 impl<'a> Transfer<'a> {
     /// # Errors
-    /// `internal` where the amount is missing or its currency is unknown.
+    /// `internal` if the amount is missing or its currency is unknown.
     pub(crate) fn of(transfer: &'a v1::Transfer) -> Result<Self, ApiError> {
         Ok(Self {
             tx_id: &transfer.tx_id,

@@ -1,5 +1,4 @@
-//! The schemas of the values that records are made of. A type that is published under no name of its own stands in the
-//! place of each reference to it.
+//! Schemas of the values in records. A type that is not published under its own name is inlined where it is used.
 
 use std::{borrow::Cow, fmt::Display};
 
@@ -21,7 +20,7 @@ use super::words::{
     CANCELLED_BY_WORDS, DISPOSITION_WORDS, EXCEPTION_WORDS, FINALITY_WORDS, RESOLUTION_WORDS, ROUTE_WORDS, STATUS_WORDS,
 };
 
-/// A value that is written as its text.
+/// A value that is serialized as its text.
 pub(crate) struct Text<T>(pub(crate) T);
 
 impl<T: Display> Serialize for Text<T> {
@@ -30,13 +29,13 @@ impl<T: Display> Serialize for Text<T> {
     }
 }
 
-/// A number of smallest units, as digits.
+/// An amount in smallest units, as a string of digits.
 pub(crate) type Units = Text<u64>;
-/// An amount as the ledger writes it.
+/// An amount in the format of the ledger.
 pub(crate) type Formatted = Text<Money>;
 /// The code of a currency.
 pub(crate) type Code = Text<Currency>;
-/// An instant in ISO 8601.
+/// A time in ISO 8601.
 pub(crate) type Time = Text<Timestamp>;
 
 fn string() -> ObjectBuilder {
@@ -68,7 +67,7 @@ texts! {
     Timestamp, "Time", string().format(Some(SchemaFormat::Custom("date-time".to_owned())));
 }
 
-/// Defines a type for each list of words. A field of the type holds one of them, and its schema lists them all.
+/// Defines a string type for each list of words. The schema of a type lists its words.
 macro_rules! words {
     ($($(#[$doc:meta])* $Name:ident: $words:expr;)+) => {
         $(
@@ -101,7 +100,7 @@ words! {
     DispositionWord: DISPOSITION_WORDS.words.iter().copied();
     /// The way a transfer was signed.
     RouteWord: ROUTE_WORDS.words.iter().copied();
-    /// Who asked to cancel.
+    /// Who requested the cancellation.
     CancelledByWord: CANCELLED_BY_WORDS.words.iter().copied();
     /// A decision about exceptions.
     ResolutionWord: RESOLUTION_WORDS.words.iter().copied();

@@ -1,4 +1,4 @@
-//! The timeline of a payment: what happened to it and when, as far as its record holds it.
+//! The timeline of a payment, as far as its record contains it.
 
 use engine::time::Timestamp;
 use proto::{ApiError, v1};
@@ -34,10 +34,10 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Returns the timeline, oldest first. It holds the transfers that the record lists.
+/// Returns the timeline, oldest first, with the transfers that the record contains.
 ///
 /// # Errors
-/// `internal` where a transfer's amount is missing or its currency is unknown.
+/// `internal` if the amount of a transfer is missing or its currency is unknown.
 pub(crate) fn of(payment: &v1::Payment) -> Result<Vec<Step>, ApiError> {
     let mut steps = vec![Step { at: instant(payment.created_at), what: "created".to_owned() }];
     let mut add = |at: Option<proto::time::Timestamp>, what: String| steps.push(Step { at: instant(at), what });
@@ -71,7 +71,7 @@ pub(crate) fn of(payment: &v1::Payment) -> Result<Vec<Step>, ApiError> {
         let reason = payment.status_reason().rest_name().map(|reason| format!(" ({reason})")).unwrap_or_default();
         add(payment.completed_at.or(payment.updated_at), format!("{status}{reason}"));
     }
-    // Blocks have their time to the second: nothing comes before the creation.
+    // Block times have a resolution of one second; the creation stays first.
     steps[1..].sort_by_key(|step| step.at);
     Ok(steps)
 }
@@ -84,20 +84,20 @@ fn transferred(transfer: &v1::Transfer) -> Result<String, ApiError> {
     Ok(format!("{amount} from @{from}{block}, {finality}, {disposition}, transaction {}", transfer.tx_id))
 }
 
-/// Returns a payment's record in JSON, with links to `base_url`.
+/// Returns the JSON record of a payment, with links below `base_url`.
 ///
 /// # Errors
-/// `internal` where the engine names no currency that is known.
+/// `internal` if the engine returns no known currency.
 pub(crate) fn record(base_url: &str, payment: &v1::Payment) -> Result<serde_json::Value, ApiError> {
     Ok(serde_json::to_value(Payment::of(base_url, payment)?).unwrap_or_default())
 }
 
-/// Returns a payment's state as the interface spells it.
+/// Returns the status of a payment in the words of the interface.
 pub(crate) fn status(payment: &v1::Payment) -> &'static str {
     status_word(payment.status)
 }
 
-/// Returns a payment's exceptions as the interface spells them.
+/// Returns the exceptions of a payment in the words of the interface.
 pub(crate) fn exceptions(payment: &v1::Payment) -> Vec<&'static str> {
     payment.exceptions.iter().map(|wire| exception_word(*wire)).collect()
 }

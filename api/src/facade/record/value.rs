@@ -1,4 +1,4 @@
-//! The values that records are made of: amounts, instants, percentages.
+//! Values of records: amounts, times, percentages.
 
 use engine::{
     money::{Currency, Money},
@@ -14,7 +14,7 @@ use super::schema::{Code, Formatted, Text, Units};
 /// Reads a currency of an engine's response.
 ///
 /// # Errors
-/// `internal` where the engine names no currency, or one that this version does not know.
+/// `internal` if the engine returns no currency, or one that this version does not know.
 pub(crate) fn currency(wire: i32) -> Result<Currency, ApiError> {
     match v1::Currency::try_from(wire) {
         Ok(v1::Currency::Hive) => Ok(Currency::Hive),
@@ -29,7 +29,7 @@ pub(crate) fn currency(wire: i32) -> Result<Currency, ApiError> {
 /// Reads an amount of an engine's response.
 ///
 /// # Errors
-/// `internal` where the amount is missing or its currency is unknown.
+/// `internal` if the amount is missing or its currency is unknown.
 pub(crate) fn money(wire: Option<&v1::Money>) -> Result<Money, ApiError> {
     let Some(wire) = wire else {
         error!("the engine sent a record without its amount");
@@ -38,15 +38,15 @@ pub(crate) fn money(wire: Option<&v1::Money>) -> Result<Money, ApiError> {
     Ok(Money::new(wire.units, currency(wire.currency)?))
 }
 
-/// Reads the amount that a payment asks for.
+/// Reads the amount of a payment.
 ///
 /// # Errors
-/// `internal` where its currency is unknown.
+/// `internal` if its currency is unknown.
 pub(crate) fn price(payment: &v1::Payment) -> Result<Money, ApiError> {
     Ok(Money::new(payment.amount_units, currency(payment.currency)?))
 }
 
-/// Writes a currency for the wire.
+/// Converts a currency for a message.
 pub(crate) const fn currency_to_wire(currency: Currency) -> v1::Currency {
     match currency {
         Currency::Hive => v1::Currency::Hive,
@@ -54,12 +54,12 @@ pub(crate) const fn currency_to_wire(currency: Currency) -> v1::Currency {
     }
 }
 
-/// Reads an instant of the wire.
+/// Converts a time of a message.
 pub(crate) fn instant(wire: impl Into<Option<proto::time::Timestamp>>) -> Timestamp {
     Timestamp::from_millis(wire.into().and_then(proto::time::to_millis).unwrap_or(0))
 }
 
-/// Writes an instant for the wire.
+/// Converts a time for a message.
 pub(crate) fn instant_to_wire(instant: Timestamp) -> proto::time::Timestamp {
     proto::time::from_millis(instant.millis())
 }
@@ -74,14 +74,14 @@ pub(crate) struct Sum {
 
 impl Sum {
     /// # Errors
-    /// `internal` where the amount is missing or its currency is unknown.
+    /// `internal` if the amount is missing or its currency is unknown.
     pub(crate) fn of(wire: Option<&v1::Money>) -> Result<Self, ApiError> {
         let money = money(wire)?;
         Ok(Self { value: Text(money.units), formatted: Text(money), currency: Text(money.currency) })
     }
 }
 
-/// Writes a percentage as the shortest JSON number.
+/// Formats a percentage as the shortest JSON number.
 pub(crate) fn percent(ten_thousandths: u32) -> serde_json::Number {
     let text = engine::money::FeePercent::from_ten_thousandths(ten_thousandths).unwrap_or_default().to_string();
     text.parse().unwrap_or_else(|_| 0.into())

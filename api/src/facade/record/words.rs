@@ -1,21 +1,21 @@
-//! The words of the interface for the enumerations of the wire.
+//! The words of the interface for the enumerations of the gRPC messages.
 
 use proto::v1::{
     self, CancelledBy, Disposition, Finality, PaymentException, PaymentStatus, ResolutionKind, Route, UnmatchedReason,
     UnmatchedStatus,
 };
 
-/// Returns a state's word.
+/// Returns the word of a payment status.
 pub(crate) fn status_word(wire: i32) -> &'static str {
     word(PaymentStatus::try_from(wire), PaymentStatus::Unspecified, PaymentStatus::as_str_name, &STATUS_WORDS)
 }
 
-/// Finds the state of a word.
+/// Returns the payment status of a word.
 pub(crate) fn status_of_word(text: &str) -> Option<PaymentStatus> {
     (1..=6).filter_map(|wire| PaymentStatus::try_from(wire).ok()).find(|status| status_word((*status).into()) == text)
 }
 
-/// What a name of the wire and its word share, so that both stay in step: `PAYMENT_STATUS_PENDING`, `pending`.
+/// Maps the names of an enumeration to words by their common prefix: `PAYMENT_STATUS_PENDING` is `pending`.
 pub(crate) struct Words {
     pub(crate) prefix: &'static str,
     pub(crate) words: &'static [&'static str],
@@ -127,7 +127,7 @@ pub(crate) const fn network_word(network: v1::LedgerNetwork) -> &'static str {
     }
 }
 
-/// Says whether an account is proven, in a word.
+/// Returns the word of an account's verification status.
 pub(crate) const fn verification_word(verification: v1::AccountVerification) -> &'static str {
     match verification {
         v1::AccountVerification::Verified => "verified",
@@ -136,13 +136,13 @@ pub(crate) const fn verification_word(verification: v1::AccountVerification) -> 
     }
 }
 
-/// Says how an account was proven, in a word.
-pub(crate) const fn means_word(means: v1::AccountProofMeans) -> Option<&'static str> {
-    match means {
-        v1::AccountProofMeans::Unspecified => None,
-        v1::AccountProofMeans::Signature => Some("signature"),
-        v1::AccountProofMeans::Transfer => Some("transfer"),
-        v1::AccountProofMeans::Operator => Some("operator"),
+/// Returns the word of the method by which an account was proven.
+pub(crate) const fn proof_method_name(method: v1::AccountProofMethod) -> Option<&'static str> {
+    match method {
+        v1::AccountProofMethod::Unspecified => None,
+        v1::AccountProofMethod::Signature => Some("signature"),
+        v1::AccountProofMethod::Transfer => Some("transfer"),
+        v1::AccountProofMethod::Operator => Some("operator"),
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) const fn means_word(means: v1::AccountProofMeans) -> Option<&'static 
 mod tests {
     use super::*;
 
-    /// Every number of the wire from 1 on has its word, and the list has no word more.
+    /// Checks that every value of the enumeration from 1 on has a word, and that there are no further words.
     fn walk(words: &Words, word_of: impl Fn(i32) -> &'static str) {
         let count = i32::try_from(words.words.len()).expect("few");
         for wire in 1..=count {

@@ -1,4 +1,4 @@
-//! What admins do: list merchants, switch them on and off, issue a new key.
+//! Administration of merchants: list, activate, deactivate, replace API keys.
 
 use http::StatusCode;
 use proto::{IntoRecord, v1};
@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, query, refusal::Refusal, state::Facade},
+    http::{call::Call, query, refusal::Refusal, response, state::Facade},
     record::{self, Page, timeline},
 };
 
-/// Answers with a page of merchants, newest first.
+/// Returns a page of merchants, newest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -27,7 +27,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let found = facade.engine.merchants().list_merchants(call.caller.request(request)).await?.into_inner();
     let data = found.merchants.iter().map(record::Merchant::of).collect();
-    Ok(answer::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
+    Ok(response::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
 }
 
 /// Activates or deactivates a merchant: `{"isActive"}`.
@@ -39,7 +39,7 @@ pub(crate) async fn set_active(facade: &Facade, mut call: Call, id: &str) -> Res
     switch(facade, &call, id, active).await
 }
 
-/// Does the same in its other form: `?merchantId=` and `{"role":"user"|"nonActive"}`.
+/// Activates or deactivates a merchant in the alternative form: `?merchantId=` and `{"role":"user"|"nonActive"}`.
 pub(crate) async fn change_status(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -50,7 +50,7 @@ pub(crate) async fn change_status(facade: &Facade, mut call: Call) -> Result<Res
     let active = match body.text("role").as_str() {
         "user" => true,
         "nonActive" => false,
-        _ if body.is_sound("role") => body.wrong("role", "must be user or nonActive"),
+        _ if body.is_valid("role") => body.wrong("role", "must be user or nonActive"),
         _ => false,
     };
     body.finish()?;
@@ -60,7 +60,7 @@ pub(crate) async fn change_status(facade: &Facade, mut call: Call) -> Result<Res
 async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<Response, Refusal> {
     let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active: Some(active) };
     let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+    Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -77,7 +77,7 @@ pub(crate) async fn payment(facade: &Facade, mut call: Call, id: &str) -> Result
     let steps = timeline::of(&payment)?;
     let timeline = steps.iter().map(timeline::Entry::of).collect();
     let payment = record::Payment::of(&facade.base_url, &payment)?;
-    Ok(answer::json(StatusCode::OK, &Dossier { payment, timeline }))
+    Ok(response::json(StatusCode::OK, &Dossier { payment, timeline }))
 }
 
 #[derive(Serialize)]
@@ -87,7 +87,7 @@ struct Reissued<'a> {
     merchant: record::Merchant<'a>,
 }
 
-/// Issues a new API key and shows it for the only time; the old one stops at once.
+/// Issues a new API key, which is returned only once; all others are revoked.
 pub(crate) async fn reissue_key(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     call.no_body().await?;
@@ -95,5 +95,5 @@ pub(crate) async fn reissue_key(facade: &Facade, mut call: Call, id: &str) -> Re
     let made = facade.engine.merchants().reissue_api_key(request).await?.into_inner();
     let merchant = made.merchant.unwrap_or_default();
     let body = Reissued { api_key: &made.api_key, merchant: record::Merchant::of(&merchant) };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }

@@ -1,4 +1,4 @@
-//! Billing: a merchant's own months and invoices; for admins everybody's, the fee tiers, and the making of invoices.
+//! Billing: periods and invoices of a merchant; for admins those of all merchants, the fee tiers, and invoicing.
 
 use engine::{money::FeePercent, time::Timestamp};
 use http::StatusCode;
@@ -11,13 +11,13 @@ use serde_json::Value;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, body::Body, call::Call, query, refusal::Refusal, state::Facade},
+    http::{body::Body, call::Call, query, refusal::Refusal, response, state::Facade},
     record::{self, Page, Text, instant},
 };
 
-/// Years that invoices can be made of; the engine knows which of them are over.
+/// Years of invoices; the engine checks whether the month is over.
 const YEARS: std::ops::RangeInclusive<u32> = 1_970..=9_997;
-/// The largest bound of a tier, which every reader of JSON takes for a whole number.
+/// The largest bound of a tier, an integer that is exact in every JSON parser.
 const MAX_VOLUME_CENTS: u64 = engine::billing::MAX_VOLUME_CENTS;
 
 #[derive(Serialize)]
@@ -63,14 +63,14 @@ struct Period<'a> {
     updated_at: Text<Timestamp>,
     due_at: Option<Text<Timestamp>>,
     paid_at: Option<Text<Timestamp>>,
-    // Where fees are collected with the payments: what of the volume is not billed by tiers, and what was not collected.
+    // For fees collected with the payments: the volume that is not billed by tiers, and fees that were not collected.
     #[serde(skip_serializing_if = "is_zero")]
     split_volume_cents: u64,
     #[serde(skip_serializing_if = "is_zero")]
     missing_fee_cents: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a field over by reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
 const fn is_zero(cents: &u64) -> bool {
     *cents == 0
 }
@@ -100,7 +100,7 @@ impl<'a> Period<'a> {
     }
 }
 
-/// A period with whose it is, for admins.
+/// A billing period with its merchant, for admins.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AdminPeriod<'a> {
@@ -171,18 +171,18 @@ impl<'a, P> Summary<'a, P> {
     }
 }
 
-/// Answers with what the merchant of the key used and owes.
+/// Returns usage and fees of the merchant of the API key.
 pub(crate) async fn mine(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMyBillingRequest {});
     let summary = facade.engine.billing().get_my_billing(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| Period::of(facade, period))))
+    Ok(response::json(StatusCode::OK, &Summary::of(&summary, |period| Period::of(facade, period))))
 }
 
-/// Answers with what a merchant used and owes.
+/// Returns usage and fees of a merchant.
 pub(crate) async fn of_merchant(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantBillingRequest { merchant_id: id.to_owned() });
     let summary = facade.engine.billing().get_merchant_billing(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| AdminPeriod::of(facade, period))))
+    Ok(response::json(StatusCode::OK, &Summary::of(&summary, |period| AdminPeriod::of(facade, period))))
 }
 
 #[derive(Serialize)]
@@ -257,16 +257,16 @@ struct Overview<'a> {
     merchants: Vec<Account<'a>>,
 }
 
-/// Answers with what everybody used and owes.
+/// Returns usage and fees of all merchants.
 pub(crate) async fn overview(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetBillingOverviewRequest {});
     call.no_parameters()?;
     let overview = facade.engine.billing().get_billing_overview(request).await?.into_inner();
     let merchants = overview.accounts.iter().map(Account::of).collect();
-    Ok(answer::json(StatusCode::OK, &Overview { totals: Totals::of(&overview.accounts), merchants }))
+    Ok(response::json(StatusCode::OK, &Overview { totals: Totals::of(&overview.accounts), merchants }))
 }
 
-/// Answers with a page of merchants' months, newest first.
+/// Returns a page of billing periods, newest first.
 pub(crate) async fn periods(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -290,7 +290,7 @@ pub(crate) async fn periods(facade: &Facade, mut call: Call) -> Result<Response,
     query.finish()?;
     let found = facade.engine.billing().list_billing_periods(call.caller.request(request)).await?.into_inner();
     let data = found.periods.iter().map(|period| AdminPeriod::of(facade, period)).collect();
-    Ok(answer::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
+    Ok(response::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
 }
 
 #[derive(Serialize)]
@@ -303,10 +303,10 @@ struct Schedule {
 
 fn shown(schedule: &v1::FeeSchedule) -> Response {
     let updated_at = schedule.updated_at.map(|at| Text(instant(at)));
-    answer::json(StatusCode::OK, &Schedule { tiers: tiers(&schedule.tiers), version: schedule.version, updated_at })
+    response::json(StatusCode::OK, &Schedule { tiers: tiers(&schedule.tiers), version: schedule.version, updated_at })
 }
 
-/// Answers with the fee tiers.
+/// Returns the fee tiers.
 pub(crate) async fn get_tiers(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetFeeTiersRequest {});
     Ok(shown(&facade.engine.billing().get_fee_tiers(request).await?.into_record()?))
@@ -358,7 +358,7 @@ fn read_tier(tier: &mut Body) -> v1::FeeTier {
             None => tier.wrong("maxVolumeCents", format!("{whole}, or null")),
         },
     };
-    // A decimal is read as its text: what binary fractions make of it does not matter.
+    // The decimal is read from its text, so that no binary rounding occurs.
     let percent = match tier.take("percentFee") {
         Some(Value::Number(number)) => FeePercent::parse(&number.to_string()),
         _ => None,
@@ -388,15 +388,15 @@ struct Detail<'a> {
     period: AdminPeriod<'a>,
 }
 
-/// Makes the invoices that are missing: `{"year", "month"}` for one month, nothing for every month that is over.
+/// Generates missing invoices: of one month with `{"year", "month"}`, otherwise of all past months.
 pub(crate) async fn generate(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
     let year = body.optional_integer("year", YEARS);
     let month = body.optional_integer("month", 1..=12);
     match (year, month) {
-        (None, Some(_)) if body.is_sound("year") => body.wrong::<()>("year", "is required beside month"),
-        (Some(_), None) if body.is_sound("month") => body.wrong::<()>("month", "is required beside year"),
+        (None, Some(_)) if body.is_valid("year") => body.wrong::<()>("year", "is required beside month"),
+        (Some(_), None) if body.is_valid("month") => body.wrong::<()>("month", "is required beside year"),
         _ => {}
     }
     body.finish()?;
@@ -414,5 +414,5 @@ pub(crate) async fn generate(facade: &Facade, mut call: Call) -> Result<Response
         })
         .collect();
     let total_billed_cents = details.iter().fold(0u64, |sum, detail| sum.saturating_add(detail.invoice_cents));
-    Ok(answer::json(StatusCode::OK, &Generated { invoices_generated: details.len(), total_billed_cents, details }))
+    Ok(response::json(StatusCode::OK, &Generated { invoices_generated: details.len(), total_billed_cents, details }))
 }

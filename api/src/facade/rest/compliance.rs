@@ -1,4 +1,4 @@
-//! Compliance for admins: where a merchant stands, its limits, and the end of a hold.
+//! Compliance for admins: the status of a merchant, its limits, and clearing a hold.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, body::Body, call::Call, refusal::Refusal, state::Facade},
+    http::{body::Body, call::Call, refusal::Refusal, response, state::Facade},
     record::{Text, instant},
 };
 
@@ -42,7 +42,7 @@ struct Crossing {
 }
 
 impl Crossing {
-    fn of(wire: &v1::Crossing) -> Self {
+    fn of(wire: &v1::LimitBreach) -> Self {
         let at = Text(instant(wire.at));
         Self {
             window: wire.window().rest_name().unwrap_or_default(),
@@ -62,7 +62,7 @@ struct Clearance<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Standing<'a> {
+struct ComplianceStatus<'a> {
     merchant_id: &'a str,
     flagged: bool,
     flag: Option<Crossing>,
@@ -75,34 +75,34 @@ struct Standing<'a> {
     clearances: Vec<Clearance<'a>>,
 }
 
-fn shown(standing: &v1::ComplianceStatus) -> Response {
-    let clearances = standing.clearances.iter().map(|clearance| Clearance {
+fn shown(status: &v1::ComplianceStatus) -> Response {
+    let clearances = status.clearances.iter().map(|clearance| Clearance {
         by: &clearance.by,
         reason: &clearance.reason,
         at: Text(instant(clearance.at)),
     });
-    let body = Standing {
-        merchant_id: &standing.merchant_id,
-        flagged: standing.hold.is_some(),
-        flag: standing.hold.as_ref().map(Crossing::of),
-        limits: standing.limits.as_ref().map(Thresholds::of),
-        own_limits: standing.own_limits,
-        soft_limits: standing.soft_limits.as_ref().map(Thresholds::of),
-        completed_last24h_cents: standing.daily_cents,
-        completed_last30d_cents: standing.monthly_cents,
-        notices: standing.notices.iter().map(Crossing::of).collect(),
+    let body = ComplianceStatus {
+        merchant_id: &status.merchant_id,
+        flagged: status.hold.is_some(),
+        flag: status.hold.as_ref().map(Crossing::of),
+        limits: status.limits.as_ref().map(Thresholds::of),
+        own_limits: status.own_limits,
+        soft_limits: status.soft_limits.as_ref().map(Thresholds::of),
+        completed_last24h_cents: status.daily_cents,
+        completed_last30d_cents: status.monthly_cents,
+        notices: status.notices.iter().map(Crossing::of).collect(),
         clearances: clearances.collect(),
     };
-    answer::json(StatusCode::OK, &body)
+    response::json(StatusCode::OK, &body)
 }
 
-/// Answers with where a merchant stands.
+/// Returns the compliance status of a merchant.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
     Ok(shown(&facade.engine.compliance().get_compliance_status(request).await?.into_record()?))
 }
 
-/// Ends a hold: `{"reason", "limits"?}`.
+/// Clears a hold: `{"reason", "limits"?}`.
 pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -117,17 +117,17 @@ pub(crate) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
     Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.into_record()?))
 }
 
-/// Gives a merchant hard limits of its own, or with `{"limits": null}` takes them away.
+/// Sets the limits of a merchant; `{"limits": null}` restores the default limits.
 pub(crate) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
-    let change = if body.takes_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
+    let change = if body.take_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
     body.finish()?;
     let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), change: Some(change) };
     Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.into_record()?))
 }
 
-/// Reads three limits; each must be said, 0 for none.
+/// Reads three required limits; 0 means no limit.
 fn thresholds(body: &mut Body) -> v1::Thresholds {
     let mut cents = |field: &str| body.cents(field, engine::compliance::Thresholds::MAX_CENTS);
     v1::Thresholds {

@@ -1,4 +1,4 @@
-//! A merchant's events: a list to be read from where one stopped, and a stream of what happens.
+//! The events of a merchant: a list that is read from a cursor, and a live stream.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -12,25 +12,25 @@ use warp::{
     sse,
 };
 
-use crate::facade::http::{answer, call::Call, refusal::Refusal, state::Facade, stream::Shared};
+use crate::facade::http::{call::Call, refusal::Refusal, response, state::Facade, stream::Shared};
 
-/// A quiet stream says this often that it is there.
+/// Interval of comments that keep an idle stream open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a client waits before it comes back.
+/// Time that clients wait before they reconnect.
 const RETRY: Duration = Duration::from_secs(3);
-/// Where a client says what it saw last when it comes back.
+/// The header with the last event id, which clients send when they reconnect.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a> {
-    /// The bodies of the webhooks, as they were sent.
+    /// The bodies of the webhooks, as sent.
     events: Vec<&'a RawValue>,
     next_cursor: &'a str,
     has_more: bool,
 }
 
-/// Answers with the events after `after`, oldest first.
+/// Returns the events after `after`, oldest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -43,18 +43,18 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     let events = list.events.iter().map(|event| serde_json::from_slice(&event.body)).collect::<Result<_, _>>();
     let events = events.map_err(|_| ApiError::new(proto::Reason::Internal))?;
     let body = List { events, next_cursor: &list.next_page_token, has_more: list.has_more };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
-/// Answers with one event: the body of its webhook.
+/// Returns an event: the body of its webhook.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetEventRequest { event_id: id.to_owned() });
     let found = facade.engine.events().get_event(request).await?.into_inner();
-    Ok(answer::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
+    Ok(response::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
 }
 
-/// Streams events as they happen: after `Last-Event-ID`, or after `after`, or from now on. It ends when the facade or
-/// the engine does; who comes back with the last id misses nothing.
+/// Streams events as they happen: after `Last-Event-ID`, after `after`, or from now on. The stream ends when the
+/// facade or the engine stops; a client that reconnects with the last id misses no event.
 pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
@@ -66,19 +66,19 @@ pub(crate) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     let updates = facade.engine.events().watch_events(request).await?.into_inner();
     let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
     let updates = updates.take_until(Box::pin(facade.closed()));
-    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
+    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(sse_event(update.ok()?))) });
     let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
     let mut response = sse::reply(stream).into_response();
-    answer::streams(&mut response);
+    response::streams(&mut response);
     Ok(response)
 }
 
-fn told(update: v1::WatchEventsResponse) -> sse::Event {
-    let told = sse::Event::default().id(update.next_page_token);
+fn sse_event(update: v1::WatchEventsResponse) -> sse::Event {
+    let sse = sse::Event::default().id(update.next_page_token);
     match update.event {
-        None => told.event("ready").retry(RETRY).data("{}"),
+        None => sse.event("ready").retry(RETRY).data("{}"),
         Some(event) => {
-            told.event(event.r#type().rest_name().unwrap_or_default()).data(String::from_utf8_lossy(&event.body))
+            sse.event(event.r#type().rest_name().unwrap_or_default()).data(String::from_utf8_lossy(&event.body))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whole lists as files: CSV or JSON, every row of the filter, row after row, whatever their number.
+//! Exports of whole lists as CSV or JSON, streamed row by row.
 
 use std::borrow::Cow;
 
@@ -11,25 +11,25 @@ use tonic::Status;
 use warp::reply::{Reply, Response};
 
 use crate::facade::{
-    http::{answer, call::Call, query::Query, refusal::Refusal, state::Facade, stream::Shared},
+    http::{call::Call, query::Query, refusal::Refusal, response, state::Facade, stream::Shared},
     record,
     rest::{sales, webhooks},
 };
 
-/// Rows that are written at once where they are there already.
+/// Maximum number of available rows that are written at once.
 const CHUNK: usize = 100;
 
-/// How a file is written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// RFC 4180; with a byte order mark for programs that need one.
+    /// RFC 4180, optionally with a byte order mark.
     Csv { bom: bool },
-    /// One array.
+    /// A JSON array.
     Json,
 }
 
 impl Format {
-    /// Reads `format`, csv when missing, and `bom`.
+    /// Reads `format`, `csv` by default, and `bom`.
     fn of(query: &mut Query) -> Self {
         let bom = query.boolean("bom").unwrap_or(false);
         match query.get("format") {
@@ -43,26 +43,26 @@ impl Format {
     }
 }
 
-/// A row of a file.
+/// A row of an export.
 trait Row: Send + 'static {
-    /// What the columns are called.
+    /// Names of the columns.
     const COLUMNS: &'static [&'static str];
-    /// Its cells, as many as columns.
+    /// Returns the cells, one per column.
     ///
     /// # Errors
-    /// `internal` where an amount is missing or its currency is unknown.
+    /// `internal` if an amount is missing or its currency is unknown.
     fn cells(&self) -> Result<Vec<String>, ApiError>;
-    /// The record, as a list shows it.
+    /// Returns the record, as in lists.
     ///
     /// # Errors
     /// As [`Row::cells`].
     fn json(&self, address: &Address) -> Result<Vec<u8>, ApiError>;
 }
 
-/// Where the gateway is, for the addresses in records.
+/// The base URL for links in records.
 struct Address(std::sync::Arc<str>);
 
-/// Sends every merchant of the filter.
+/// Exports the merchants of the filter.
 pub(crate) async fn merchants(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -76,7 +76,7 @@ pub(crate) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
     merchants_file(facade, call.caller.request(request), format).await
 }
 
-/// Sends the merchants of a request, however it was asked.
+/// Exports the merchants of a request, of REST or of the dashboard.
 pub(crate) async fn merchants_file(
     facade: &Facade,
     request: tonic::Request<v1::ExportMerchantsRequest>,
@@ -86,7 +86,7 @@ pub(crate) async fn merchants_file(
     Ok(file(facade, "merchants", format, records(rows)))
 }
 
-/// Sends every payment of the filter.
+/// Exports the payments of the filter.
 pub(crate) async fn payments(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -96,7 +96,7 @@ pub(crate) async fn payments(facade: &Facade, mut call: Call) -> Result<Response
     payments_file(facade, call.caller.request(request), format).await
 }
 
-/// Returns the filters of a list as those of an export.
+/// Converts the filters of a list to those of an export.
 pub(crate) fn exported(list: v1::ListPaymentsRequest) -> v1::ExportPaymentsRequest {
     v1::ExportPaymentsRequest {
         statuses: list.statuses,
@@ -111,7 +111,7 @@ pub(crate) fn exported(list: v1::ListPaymentsRequest) -> v1::ExportPaymentsReque
     }
 }
 
-/// Sends the payments of a request, however it was asked.
+/// Exports the payments of a request, of REST or of the dashboard.
 pub(crate) async fn payments_file(
     facade: &Facade,
     request: tonic::Request<v1::ExportPaymentsRequest>,
@@ -121,7 +121,7 @@ pub(crate) async fn payments_file(
     Ok(file(facade, "payments", format, records(rows)))
 }
 
-/// Sends every webhook delivery of the filter.
+/// Exports the webhook deliveries of the filter.
 pub(crate) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -132,13 +132,13 @@ pub(crate) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     Ok(file(facade, "webhook-deliveries", format, records(rows)))
 }
 
-/// Sends every sale of the caller.
+/// Exports the sales of the caller.
 pub(crate) async fn sales(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
     let format = Format::of(&mut query);
     query.finish()?;
-    // The first page before the head: what is refused is refused with a status.
+    // The first page is read before the head is sent, so that errors have a status.
     let first = sales::page(&facade.engine, &call.caller, String::new()).await?;
     let (engine, caller) = (facade.engine.clone(), call.caller.clone());
     let further = futures_util::stream::try_unfold(first.next_page_token, move |token| {
@@ -156,7 +156,7 @@ pub(crate) async fn sales(facade: &Facade, mut call: Call) -> Result<Response, R
     Ok(file(facade, "x402-sales", format, Box::pin(rows)))
 }
 
-/// Takes the rows out of their messages.
+/// Extracts the records of a stream of responses.
 fn records<M: RecordResponse>(
     rows: impl Stream<Item = Result<M, Status>>,
 ) -> impl Stream<Item = Result<M::Record, Status>> {
@@ -186,7 +186,7 @@ fn file<R: Row>(
     let written = rows.ready_chunks(CHUNK).map(move |rows| {
         let mut bytes = Vec::new();
         for row in rows {
-            // The file ends in the middle, which the reader sees: a short file must not pass for a whole one.
+            // On an error the body is aborted, so that a truncated file cannot be mistaken for a complete one.
             let row = row.map_err(|status| ApiError::from(status).message.into_owned())?;
             let fails = |error: ApiError| error.message.into_owned();
             match format {
@@ -216,14 +216,14 @@ fn file<R: Row>(
     response
 }
 
-/// Writes one line of CSV.
+/// Returns one line of CSV.
 fn line(cells: impl Iterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(cells).expect("memory takes every byte, and a first record has any length");
     writer.into_inner().expect("memory takes every byte")
 }
 
-/// Keeps a spreadsheet from taking a cell for a formula: somebody else wrote it.
+/// Escapes a cell that a spreadsheet would evaluate as a formula: other parties control its content.
 fn harmless(cell: &str) -> Cow<'_, [u8]> {
     if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         Cow::Owned(format!("'{cell}").into_bytes())
@@ -272,7 +272,7 @@ impl Row for v1::Merchant {
     }
 
     fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&record::Merchant::of(self)))
+        Ok(response::to_json(&record::Merchant::of(self)))
     }
 }
 
@@ -339,7 +339,7 @@ impl Row for v1::Payment {
     }
 
     fn json(&self, address: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&record::Payment::of(&address.0, self)?))
+        Ok(response::to_json(&record::Payment::of(&address.0, self)?))
     }
 }
 
@@ -374,7 +374,7 @@ impl Row for v1::WebhookDelivery {
     }
 
     fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&webhooks::Delivery::of(self)))
+        Ok(response::to_json(&webhooks::Delivery::of(self)))
     }
 }
 
@@ -418,7 +418,7 @@ impl Row for v1::Sale {
     }
 
     fn json(&self, _: &Address) -> Result<Vec<u8>, ApiError> {
-        Ok(answer::to_json(&sales::Sale::of(self)?))
+        Ok(response::to_json(&sales::Sale::of(self)?))
     }
 }
 

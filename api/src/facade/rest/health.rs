@@ -1,4 +1,4 @@
-//! How we are: for people and load balancers.
+//! Health checks, for people and load balancers.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 use crate::version;
@@ -17,7 +17,7 @@ struct Status {
     status: &'static str,
 }
 
-/// The program that answers: in a split setup the facade's.
+/// Version of the program that responds: in a split deployment, of the facade.
 #[derive(Serialize)]
 struct Healthy {
     status: &'static str,
@@ -27,9 +27,9 @@ struct Healthy {
     network: &'static str,
 }
 
-/// Answers 200 while payments can be stored, and 503 when they cannot.
+/// Returns 200 while payments can be stored, otherwise 503.
 pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
-    let report = ask(facade, &call).await?;
+    let report = engine_health(facade, &call).await?;
     let (code, status) = match Health::try_from(report.health) {
         Ok(Health::Ok) => (StatusCode::OK, "ok"),
         Ok(Health::Unavailable) => return Err(proto::Reason::StoreUnavailable.into()),
@@ -42,12 +42,12 @@ pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         livemode: report.livemode,
         network: record::network_word(report.network()),
     };
-    Ok(answer::json(code, &body))
+    Ok(response::json(code, &body))
 }
 
-/// Answers 200: the process runs.
+/// Liveness probe: returns 200.
 pub(crate) async fn live() -> Result<Response, Refusal> {
-    Ok(answer::json(StatusCode::OK, &Status { status: "ok" }))
+    Ok(response::json(StatusCode::OK, &Status { status: "ok" }))
 }
 
 #[derive(Serialize)]
@@ -73,9 +73,9 @@ struct NodeCondition<'a> {
     head_block: Option<u32>,
 }
 
-/// Answers 200 when everything works, 503 when a load balancer should look elsewhere.
+/// Readiness probe: returns 200 when everything works, 503 when load balancers should stop routing.
 pub(crate) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refusal> {
-    let report = ask(facade, &call).await?;
+    let report = engine_health(facade, &call).await?;
     let (code, status) = match Health::try_from(report.health) {
         Ok(Health::Ok) => (StatusCode::OK, "ok"),
         Ok(Health::Unavailable) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
@@ -101,7 +101,7 @@ pub(crate) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
             })
             .collect(),
     };
-    Ok(answer::json(code, &body))
+    Ok(response::json(code, &body))
 }
 
 #[derive(Serialize)]
@@ -130,24 +130,24 @@ impl<'a> Node<'a> {
             condition: node.condition().rest_name().unwrap_or_default(),
             head_block: node.head_block,
             failures: node.failures,
-            answered_at: at(node.answered_at),
-            rests_until: at(node.rests_until),
+            answered_at: at(node.last_response_at),
+            rests_until: at(node.backoff_until),
         }
     }
 }
 
-/// Answers with how the ledger's nodes are, to admins.
+/// Returns the Hive nodes with their health, for admins.
 pub(crate) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListNodesRequest {});
     call.no_parameters()?;
     let found = facade.engine.system().list_nodes(request).await?.into_inner();
     let body = Nodes { data: found.nodes.iter().map(Node::of).collect(), needed: found.needed };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
-async fn ask(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
+async fn engine_health(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
     let request = call.caller.request(v1::GetHealthRequest {});
     let report = facade.engine.system().get_health(request).await?.into_inner();
-    facade.network.learn(report.network());
+    facade.network.set(report.network());
     Ok(report)
 }

@@ -1,4 +1,4 @@
-//! A merchant's API keys: list, make, revoke, roll; and the audit log for admins.
+//! API keys of a merchant: list, create, revoke, roll; and the audit log for admins.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -7,11 +7,11 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 
-/// Hours a rolled key may go on.
+/// Maximum hours that a rolled key stays valid.
 const OVERLAP_MAX_HOURS: u32 = 72;
 
 #[derive(Serialize)]
@@ -48,10 +48,10 @@ struct Keys<'a> {
 }
 
 fn listed(keys: &[v1::ApiKey]) -> Response {
-    answer::json(StatusCode::OK, &Keys { data: keys.iter().map(Key::of).collect() })
+    response::json(StatusCode::OK, &Keys { data: keys.iter().map(Key::of).collect() })
 }
 
-/// Answers with what is known of a merchant's keys.
+/// Returns the API keys of a merchant.
 pub(crate) async fn list(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListApiKeysRequest { merchant_id: id.to_owned() });
     call.no_parameters()?;
@@ -68,14 +68,14 @@ struct Made<'a> {
     previous_valid_until: Option<Text<Timestamp>>,
 }
 
-/// Makes a further key and shows it for the only time.
+/// Creates an API key, which is returned only once.
 pub(crate) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
     let request = v1::CreateApiKeyRequest {
         merchant_id: id.to_owned(),
         name: body.optional_text("name").unwrap_or_default(),
-        // A word that is none of ours is the engine's to refuse, together with the other fields.
+        // Unknown scopes are left to the engine, which reports them together with other wrong fields.
         scopes: body
             .texts("scopes")
             .iter()
@@ -86,10 +86,10 @@ pub(crate) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<
     body.finish()?;
     let made = facade.engine.api_keys().create_api_key(call.caller.request(request)).await?.into_inner();
     let key = made.key.as_ref().map(Key::of);
-    Ok(answer::json(StatusCode::CREATED, &Made { api_key: &made.api_key, key, previous_valid_until: None }))
+    Ok(response::json(StatusCode::CREATED, &Made { api_key: &made.api_key, key, previous_valid_until: None }))
 }
 
-/// Takes a key back, and answers with those that are left.
+/// Revokes an API key and returns the remaining ones.
 pub(crate) async fn revoke(facade: &Facade, mut call: Call, id: &str, key: &str) -> Result<Response, Refusal> {
     let request = v1::RevokeApiKeyRequest { merchant_id: id.to_owned(), key_id: key.to_owned() };
     let request = call.with_key()?.request(request);
@@ -97,7 +97,7 @@ pub(crate) async fn revoke(facade: &Facade, mut call: Call, id: &str, key: &str)
     Ok(listed(&keys.keys))
 }
 
-/// Gives a key a successor and shows it for the only time.
+/// Rolls an API key; the new key is returned only once.
 pub(crate) async fn roll(facade: &Facade, mut call: Call, id: &str, key: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -108,7 +108,7 @@ pub(crate) async fn roll(facade: &Facade, mut call: Call, id: &str, key: &str) -
     let made = facade.engine.api_keys().roll_api_key(call.caller.request(request)).await?.into_inner();
     let key = made.key.as_ref().map(Key::of);
     let previous_valid_until = made.previous_valid_until.map(|at| Text(record::instant(at)));
-    Ok(answer::json(StatusCode::OK, &Made { api_key: &made.api_key, key, previous_valid_until }))
+    Ok(response::json(StatusCode::OK, &Made { api_key: &made.api_key, key, previous_valid_until }))
 }
 
 #[derive(Serialize)]
@@ -168,7 +168,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Answers with entries of the audit log, newest first.
+/// Returns audit events, newest first.
 pub(crate) async fn audit(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -178,5 +178,5 @@ pub(crate) async fn audit(facade: &Facade, mut call: Call) -> Result<Response, R
     query.finish()?;
     let log = facade.engine.audit_log().list_audit(call.caller.request(request)).await?.into_inner();
     let data = log.entries.iter().map(Entry::of).collect();
-    Ok(answer::json(StatusCode::OK, &Log { data, next_cursor: record::token(&log.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &Log { data, next_cursor: record::token(&log.next_page_token) }))
 }

@@ -1,4 +1,4 @@
-//! Merchants: registration and their own record.
+//! Merchants: registration, and their own record.
 
 use http::StatusCode;
 use proto::{IntoRecord, v1};
@@ -6,11 +6,11 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 
-/// Hours an old webhook secret may still sign.
+/// Maximum hours that the previous webhook secret also signs.
 const GRACE_MAX_HOURS: u32 = 168;
 
 #[derive(Serialize)]
@@ -21,13 +21,13 @@ struct Registered<'a> {
     merchant: record::Merchant<'a>,
 }
 
-/// Registers a merchant. Its key and secret are shown here and never again.
+/// Registers a merchant. Its API key and webhook secret are returned only once.
 pub(crate) async fn register(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let mut body = call.json().await?;
     let name = body.text("name");
     let account = match body.maybe_account() {
         Some(account) => account,
-        None if body.is_sound("hiveAccount") && body.is_sound("hiveAccountName") => {
+        None if body.is_valid("hiveAccount") && body.is_valid("hiveAccountName") => {
             body.wrong("hiveAccount", "is required")
         }
         None => String::new(),
@@ -42,24 +42,24 @@ pub(crate) async fn register(facade: &Facade, mut call: Call) -> Result<Response
         webhook_secret: &made.webhook_secret,
         merchant: record::Merchant::of(&merchant),
     };
-    Ok(answer::json(StatusCode::CREATED, &body))
+    Ok(response::json(StatusCode::CREATED, &body))
 }
 
-/// Answers with the merchant that owns the key.
+/// Returns the merchant of the API key.
 pub(crate) async fn me(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetCurrentMerchantRequest {});
     let merchant = facade.engine.merchants().get_current_merchant(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+    Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
-/// Answers with a merchant: oneself, or any for an admin.
+/// Returns a merchant: the caller's own, or any for an admin.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
     let merchant = facade.engine.merchants().get_merchant(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+    Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
-/// Changes what the body names and answers with the merchant after it.
+/// Updates the fields of the body and returns the merchant.
 pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -78,7 +78,7 @@ pub(crate) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
     };
     body.finish()?;
     let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+    Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
 #[derive(Serialize)]
@@ -89,7 +89,7 @@ struct Secret<'a> {
     previous_valid_until: Option<Text<engine::time::Timestamp>>,
 }
 
-/// Makes a new webhook secret and shows it for the only time.
+/// Rotates the webhook secret; the new one is returned only once.
 pub(crate) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -101,5 +101,5 @@ pub(crate) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> 
         webhook_secret: &made.webhook_secret,
         previous_valid_until: made.previous_valid_until.map(|at| Text(record::instant(at))),
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }

@@ -1,5 +1,5 @@
-//! The handlers of the REST interface, one file a topic. A handler reads its request, calls the engine once, and writes its
-//! response.
+//! The handlers of the REST interface, one file per topic. A handler reads its request, calls the engine once, and
+//! writes the response.
 
 pub(crate) mod admin;
 pub(crate) mod billing;

@@ -1,4 +1,4 @@
-//! Proof of a merchant's ledger account: the challenge, signatures that answer it, and the end of a pending change.
+//! Proof of a merchant's Hive account: challenge, signatures, and cancelling a pending change.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text, instant},
 };
 
@@ -26,7 +26,7 @@ struct Challenge<'a> {
     transfer: Transfer<'a>,
 }
 
-/// The transfer that answers instead of signatures.
+/// The transfer that proves the account instead of signatures.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Transfer<'a> {
@@ -44,7 +44,7 @@ fn action(issued: &v1::IssueAccountChallengeResponse) -> String {
     }
 }
 
-/// Issues a challenge, or answers with the present one.
+/// Issues a challenge, or returns the current one.
 pub(crate) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -70,18 +70,18 @@ pub(crate) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Resu
             hivesigner_url: &issued.hivesigner_url,
         },
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered<'a> {
+struct Proven<'a> {
     complete: bool,
     signatures: u32,
     merchant: record::Merchant<'a>,
 }
 
-/// Answers a challenge with signatures.
+/// Proves the account with signatures of a challenge.
 pub(crate) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -89,20 +89,17 @@ pub(crate) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<R
     let signatures = body.texts("signatures");
     body.finish()?;
     let request = v1::SubmitAccountProofRequest { merchant_id: id.to_owned(), nonce, signatures };
-    let answered = facade.engine.account_proofs().submit_account_proof(call.caller.request(request)).await?;
-    let answered = answered.into_inner();
-    let merchant = answered.merchant.unwrap_or_default();
-    let body = Answered {
-        complete: answered.complete,
-        signatures: answered.signatures,
-        merchant: record::Merchant::of(&merchant),
-    };
-    Ok(answer::json(StatusCode::OK, &body))
+    let proven = facade.engine.account_proofs().submit_account_proof(call.caller.request(request)).await?;
+    let proven = proven.into_inner();
+    let merchant = proven.merchant.unwrap_or_default();
+    let body =
+        Proven { complete: proven.complete, signatures: proven.signatures, merchant: record::Merchant::of(&merchant) };
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// Cancels a pending change of the account.
 pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::CancelAccountChangeRequest { merchant_id: id.to_owned() });
     let merchant = facade.engine.account_proofs().cancel_account_change(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+    Ok(response::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }

@@ -1,4 +1,4 @@
-//! Payments: create, read, list, cancel, and the fee rate.
+//! Payments: create, read, list and cancel; and the fee rate.
 
 use http::{HeaderValue, StatusCode, header::LOCATION};
 use proto::{IntoRecord, caller::IDEMPOTENT_REPLAYED, v1};
@@ -7,28 +7,29 @@ use utoipa::ToSchema;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Created, CreatedShort, Page, StatusWord, Text, Time, Units},
 };
 
-/// Creates a payment and answers with the first shape.
+/// Creates a payment and returns its links.
 pub(crate) async fn create(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let (payment, replayed) = open(facade, &mut call).await?;
-    let mut response = answer::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment)?);
+    let mut response = response::json(StatusCode::CREATED, &Created::of(&facade.base_url, &payment)?);
     locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
 
-/// Creates a payment and answers with the second shape.
+/// Creates a payment and returns the short response.
 pub(crate) async fn create_short(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let (payment, replayed) = open(facade, &mut call).await?;
     let slug_url = record::slug_url(&facade.base_url, &payment.slug);
-    let mut response = answer::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
+    let mut response = response::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
     locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
 
-/// Opens a session. Under an idempotency key it may have been opened before; then the mark comes along.
+/// Creates a payment. If its idempotency key was used before, returns the earlier payment with the value of
+/// `Idempotent-Replayed`.
 async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<HeaderValue>), Refusal> {
     call.with_key()?;
     call.caller.idempotency_key = call.idempotency_key()?;
@@ -59,11 +60,11 @@ fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>,
     }
 }
 
-/// Answers with the whole record.
+/// Returns the record of a payment.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.get_payment(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -75,7 +76,7 @@ pub(crate) struct StatusBody<'a> {
     completed_at: Option<Time>,
 }
 
-/// Answers with the state alone.
+/// Returns the status of a payment.
 pub(crate) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentStatusRequest { payment_id: id.to_owned() });
     let status = facade.engine.get_payment_status(request).await?.into_inner();
@@ -84,15 +85,15 @@ pub(crate) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<
         status: StatusWord(record::status_word(status.status)),
         completed_at: status.completed_at.map(|at| Text(record::instant(at))),
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
-/// Answers with a page of records, newest first.
+/// Returns a page of payments, newest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
     let request = query.payments();
-    // The request skips whole pages.
+    // `skip` is a multiple of the page size.
     let (limit, skip) = (request.page_size, request.skip);
     let page = u32::try_from(skip / u64::from(limit)).unwrap_or(u32::MAX).saturating_add(1);
     query.finish()?;
@@ -104,7 +105,7 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     if let Some(total) = found.total_size {
         body = body.counted(total, found.total_is_lower_bound);
     }
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -115,7 +116,7 @@ pub(crate) struct Transfers<'a> {
     next_cursor: Option<&'a str>,
 }
 
-/// Answers with a payment's transfers, newest first, page by page: `?cursor=&limit=`.
+/// Returns the transfers of a payment, newest first: `?cursor=&limit=`.
 pub(crate) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -124,7 +125,7 @@ pub(crate) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Resu
     query.finish()?;
     let page = facade.engine.payments().list_transfers(call.caller.request(request)).await?.into_inner();
     let data = page.transfers.iter().map(record::Transfer::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -150,7 +151,7 @@ struct Day {
     usd_cents: u64,
 }
 
-/// Answers with sums over the last days, today the last of them.
+/// Returns the payment volume of the last days, including today.
 pub(crate) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -168,30 +169,30 @@ pub(crate) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, 
         usd_cents: day.usd_cents,
     };
     let body = Volume { days: volume.days.iter().map(day).collect(), median_ms_to_pay: volume.median_ms_to_pay };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
-/// Cancels for the merchant.
+/// Requests the cancellation as the merchant.
 pub(crate) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     call.no_body().await?;
     let request = call.caller.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().cancel_payment(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
-/// Deletes a payment's metadata and answers with what is left.
+/// Deletes the metadata of a payment and returns the payment.
 pub(crate) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().delete_payment_metadata(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
-/// Deletes the note of the decision about a payment and answers with what is left.
+/// Deletes the note of a payment's resolution and returns the payment.
 pub(crate) async fn delete_note(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().delete_payment_note(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &record::Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -201,9 +202,9 @@ pub(crate) struct FeeRate {
     fee_percent: serde_json::Number,
 }
 
-/// Answers with the fee of payments created now.
+/// Returns the fee rate of new payments.
 pub(crate) async fn fee_rate(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let rate = facade.engine.fees().get_fee_rate(call.caller.request(v1::GetFeeRateRequest {})).await?.into_inner();
     let fee_percent = record::percent(rate.fee_percent_ten_thousandths);
-    Ok(answer::json(StatusCode::OK, &FeeRate { fee_percent }))
+    Ok(response::json(StatusCode::OK, &FeeRate { fee_percent }))
 }

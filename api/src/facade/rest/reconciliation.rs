@@ -1,4 +1,4 @@
-//! The daily check of the books, for admins.
+//! Daily reconciliation, for admins.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Text, instant},
 };
 
@@ -60,7 +60,7 @@ impl<'a> Day<'a> {
             outcome: day.outcome().rest_name().unwrap_or_default(),
             accounts: day.accounts,
             unchecked: day.unchecked,
-            obstacle: day.obstacle.as_deref(),
+            obstacle: day.error.as_deref(),
             operations: day.operations,
             mismatches: day.mismatches,
             findings: day.findings.iter().map(Finding::of).collect::<Result<_, _>>()?,
@@ -90,7 +90,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Answers with what the checks of days said, newest first.
+/// Returns reconciliations, newest day first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -99,5 +99,5 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let listed = facade.engine.reconciliation().list_reconciliations(call.caller.request(request)).await?.into_inner();
     let data = listed.reconciliations.iter().map(Day::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
 }

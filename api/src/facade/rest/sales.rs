@@ -1,4 +1,4 @@
-//! Sales: what was settled by x402 for a merchant's own resources.
+//! Sales: transfers settled by x402 for a merchant's own resources.
 
 use engine::time::Timestamp;
 use http::StatusCode;
@@ -8,14 +8,14 @@ use tonic::Status;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Sum, Text, instant},
 };
 use proto::Engine;
 
-/// What kind of money a sale is.
+/// The value of `kind` of a sale.
 pub(crate) const KIND: &str = "x402";
-/// Sales read at once for a file.
+/// Page size of exports.
 const PAGE: u32 = 100;
 
 /// A transfer that was settled for a resource.
@@ -38,7 +38,7 @@ pub(crate) struct Sale<'a> {
 
 impl<'a> Sale<'a> {
     /// # Errors
-    /// `internal` where the amount is missing or its currency is unknown.
+    /// `internal` if the amount is missing or its currency is unknown.
     pub(crate) fn of(sale: &'a v1::Sale) -> Result<Self, ApiError> {
         Ok(Self {
             id: &sale.id,
@@ -64,7 +64,7 @@ struct List<'a> {
     next_cursor: Option<&'a str>,
 }
 
-/// Answers with the sales to the merchant's account, newest first.
+/// Returns the sales of the merchant's account, newest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -73,10 +73,10 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let page = facade.engine.unmatched_transfers().list_sales(call.caller.request(request)).await?.into_inner();
     let data = page.sales.iter().map(Sale::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
-/// Reads one page for a file.
+/// Reads a page for an export.
 pub(crate) async fn page(
     engine: &Engine,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Unmatched transfers, decisions about payments, refunds to sign.
+//! Unmatched transfers, resolutions of payments, and refunds to sign.
 
 use engine::{money::Currency, time::Timestamp};
 use http::StatusCode;
@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record::{self, Payment, Sum, Text, instant},
 };
 
-/// A transfer that paid no session.
+/// A transfer that matches no payment.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Unmatched<'a> {
@@ -65,7 +65,7 @@ struct List<'a> {
     next_cursor: Option<&'a str>,
 }
 
-/// Answers with the transfers that paid no session, newest first.
+/// Returns unmatched transfers, newest first.
 pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -81,14 +81,14 @@ pub(crate) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let page = facade.engine.unmatched_transfers().list_unmatched(call.caller.request(request)).await?.into_inner();
     let data = page.transfers.iter().map(Unmatched::of).collect::<Result<_, _>>()?;
-    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
-/// Answers with one of them.
+/// Returns an unmatched transfer.
 pub(crate) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
     let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)?))
+    Ok(response::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
 #[derive(Serialize)]
@@ -99,11 +99,11 @@ struct Candidates<'a> {
 #[derive(Serialize)]
 struct Candidate<'a> {
     payment: Payment<'a>,
-    /// What speaks for it: `amount`, `time`, `payer`.
+    /// The fields that match: `amount`, `time`, `payer`.
     matches: Vec<&'static str>,
 }
 
-/// Answers with the payments a transfer may have been meant for, the likeliest first.
+/// Returns payments that a transfer may belong to, best match first.
 pub(crate) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListCandidatesRequest { id: id.to_owned() });
     call.no_parameters()?;
@@ -115,10 +115,10 @@ pub(crate) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Res
         let matches = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
         data.push(Candidate { payment: Payment::of(&facade.base_url, payment)?, matches });
     }
-    Ok(answer::json(StatusCode::OK, &Candidates { data }))
+    Ok(response::json(StatusCode::OK, &Candidates { data }))
 }
 
-/// Puts a transfer to a payment: `{"paymentId"}`. Answers with the payment.
+/// Assigns a transfer to a payment, `{"paymentId"}`, and returns the payment.
 pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -127,10 +127,10 @@ pub(crate) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
     let payment =
         facade.engine.unmatched_transfers().assign_unmatched(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
-/// Notes that nothing is to be done about a transfer: `{"note"?}`.
+/// Marks a transfer as ignored: `{"note"?}`.
 pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -139,10 +139,10 @@ pub(crate) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
     let transfer =
         facade.engine.unmatched_transfers().ignore_unmatched(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)?))
+    Ok(response::json(StatusCode::OK, &Unmatched::of(&transfer)?))
 }
 
-/// Notes what the merchant decided about a payment's exceptions: `{"kind", "note"?, "txId"?}`.
+/// Records the merchant's resolution of a payment's exceptions: `{"kind", "note"?, "txId"?}`.
 pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
@@ -151,7 +151,7 @@ pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
         "refunded" => ResolutionKind::Refunded,
         "ignored" => ResolutionKind::Ignored,
         _ => {
-            if body.is_sound("kind") {
+            if body.is_valid("kind") {
                 body.wrong::<()>("kind", "must be accepted, refunded or ignored");
             }
             ResolutionKind::Unspecified
@@ -163,7 +163,7 @@ pub(crate) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
     let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
     let payment =
         facade.engine.unmatched_transfers().resolve_payment(call.caller.request(request)).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
+    Ok(response::json(StatusCode::OK, &Payment::of(&facade.base_url, &payment)?))
 }
 
 #[derive(Serialize)]
@@ -192,8 +192,8 @@ struct RefundPlan<'a> {
     owed: Vec<Owed<'a>>,
 }
 
-/// Answers with a refund filled in for the merchant to sign: `?amount=&currency=&to=`, each with what is owed as its
-/// default. Nothing changes until the chain holds the transfer.
+/// Returns a refund for the merchant to sign: `?amount=&currency=&to=`, by default the refundable amount to the payer.
+/// Nothing changes until the ledger contains the transfer.
 pub(crate) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
@@ -220,5 +220,5 @@ pub(crate) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<
         hivesigner_url: &plan.hivesigner_url,
         owed: plan.owed.iter().map(Owed::of).collect::<Result<_, _>>()?,
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }

@@ -1,4 +1,4 @@
-//! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
+//! Webhooks of a merchant: health of the endpoint, deliveries, and redelivery.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -13,13 +13,13 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, state::Facade},
+    http::{body::Body, call::Call, nearest::nearest, query::Query, refusal::Refusal, response, state::Facade},
     record::{self, Text},
 };
 
 const NO_INSTANT: &str = "must be an ISO 8601 instant such as 2026-11-20T14:00:00Z";
 
-/// The words of a delivery's state.
+/// The words of the delivery states.
 const STATES: [(&str, WebhookDeliveryState); 4] = [
     ("pending", WebhookDeliveryState::Pending),
     ("held", WebhookDeliveryState::Held),
@@ -33,7 +33,7 @@ fn instant(wire: Option<proto::time::Timestamp>) -> Instant {
     wire.map(|wire| Text(record::instant(wire)))
 }
 
-/// How much of a delivery's body is shown.
+/// Maximum bytes of a delivery's body in records.
 const SHOWN_BODY_MAX: usize = 65_536;
 
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ struct Endpoint<'a> {
     merchant_id: &'a str,
     url: Option<&'a str>,
     enabled: bool,
-    /// One word for how it is: `none`, `active`, `failing`, `disabled`.
+    /// The state of the endpoint: `none`, `active`, `failing`, `disabled`.
     status: &'static str,
     disabled_reason: Option<&'static str>,
     disabled_at: Instant,
@@ -101,7 +101,7 @@ pub(crate) struct Delivery<'a> {
     id: &'a str,
     event_id: &'a str,
     merchant_id: &'a str,
-    /// There is one endpoint a merchant; it is named as the merchant is.
+    /// A merchant has one endpoint, whose id is that of the merchant.
     endpoint_id: &'a str,
     trigger: &'static str,
     status: &'static str,
@@ -177,7 +177,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Returns the words of a delivery: why it was made, and how it stands.
+/// Returns the words of a delivery's trigger and state.
 pub(crate) fn words(delivery: &v1::WebhookDelivery) -> (&'static str, &'static str) {
     let shown = Delivery::of(delivery);
     (shown.trigger, shown.status)
@@ -199,14 +199,14 @@ struct List<'a> {
     next_cursor: Option<&'a str>,
 }
 
-/// Answers with how the endpoint is.
+/// Returns the health of the endpoint.
 pub(crate) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
     let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &Endpoint::of(&endpoint)))
+    Ok(response::json(StatusCode::OK, &Endpoint::of(&endpoint)))
 }
 
-/// Sends events to a disabled endpoint again, and what was held since a time if that is asked.
+/// Enables the endpoint, and replays held events since a time if requested.
 pub(crate) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
@@ -217,21 +217,21 @@ pub(crate) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<
     let enabled = facade.engine.webhook_endpoints().enable_webhook_endpoint(request).await?.into_inner();
     let endpoint = enabled.endpoint.unwrap_or_default();
     let replayed = enabled.replayed.map(Replayed::from);
-    Ok(answer::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
+    Ok(response::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
 }
 
-/// Sends every event again that was held or given up since a time.
+/// Redelivers held and failed events since a time.
 pub(crate) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
     let since = since(&mut body, "since");
-    if since.is_none() && body.is_sound("since") {
+    if since.is_none() && body.is_valid("since") {
         body.wrong::<()>("since", "is required");
     }
     body.finish()?;
     let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since };
     let made = facade.engine.webhook_endpoints().replay_webhooks(call.caller.request(request)).await?.into_inner();
-    Ok(answer::json(StatusCode::OK, &Replayed::from(made)))
+    Ok(response::json(StatusCode::OK, &Replayed::from(made)))
 }
 
 fn since(body: &mut Body, field: &str) -> Option<proto::time::Timestamp> {
@@ -242,7 +242,7 @@ fn since(body: &mut Body, field: &str) -> Option<proto::time::Timestamp> {
     }
 }
 
-/// Says which words a field takes, and which of them was probably meant.
+/// Returns the error of an unknown word, with the nearest known one.
 fn one_of(word: &str, known: &[&'static str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("must be one of {}; did you mean {near}?", known.join(", ")),
@@ -250,7 +250,7 @@ fn one_of(word: &str, known: &[&'static str]) -> String {
     }
 }
 
-/// Sends a test event and answers with its delivery.
+/// Sends a test event and returns its delivery.
 pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     call.caller.idempotency_key = call.idempotency_key()?;
@@ -273,7 +273,7 @@ pub(crate) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
     body.finish()?;
     let request = v1::SendTestWebhookRequest { merchant_id: id.to_owned(), r#type: kind, status };
     let request = call.caller.request(request);
-    told(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
+    delivery_response(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
 }
 
 /// Lists deliveries, newest first.
@@ -287,10 +287,10 @@ pub(crate) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     let request = call.caller.request(request);
     let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
     let deliveries = list.deliveries.iter().map(Delivery::of).collect();
-    Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: record::token(&list.next_page_token) }))
+    Ok(response::json(StatusCode::OK, &List { deliveries, next_cursor: record::token(&list.next_page_token) }))
 }
 
-/// Reads which deliveries of a merchant are meant.
+/// Reads the filters of deliveries.
 pub(crate) fn filter(query: &mut Query, id: &str) -> v1::ExportWebhookDeliveriesRequest {
     v1::ExportWebhookDeliveriesRequest {
         merchant_id: id.to_owned(),
@@ -311,37 +311,37 @@ fn states(query: &mut Query) -> Vec<i32> {
     states
 }
 
-/// Answers with a delivery and its attempts.
+/// Returns a delivery with its attempts.
 pub(crate) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
     let request = named(&mut call, id, delivery)?;
     let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.into_record()?;
     let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
     let request_body = delivery.request_body.as_deref().map(shown);
-    Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
+    Ok(response::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
 }
 
-/// Returns the body that a delivery sends as it is shown: cut where it is longer than anybody reads.
+/// Returns the body of a delivery as text, truncated to 64 KiB.
 pub(crate) fn shown(body: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&body[..body.len().min(SHOWN_BODY_MAX)])
 }
 
-/// Sends the event of a delivery once more and answers with the new delivery.
+/// Redelivers the event of a delivery and returns the new delivery.
 pub(crate) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
     call.caller.idempotency_key = call.idempotency_key()?;
     call.with_key()?;
     call.no_body().await?;
     let request = v1::RedeliverWebhookRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
     let request = call.caller.request(request);
-    told(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
+    delivery_response(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
 }
 
-/// Answers with a delivery that was asked for, and a mark where it was asked for before under the same key.
-fn told<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
+/// Returns a delivery, marked as replayed if its idempotency key was used before.
+fn delivery_response<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
 where
     R: RecordResponse<Record = v1::WebhookDelivery>,
 {
     let replayed = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
-    let mut response = answer::json(StatusCode::OK, &Delivery::of(&sent.into_record()?));
+    let mut response = response::json(StatusCode::OK, &Delivery::of(&sent.into_record()?));
     if let Some(replayed) = replayed {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
     }

@@ -1,4 +1,4 @@
-//! Who may go on: rates by address before a caller is known and by merchant afterwards, and keys before bodies.
+//! Admission of requests: rate limits by IP address and merchant, and verification of API keys before bodies are read.
 
 use std::net::IpAddr;
 
@@ -7,38 +7,39 @@ use proto::{ApiError, IntoRecord, Reason, v1};
 
 use crate::facade::{
     http::{auth, call::Call, state::Facade},
-    limits::{Accepted, Asked, Limited, Standing},
-    routes::router::Found,
+    limits::{Accepted, Limited, QuotaState, RequestInfo},
+    routes::router::RouteMatch,
 };
 
 impl Facade {
-    /// Counts a request against the limits that are meant for it, and checks its key before its body is read. Returns
-    /// where the caller stands, too.
+    /// Verifies the API key of a request before its body is read, and counts the request against its limits. Also returns the
+    /// quotas for the headers.
     pub(crate) async fn admit(
         &self,
         call: &Call,
-        found: &Found<'_>,
+        route_match: &RouteMatch<'_>,
         pays: bool,
-    ) -> (Result<(), ApiError>, Vec<Standing>) {
+    ) -> (Result<(), ApiError>, Vec<QuotaState>) {
         if *call.sent_method() == Method::OPTIONS {
             return (Ok(()), Vec::new());
         }
-        let merchant = match self.authenticate(call, found).await {
+        let merchant = match self.authenticate(call, route_match).await {
             Ok(accepted) => accepted.map(|accepted| accepted.merchant),
-            Err(Limited { error, standings }) => return (Err(error), standings),
+            Err(Limited { error, quotas }) => return (Err(error), quotas),
         };
         let Some(limits) = &self.edge.limits else { return (Ok(()), Vec::new()) };
-        let rates = found.rates();
-        match limits.admit(&Asked { method: call.sent_method(), rates, client: call.client(), merchant, pays }) {
-            Ok(standings) => (Ok(()), standings),
-            Err(Limited { error, standings }) => (Err(error), standings),
+        let rates = route_match.rates();
+        match limits.admit(&RequestInfo { method: call.sent_method(), rates, client: call.client(), merchant, pays }) {
+            Ok(quotas) => (Ok(()), quotas),
+            Err(Limited { error, quotas }) => (Err(error), quotas),
         }
     }
 
-    /// Finds out whose key a request carries, where one is needed and its header has the right form. A key that worked
-    /// lately is believed until the engine sees it; a change's key is checked first, because its body comes next.
-    async fn authenticate(&self, call: &Call, found: &Found<'_>) -> Result<Option<Accepted>, Limited> {
-        if !found.checks_key() {
+    /// Returns the authenticated key, if the route requires one and its header is well-formed. For reads, a key that was
+    /// accepted within a day is trusted until the engine verifies it; for writes it is verified first, because the body is
+    /// read before the engine sees the key.
+    async fn authenticate(&self, call: &Call, route_match: &RouteMatch<'_>) -> Result<Option<Accepted>, Limited> {
+        if !route_match.requires_key_check() {
             return Ok(None);
         }
         let Ok(key) = auth::api_key(call.headers()) else { return Ok(None) };
@@ -56,19 +57,19 @@ impl Facade {
         let merchant = self.engine.merchants().get_current_merchant(request).await;
         match merchant.and_then(IntoRecord::into_record).map_err(ApiError::from) {
             Ok(merchant) => Ok(Some(self.accepted_keys.insert(key.as_bytes(), &merchant.id))),
-            Err(error) => Err(Limited { error, standings: Vec::new() }),
+            Err(error) => Err(Limited { error, quotas: Vec::new() }),
         }
     }
 
-    /// Notes that a key was refused; after too many its address is locked out. A header of the wrong form is no guess.
-    pub(crate) fn note_refused_key(&self, headers: &HeaderMap, client: IpAddr, reason: Reason) {
+    /// Records a refused API key, which counts towards the lockout of the IP address. A malformed header does not count.
+    pub(crate) fn record_refused_key(&self, headers: &HeaderMap, client: IpAddr, reason: Reason) {
         let Ok(key) = auth::api_key(headers) else { return };
         if reason != Reason::InvalidApiKey {
             return;
         }
         self.accepted_keys.remove(key.as_bytes());
         if let Some(limits) = &self.edge.limits {
-            limits.note_bad_key(client);
+            limits.record_invalid_key(client);
         }
     }
 }

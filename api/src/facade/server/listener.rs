@@ -1,4 +1,4 @@
-//! The accept loop of the facade: limits, timeouts, the caller's address, graceful shutdown.
+//! The accept loop: connection limits, timeouts, the peer's IP address, graceful shutdown.
 
 use std::{
     future::Future,
@@ -20,31 +20,31 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::respond::filter;
-use crate::addresses::{Addresses, Full};
 use crate::facade::http::{
     call::Head,
-    deadlines::{Timeouts, Tracked, Watch, Watched, drive},
     error,
+    error_bodies::WithErrorBodies,
     state::Facade,
-    wire::PlainErrors,
+    timeouts::{ConnectionTimer, TimedBody, TimedStream, Timeouts, drive},
 };
+use crate::ip_connections::{IpConnections, TooManyConnections};
 
-/// What the loop allows.
+/// Limits and timeouts of the listener.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at once; more wait in the kernel's queue.
+    /// Maximum number of connections; more wait in the backlog of the socket.
     pub connections: usize,
-    /// Connections of one IP address, or of one IPv6 /64; no limit when missing. Trusted proxies have none.
-    pub connections_per_address: Option<usize>,
-    /// A request's head must have arrived by then.
+    /// Maximum number of connections of one IP address or IPv6 /64; `None` is unlimited. Trusted proxies are exempt.
+    pub connections_per_ip: Option<usize>,
+    /// Maximum time until the head of a request has arrived.
     pub head_timeout: Duration,
-    /// A request's body must have arrived by then.
+    /// Maximum time until the body of a request has arrived.
     pub body_timeout: Duration,
-    /// How long a client may take nothing of its answer.
+    /// Maximum time during which a client does not read its response.
     pub write_timeout: Duration,
-    /// How long a connection is kept for another request.
+    /// Maximum time that a connection is idle between requests.
     pub idle_timeout: Duration,
-    /// How long running requests may take to end when the server stops.
+    /// Maximum time for running requests to finish at shutdown.
     pub drain_timeout: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Default for Limits {
         let seconds = Duration::from_secs;
         Self {
             connections: 10_000,
-            connections_per_address: None,
+            connections_per_ip: None,
             head_timeout: seconds(10),
             body_timeout: seconds(10),
             write_timeout: seconds(30),
@@ -64,26 +64,26 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the same for the health checks of orchestrators.
+    /// Returns limits for the listener for health checks.
     #[must_use]
     pub const fn for_health(self) -> Self {
-        let per_address = Some(HEALTH_CONNECTIONS / 2);
-        Self { connections: HEALTH_CONNECTIONS, connections_per_address: per_address, ..self }
+        let per_ip = Some(HEALTH_CONNECTIONS / 2);
+        Self { connections: HEALTH_CONNECTIONS, connections_per_ip: per_ip, ..self }
     }
 }
 
-/// Connections of health checks at once, of which one address has at most half.
+/// Maximum number of connections of the listener for health checks; one IP address has at most half of them.
 const HEALTH_CONNECTIONS: usize = 100;
 
-/// Bytes of a head that hyper reads at most. Above our own limit, so that the usual oversize head gets our answer.
+/// Maximum bytes of a head that hyper buffers. Above the limit of `Call`, so that most oversize heads get its error.
 const HEAD_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Serves a facade until `stop` is done, then lets running requests end.
+/// Serves a facade until `stop` completes, then lets running requests finish.
 pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, stop: impl Future<Output = ()>) {
     run(listener, facade, limits, false, stop).await;
 }
 
-/// Serves nothing but health checks until `stop` is done: no crowd at the other listener keeps them waiting.
+/// Serves only health checks until `stop` completes, separately from the load of the other listener.
 pub async fn serve_health(listener: TcpListener, facade: Arc<Facade>, limits: Limits, stop: impl Future<Output = ()>) {
     run(listener, facade, limits, true, stop).await;
 }
@@ -97,10 +97,10 @@ async fn run(
 ) {
     let service = warp::service(filter(&facade));
     let connections = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Arc::new(Addresses::new(limits.connections, limits.connections_per_address));
+    let addresses = Arc::new(IpConnections::new(limits.connections, limits.connections_per_ip));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    // A watch keeps the deadlines, of heads too.
+    // `ConnectionTimer` enforces all timeouts, including that of the head.
     http.header_read_timeout(None).max_buf_size(HEAD_BUFFER_BYTES);
     let timeouts = Timeouts { head: limits.head_timeout, idle: limits.idle_timeout, write: limits.write_timeout };
     let mut stop = std::pin::pin!(stop);
@@ -113,40 +113,40 @@ async fn run(
         let Some((stream, address, permit)) = accepted else { continue };
         let client = address.ip().to_canonical();
         let is_proxy = facade.edge.trusted_proxies.iter().any(|network| network.contains(&client));
-        let place = match is_proxy {
+        let ip_permit = match is_proxy {
             true => Ok(None),
-            false => addresses.enter(client),
+            false => addresses.acquire(client),
         };
-        let place = match place {
-            Ok(place) => place,
-            Err(Full) => {
+        let ip_permit = match ip_permit {
+            Ok(permit) => permit,
+            Err(TooManyConnections) => {
                 facade.metrics.connections_refused.inc();
                 refuse(&stream, client);
                 continue;
             }
         };
-        let watch = Watch::new(timeouts);
+        let timer = ConnectionTimer::new(timeouts);
         let service = WithHead {
             inner: service.clone(),
             client: address.ip(),
             body_timeout: limits.body_timeout,
             is_health,
-            watch: Arc::clone(&watch),
+            timer: Arc::clone(&timer),
         };
-        let io = TokioIo::new(PlainErrors::new(Watched::new(stream, Arc::clone(&watch))));
+        let io = TokioIo::new(WithErrorBodies::new(TimedStream::new(stream, Arc::clone(&timer))));
         let connection = http.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection);
-        let counted = Counted::new(&facade);
+        let open = OpenConnection::new(&facade);
         tokio::spawn(async move {
-            match drive(connection, &watch).await {
+            match drive(connection, &timer).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!("connection from {address} ended: {error}"),
-                Err(overdue) => {
-                    counted.0.metrics.timed_out(overdue);
-                    debug!(phase = overdue.as_str(), "connection from {address} timed out: {}", overdue.as_str());
+                Err(phase) => {
+                    open.0.metrics.timed_out(phase);
+                    debug!(phase = phase.as_str(), "connection from {address} timed out: {}", phase.as_str());
                 }
             }
-            drop((permit, counted, place));
+            drop((permit, open, ip_permit));
         });
     }
     drop(listener);
@@ -159,23 +159,23 @@ async fn run(
     }
 }
 
-/// A connection that is open, as the metrics count it.
-struct Counted(Arc<Facade>);
+/// Counts an open connection in the metrics until it is dropped.
+struct OpenConnection(Arc<Facade>);
 
-impl Counted {
+impl OpenConnection {
     fn new(facade: &Arc<Facade>) -> Self {
         facade.metrics.connections.inc();
         Self(Arc::clone(facade))
     }
 }
 
-impl Drop for Counted {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.metrics.connections.dec();
     }
 }
 
-/// Tells a client that has too many connections so, as far as its socket takes it at once, and closes.
+/// Responds with 429 to a client that has too many connections, if its socket accepts the bytes at once, and closes.
 fn refuse(stream: &TcpStream, client: IpAddr) {
     debug!("refused a connection from {client}: too many connections");
     let message = "too many open connections from your IP address; close some, or reuse them for several requests";
@@ -186,9 +186,9 @@ fn refuse(stream: &TcpStream, client: IpAddr) {
          content-length: {}\r\n\r\n",
         body.len()
     );
-    // Whether it is taken or not, the connection ends.
+    // The connection is closed whether the bytes were accepted or not.
     let _ = stream.try_write(&[head.as_bytes(), &body].concat());
-    // A socket that is closed with unread bytes is reset, and its answer lost.
+    // Closing a socket with unread bytes resets the connection, and the client would not receive the response.
     let _ = stream.try_read(&mut [0; 4_096]);
 }
 
@@ -198,12 +198,12 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<
     let permit = Arc::clone(connections).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, address)) => {
-            // Answers are small and whole: waiting to fill a packet only delays them.
+            // Responses are written whole: waiting to fill a packet only delays them.
             let _ = stream.set_nodelay(true);
             Some((stream, address, permit))
         }
         Err(error) => {
-            // Out of file handles, most likely: others must close before we can go on.
+            // Most likely out of file descriptors: wait until other connections close.
             warn!("cannot accept a connection: {error}");
             tokio::time::sleep(Duration::from_millis(100)).await;
             None
@@ -211,52 +211,52 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<
     }
 }
 
-/// Answers a request without a connection: by the routes that the listener has, without its deadlines. An answer without
-/// an end is never there.
-pub(crate) async fn answer<B>(facade: &Arc<Facade>, client: IpAddr, request: http::Request<B>) -> http::Response<Bytes>
+/// Handles a request without a connection: with the routes of the listener, but without its timeouts. Streaming responses
+/// never complete.
+pub(crate) async fn handle<B>(facade: &Arc<Facade>, client: IpAddr, request: http::Request<B>) -> http::Response<Bytes>
 where
     B: hyper::body::Body + Send + Sync + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let Limits { head_timeout, body_timeout, write_timeout, idle_timeout, .. } = Limits::default();
-    let watch = Watch::new(Timeouts { head: head_timeout, idle: idle_timeout, write: write_timeout });
+    let timer = ConnectionTimer::new(Timeouts { head: head_timeout, idle: idle_timeout, write: write_timeout });
     let inner = warp::service(filter(facade));
-    let mut service = WithHead { inner, client, body_timeout, is_health: false, watch };
+    let mut service = WithHead { inner, client, body_timeout, is_health: false, timer };
     let (head, body) = match tower::Service::call(&mut service, request).await {
-        Ok(answer) => answer.into_parts(),
+        Ok(response) => response.into_parts(),
         Err(never) => match never {},
     };
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     http::Response::from_parts(head, body)
 }
 
-/// Puts each request's head where handlers find it without copying it, and tells the watch when it is answered.
+/// Passes each request's head as an extension without copying it, and reports the exchange to the timer.
 #[derive(Clone)]
 struct WithHead<S> {
     inner: S,
     client: IpAddr,
     body_timeout: Duration,
     is_health: bool,
-    watch: Arc<Watch>,
+    timer: Arc<ConnectionTimer>,
 }
 
-type Answering<B, E> = Pin<Box<dyn Future<Output = Result<http::Response<Tracked<B>>, E>> + Send>>;
+type ResponseFuture<B, E> = Pin<Box<dyn Future<Output = Result<http::Response<TimedBody<B>>, E>> + Send>>;
 
 impl<S, B, R> tower::Service<http::Request<B>> for WithHead<S>
 where
     S: tower::Service<http::Request<B>, Response = http::Response<R>>,
     S::Future: Send + 'static,
 {
-    type Response = http::Response<Tracked<R>>;
+    type Response = http::Response<TimedBody<R>>;
     type Error = S::Error;
-    type Future = Answering<R, S::Error>;
+    type Future = ResponseFuture<R, S::Error>;
 
     fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
-        self.watch.begin();
+        self.timer.begin();
         let head = Head {
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -266,7 +266,7 @@ where
             is_health: self.is_health,
         };
         request.extensions_mut().insert(Arc::new(head));
-        let (answer, watch) = (self.inner.call(request), Arc::clone(&self.watch));
-        Box::pin(async move { Ok(answer.await?.map(|body| Tracked::new(body, watch))) })
+        let (response, timer) = (self.inner.call(request), Arc::clone(&self.timer));
+        Box::pin(async move { Ok(response.await?.map(|body| TimedBody::new(body, timer))) })
     }
 }

@@ -1,8 +1,8 @@
-//! The server of the facade: connections, admission, and the one way from a request to its response.
+//! The HTTP server: connections, admission, and the processing of a request up to its response.
 
 mod admission;
 mod listener;
 mod respond;
 
-pub(crate) use listener::answer;
+pub(crate) use listener::handle;
 pub use listener::{Limits, serve, serve_health};

@@ -1,8 +1,8 @@
 //! The facade over a small engine and real sockets: every address, every refusal.
 
 mod checkout;
+mod error_bodies;
 mod rest;
-mod wire;
 mod x402;
 
 use std::{net::SocketAddr, time::Duration};
@@ -15,13 +15,13 @@ use tokio::{
 
 use super::{
     Facade,
-    fake::{Fake, KEY},
+    fake_engine::{FakeEngine, KEY},
     server::{Limits, serve},
 };
 
 struct Site {
     address: SocketAddr,
-    fake: Fake,
+    fake: FakeEngine,
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Site {
     }
 
     async fn open_with(limits: Limits) -> Self {
-        let fake = Fake::new();
+        let fake = FakeEngine::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let facade = Facade::new(fake.engine(), "https://pay.example/", 7);

@@ -4,7 +4,7 @@ use proto::{ApiError, v1};
 use serde_json::{Value, json};
 
 use super::{GOOD, Site};
-use crate::facade::fake::{KEY, MERCHANT, PAYMENT, SLUG};
+use crate::facade::fake_engine::{KEY, MERCHANT, PAYMENT, SLUG};
 
 #[tokio::test]
 async fn creation_answers_in_the_shape_of_its_path() {

@@ -1,7 +1,7 @@
-//! A checkout address as programs see it: what is asked for, and what becomes of the payment that is shown.
+//! Checkout URLs for programs: payment requirements, and settlement of the payment in the request.
 //!
-//! The order of answers, with or without a payment: 404; completed (the receipt for the same transaction, else 409);
-//! 410 cancelled, expired, failed; 403 inactive merchant; 403 x402 off; then 402 or settle.
+//! The order of checks, with or without a payment: 404; completed (the receipt for the same transaction, otherwise
+//! 409); 410 cancelled, expired, failed; 403 inactive merchant; 403 x402 disabled; then 402 or settlement.
 
 use engine::x402::{NETWORK, PaymentPayload, Reason};
 use http::{Method, StatusCode};
@@ -12,20 +12,20 @@ use proto::{
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer::to_json, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response::to_json, state::Facade},
     record::{self, cancellation},
     x402::{
-        answer::{self, Closed},
         header::{self, Shown},
-        judge::{Attempt, Denial, ask_settle},
+        responses::{self, Closed},
+        verdict::{Attempt, Denial, request_settlement},
     },
 };
 
-/// Where a session stands for a program.
+/// The state of a payment for a program.
 enum Stand {
     Completed,
     Gone(Reason),
-    /// A signed transaction, or a whole payment in a block, is on its way: nothing else may pay it.
+    /// A signed transaction or a full transfer in a block is pending; a second payment is refused.
     Busy,
     Inactive,
     Off,
@@ -52,7 +52,7 @@ impl Stand {
     }
 }
 
-/// One visit of a program.
+/// A request of a program.
 struct Visit<'a> {
     facade: &'a Facade,
     call: &'a Call,
@@ -60,13 +60,13 @@ struct Visit<'a> {
     request_id: &'a str,
 }
 
-/// Answers a program at the checkout address of a session.
+/// Handles a program's request of a checkout URL.
 pub(crate) async fn visit(
     facade: &Facade,
     call: &Call,
     session: Option<v1::CheckoutSession>,
 ) -> Result<Response, Refusal> {
-    // Only a GET that somebody meant pays; anything else sees the session as if it had shown nothing.
+    // Only a deliberate GET pays; any other request is handled as one without a payment.
     let pays = call.sent_method() == Method::GET && !header::is_prefetch(call.headers());
     let shown = if pays { Shown::of(call.headers()) } else { Shown::Nothing };
     let visit = Visit { facade, call, session, request_id: call.request_id() };
@@ -97,10 +97,10 @@ impl Visit<'_> {
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
         let shown = Attempt::new(Target::SessionId(payment.id.clone()), payload);
-        match ask_settle(self.facade, self.call, shown).await {
-            Ok(Ok(settled)) => Ok(answer::paid(payment, &settled)),
+        match request_settlement(self.facade, self.call, shown).await {
+            Ok(Ok(settled)) => Ok(responses::paid(payment, &settled)),
             Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
-                Ok(answer::pending(payment, &denial, self.request_id))
+                Ok(responses::pending(payment, &denial, self.request_id))
             }
             Ok(Err(denial)) if is_our_fault(&denial) => Ok(self.unknown(&proto::Reason::Internal.into())),
             Ok(Err(denial)) => self.denied(&denial).await,
@@ -108,8 +108,8 @@ impl Visit<'_> {
                 let message = error.message.to_string();
                 let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
                 let own = closed(payment, error.row().name, None);
-                let mut response = answer::failure(&error, self.request_id, &own);
-                answer::insert_denial(response.headers_mut(), &denial);
+                let mut response = responses::failure(&error, self.request_id, &own);
+                responses::insert_denial(response.headers_mut(), &denial);
                 Ok(response)
             }
             Err(error) if error.reason == proto::Reason::RateLimited => Err(error.into()),
@@ -117,14 +117,14 @@ impl Visit<'_> {
         }
     }
 
-    /// Answers a refused payment by where the session stands now: only an open one asks for another payment.
+    /// Returns the response to a refused payment in the current state: only an open one offers requirements.
     async fn denied(&self, denial: &Denial) -> Result<Response, Refusal> {
         let payment = match self.find().await {
             Ok(payment) => payment,
             Err(error) => return Ok(self.unknown(&error)),
         };
         match Stand::of(&payment) {
-            // Used before, or on its way without us: who saw fresh requirements now would pay twice.
+            // Already used or pending elsewhere: fresh requirements would make the client pay twice.
             Stand::Open | Stand::Busy if denial.reason == Reason::DuplicateSettlement => {
                 Ok(self.conflict(&payment, denial))
             }
@@ -132,7 +132,7 @@ impl Visit<'_> {
             Stand::Busy => Ok(self.conflict(&payment, denial)),
             stand => {
                 let mut response = self.closed(&stand, &payment, denial.tx_id.as_deref());
-                answer::insert_denial(response.headers_mut(), denial);
+                responses::insert_denial(response.headers_mut(), denial);
                 Ok(response)
             }
         }
@@ -140,21 +140,21 @@ impl Visit<'_> {
 
     fn conflict(&self, payment: &v1::Payment, denial: &Denial) -> Response {
         let mut response = self.busy(payment, denial.reason.as_str(), &denial.message, denial.tx_id.as_deref());
-        answer::insert_denial(response.headers_mut(), denial);
+        responses::insert_denial(response.headers_mut(), denial);
         response
     }
 
     fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
         let path = match self.session.as_ref().and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(_)) => format!("/for/{}", payment.slug),
-            // Who came by the public id does not learn the secret link.
+            // A client that knows only the public id must not learn the secret slug.
             _ => format!("/checkout/{}", payment.id),
         };
-        let offer = answer::offer(payment, &self.facade.base_url, path)?;
-        Ok(answer::required(&offer, payment.read_at, denied, self.request_id))
+        let offer = responses::offer(payment, &self.facade.base_url, path)?;
+        Ok(responses::required(&offer, payment.read_at, denied, self.request_id))
     }
 
-    /// Answers for a session that asks for no payment. Names the caller's own transaction, never another's.
+    /// Returns the response of a closed payment. Contains only the caller's own transaction id.
     fn closed(&self, stand: &Stand, payment: &v1::Payment, own_tx_id: Option<&str>) -> Response {
         let (status, word, message) = match stand {
             Stand::Completed => {
@@ -164,11 +164,11 @@ impl Visit<'_> {
             Stand::Gone(Reason::SessionCancelling) => {
                 (StatusCode::GONE, Reason::SessionCancelling.as_str(), "the session is being cancelled")
             }
-            Stand::Gone(reason) => (StatusCode::GONE, reason.as_str(), "the session takes no payment any more"),
+            Stand::Gone(reason) => (StatusCode::GONE, reason.as_str(), "the session accepts no payment any more"),
             Stand::Inactive => {
                 (StatusCode::FORBIDDEN, Reason::MerchantInactive.as_str(), "the merchant account is inactive")
             }
-            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not take x402"),
+            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.as_str(), "the merchant does not accept x402"),
             Stand::Busy | Stand::Open => {
                 let reason = match payment.claim_tx_id {
                     Some(_) => proto::Reason::PaymentInFlight,
@@ -179,14 +179,14 @@ impl Visit<'_> {
             }
         };
         let own = closed(payment, word, own_tx_id);
-        answer::refusal(status, word, message, self.request_id, to_json(&own))
+        responses::refusal(status, word, message, self.request_id, to_json(&own))
     }
 
-    /// Answers while something else pays: no requirements, so that nobody pays twice.
+    /// Returns the response while another payment is pending: without requirements, so that no client pays twice.
     fn busy(&self, payment: &v1::Payment, word: &str, message: &str, own_tx_id: Option<&str>) -> Response {
         let own = closed(payment, word, own_tx_id);
-        let mut response = answer::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
-        answer::retry_later(&mut response);
+        let mut response = responses::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
+        responses::retry_later(&mut response);
         response
     }
 
@@ -201,7 +201,7 @@ impl Visit<'_> {
         }
         let own = Malformed { error: why, success: false, transaction: "", network: NETWORK };
         let message = "the payment header is not base64 of one JSON object";
-        answer::refusal(
+        responses::refusal(
             StatusCode::BAD_REQUEST,
             Reason::InvalidPayload.as_str(),
             message,
@@ -210,21 +210,22 @@ impl Visit<'_> {
         )
     }
 
-    /// Answers when nothing is known: the fault is ours or a node's, and the same payment may be shown again.
+    /// Returns the response when the outcome is unknown because of the gateway or a node; the client may retry with
+    /// the same payment.
     fn unknown(&self, error: &ApiError) -> Response {
         let reason = Reason::UnexpectedSettleError;
         let mut response = self.failed(error, reason.as_str());
-        let message = "no verdict was reached; show the same payment again".to_owned();
-        answer::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
+        let message = "no verdict was reached; submit the same payment again".to_owned();
+        responses::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
         if error.retry_after_seconds.is_none() {
-            answer::retry_later(&mut response);
+            responses::retry_later(&mut response);
         }
         response
     }
 
     fn failed(&self, error: &ApiError, word: &str) -> Response {
         let own = Closed { success: false, error: word, session_id: None, status: None, tx_id: None };
-        answer::failure(error, self.request_id, &own)
+        responses::failure(error, self.request_id, &own)
     }
 }
 
@@ -233,7 +234,7 @@ fn closed<'a>(payment: &'a v1::Payment, word: &'a str, tx_id: Option<&'a str>) -
     Closed { success: false, error: word, session_id: Some(&payment.id), status, tx_id }
 }
 
-/// A word of the vocabulary that says nothing about the payment.
+/// Whether a reason is a failure of the gateway, not of the payment.
 const fn is_our_fault(denial: &Denial) -> bool {
     matches!(denial.reason, Reason::UnexpectedSettleError | Reason::UnexpectedVerifyError)
 }

@@ -1,6 +1,6 @@
-//! The facilitator's own addresses: verify and settle for sessions of ours and for other people's servers.
+//! The facilitator endpoints: verify and settle, for the gateway's payments and for other servers.
 //!
-//! A verdict is an answer with status 200. A 400 means that nothing can be judged, a 5xx that nobody could judge.
+//! A verdict has status 200. A 400 means that the request is invalid, a 5xx that no verdict is available.
 
 use engine::x402::{BodyError, FacilitatorRequest, NETWORK, NETWORK_CAIP2, PaymentTarget, Reason, SCHEME};
 use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
@@ -14,15 +14,15 @@ use serde_json::json;
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, call::Call, refusal::Refusal, state::Facade},
+    http::{call::Call, refusal::Refusal, response, state::Facade},
     record,
     x402::{
-        answer as x402_answer,
-        judge::{Attempt, Denial, ask_settle, ask_verify},
+        responses as x402_responses,
+        verdict::{Attempt, Denial, request_settlement, request_verification},
     },
 };
 
-/// A verdict about a payment that was not sent.
+/// The verdict on a payment that was not broadcast.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Verified<'a> {
@@ -33,7 +33,7 @@ struct Verified<'a> {
     invalid_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid_message: Option<&'a str>,
-    /// The transaction, where it paid for the same thing before.
+    /// The transaction, if it already paid for the same resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction: Option<&'a str>,
 }
@@ -50,7 +50,7 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// The outcome of a settlement. `transaction` and `network` are always texts: clients rely on it.
+/// The outcome of a settlement. `transaction` and `network` are always strings, because clients rely on it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Outcome<'a> {
@@ -66,10 +66,10 @@ struct Outcome<'a> {
     error_message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     block_num: Option<u32>,
-    /// Smallest units that reached the one who was to be paid.
+    /// Smallest units that the recipient received.
     #[serde(skip_serializing_if = "Option::is_none")]
     amount: Option<record::Text<u64>>,
-    /// Whether an earlier request showed this payment.
+    /// Whether an earlier request contained this payment.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
 }
@@ -107,15 +107,17 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// Checks a payment and sends nothing.
+/// Verifies a payment without broadcasting it.
 pub(crate) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
         Ok(Ok(shown)) => match identify(&mut call) {
-            Ok(()) => ask_verify(facade, &call, shown).await,
+            Ok(()) => request_verification(facade, &call, shown).await,
             Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
-        Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Verified::denied(denial)))),
+        Err(refused) => {
+            return Ok(refused_body(&call, &refused, |denial| response::to_json(&Verified::denied(denial))));
+        }
     };
     match verdict {
         Ok(Ok(payer)) => {
@@ -126,39 +128,39 @@ pub(crate) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, 
                 invalid_message: None,
                 transaction: None,
             };
-            Ok(answer::json(StatusCode::OK, &verified))
+            Ok(response::json(StatusCode::OK, &verified))
         }
-        Ok(Err(denial)) => Ok(answer::json(StatusCode::OK, &Verified::denied(&denial))),
+        Ok(Err(denial)) => Ok(response::json(StatusCode::OK, &Verified::denied(&denial))),
         Err(error) => Ok(refused(VERIFY, &error, call.request_id())),
     }
 }
 
-/// Checks a payment, brings it onto the ledger, and waits for the outcome.
+/// Verifies a payment, broadcasts it, and waits for the outcome.
 pub(crate) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let outcome = match read(&mut call).await {
         Ok(Ok(shown)) => match identify(&mut call).and_then(|()| call.idempotency_key()) {
             Ok(key) => {
                 call.caller.idempotency_key = key;
-                ask_settle(facade, &call, shown).await
+                request_settlement(facade, &call, shown).await
             }
             Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
-        Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Outcome::denied(denial)))),
+        Err(refused) => return Ok(refused_body(&call, &refused, |denial| response::to_json(&Outcome::denied(denial)))),
     };
     match outcome {
         Err(error) if is_reused(error.reason) => Ok(reused(&call, &error)),
         Ok(Ok(settled)) => {
-            let mut response = answer::json(StatusCode::OK, &Outcome::settled(&settled));
+            let mut response = response::json(StatusCode::OK, &Outcome::settled(&settled));
             if settled.is_replay {
                 response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
             }
             Ok(response)
         }
         Ok(Err(denial)) => {
-            let mut response = answer::json(StatusCode::OK, &Outcome::denied(&denial));
+            let mut response = response::json(StatusCode::OK, &Outcome::denied(&denial));
             if denial.reason == Reason::SettlementPending {
-                x402_answer::retry_later(&mut response);
+                x402_responses::retry_later(&mut response);
             }
             Ok(response)
         }
@@ -166,22 +168,22 @@ pub(crate) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, 
     }
 }
 
-/// Why nothing can be judged.
+/// Why a request gets no verdict.
 enum Unjudged {
-    /// The body did not come as it should.
+    /// The body could not be read.
     Transport(ApiError),
-    /// The body asks for nothing.
+    /// The body is not a valid request.
     Body(BodyError),
 }
 
-/// Reads a whole body. What is wrong inside it is a verdict.
+/// Reads the body. An invalid payment in it is a verdict, not an error.
 async fn read(call: &mut Call) -> Result<Result<Attempt, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
-    let asked = FacilitatorRequest::parse(&body).map_err(Unjudged::Body)?;
-    Ok(asked.map(wire).map_err(Denial::from))
+    let request = FacilitatorRequest::parse(&body).map_err(Unjudged::Body)?;
+    Ok(request.map(wire).map_err(Denial::from))
 }
 
-/// Says who asks, where the request carries an API key.
+/// Reads the API key, if the request has one.
 fn identify(call: &mut Call) -> Result<(), ApiError> {
     if call.headers().contains_key(API_KEY) || call.headers().contains_key(AUTHORIZATION) {
         call.with_key()?;
@@ -189,20 +191,20 @@ fn identify(call: &mut Call) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Says whether a name stands for another request: the seller's key, or the payer's identifier.
+/// Whether an idempotency key was used before: the seller's key, or the payer's payment identifier.
 const fn is_reused(reason: proto::Reason) -> bool {
     matches!(reason, proto::Reason::IdempotencyKeyReused | proto::Reason::PaymentIdentifierReused)
 }
 
-/// Answers a name that stands for another payment or other requirements.
+/// Returns the response to an idempotency key that was used for another payment or other requirements.
 fn reused(call: &Call, error: &ApiError) -> Response {
     let message = error.message.to_string();
     let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
-    x402_answer::failure(error, call.request_id(), &Outcome::denied(&denial))
+    x402_responses::failure(error, call.request_id(), &Outcome::denied(&denial))
 }
 
-fn wire(asked: FacilitatorRequest) -> Attempt {
-    let target = match asked.target {
+fn wire(request: FacilitatorRequest) -> Attempt {
+    let target = match request.target {
         PaymentTarget::Session(id) => Target::SessionId(id.to_string()),
         PaymentTarget::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
             amount: Some(v1::Money {
@@ -214,7 +216,7 @@ fn wire(asked: FacilitatorRequest) -> Attempt {
             valid_before: requirements.valid_before.map(record::instant_to_wire),
         }),
     };
-    Attempt::new(target, asked.payload)
+    Attempt::new(target, request.payload)
 }
 
 fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> Vec<u8>) -> Response {
@@ -230,29 +232,29 @@ fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> V
         }
     };
     let denial = Denial { reason: Reason::InvalidPayload, message, payer: None, tx_id: None };
-    x402_answer::failure_with(&error, call.request_id(), own(&denial))
+    x402_responses::failure_with(&error, call.request_id(), own(&denial))
 }
 
 const VERIFY: &str = "/api/public/x402/verify";
 const SETTLE: &str = "/api/public/x402/settle";
 
-/// Answers a request that gets no verdict, with the members its client reads.
+/// Returns the response to a request without a verdict, with the fields its client expects.
 pub(crate) fn refused(path: &str, error: &ApiError, request_id: &str) -> Response {
     match path {
         VERIFY => {
             let denial = unavailable(Reason::UnexpectedVerifyError, error);
-            x402_answer::failure(error, request_id, &Verified::denied(&denial))
+            x402_responses::failure(error, request_id, &Verified::denied(&denial))
         }
         _ => {
             let denial = unavailable(Reason::UnexpectedSettleError, error);
-            x402_answer::failure(error, request_id, &Outcome::denied(&denial))
+            x402_responses::failure(error, request_id, &Outcome::denied(&denial))
         }
     }
 }
 
 fn unavailable(reason: Reason, error: &ApiError) -> Denial {
     if error.http() < 500 {
-        // The request's own fault, such as a key that is none.
+        // An error of the request, such as an invalid API key.
         let reason = match error.reason {
             proto::Reason::RateLimited => Reason::RateLimited,
             _ => Reason::InvalidPayload,
@@ -260,11 +262,11 @@ fn unavailable(reason: Reason, error: &ApiError) -> Denial {
         let message = error.message.to_string();
         return Denial { reason, message, payer: None, tx_id: None };
     }
-    let message = format!("no verdict was reached: {}; ask again with the same payment", error.message);
+    let message = format!("no verdict was reached: {}; submit the same payment again", error.message);
     Denial { reason, message, payer: None, tx_id: None }
 }
 
-/// Answers 200 while payments can be verified and settled.
+/// Returns 200 while payments can be verified and settled.
 pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let request = call.caller.request(v1::GetHealthRequest {});
     let report = facade.engine.system().get_health(request).await?.into_inner();
@@ -275,18 +277,18 @@ pub(crate) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         return Err(proto::Reason::NodeUnavailable.into());
     }
     let body = json!({ "status": "ok", "network": NETWORK, "headBlock": report.head_block });
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
-/// Names the networks payments are taken on.
+/// Returns the supported networks.
 pub(crate) async fn supported_networks() -> Result<Response, Refusal> {
-    Ok(answer::json(StatusCode::OK, &[NETWORK]))
+    Ok(response::json(StatusCode::OK, &[NETWORK]))
 }
 
-/// Names every kind of payment that is taken, in both versions, and the network by both its names.
+/// Returns the supported kinds of payment, in both versions and with both names of the network.
 pub(crate) async fn supported() -> Result<Response, Refusal> {
     let kind = |version: u8, network: &str| json!({ "x402Version": version, "scheme": SCHEME, "network": network, "extra": {} });
     let kinds = [kind(2, NETWORK), kind(1, NETWORK), kind(2, NETWORK_CAIP2)];
     let body = json!({ "kinds": kinds, "extensions": ["payment-identifier"], "signers": {} });
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }

@@ -1,36 +1,36 @@
-//! The payment header: whether there is one, and what it says.
+//! The payment header of a request.
 
 use engine::x402::{HeaderError, PaymentPayload};
 use http::{HeaderMap, HeaderName};
 
-use crate::facade::x402::judge::Denial;
+use crate::facade::x402::verdict::Denial;
 
-/// The two names of the header, of version 1 and of version 2; either may hold either version.
+/// The names of the header in versions 1 and 2; each may contain either version.
 const NAMES: [HeaderName; 2] = [HeaderName::from_static("x-payment"), HeaderName::from_static("payment-signature")];
-/// Bytes of its value at most.
+/// Maximum bytes of its value.
 pub(crate) const MAX_BYTES: usize = 16 * 1024;
 
-/// What a request shows of a payment.
+/// The content of the payment header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Nothing.
+    /// There is no payment header.
     Nothing,
-    /// More than a header may hold.
+    /// It is longer than `MAX_BYTES`.
     TooLarge,
-    /// Something that is no payment header; the sentence says why.
+    /// It is not valid; the text describes why.
     Malformed(&'static str),
-    /// JSON that is no payment.
+    /// Valid JSON that is not a payment.
     Refused(Denial),
     /// A payment.
     Payment(Box<PaymentPayload>),
 }
 
-/// Says whether a request shows a payment, sound or not: such a caller is a program, whatever it accepts.
+/// Whether a request has a payment header, valid or not. Its client is a program, whatever it accepts.
 pub(crate) fn is_shown(headers: &HeaderMap) -> bool {
     NAMES.iter().any(|name| headers.contains_key(name))
 }
 
-/// Says whether a browser only looks ahead: nobody has decided to pay.
+/// Whether a browser prefetches the page.
 pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
     ["sec-purpose", "purpose", "x-moz"].iter().any(|name| {
         headers.get_all(*name).iter().any(|value| {
@@ -41,7 +41,7 @@ pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
 }
 
 impl Shown {
-    /// Reads what a request shows.
+    /// Reads the header of a request.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let values: Vec<_> = NAMES.iter().flat_map(|name| headers.get_all(name)).collect();
         let Some(value) = values.first() else { return Self::Nothing };

@@ -1,17 +1,17 @@
-//! Payment by HTTP 402: the checkout addresses for programs, and the facilitator's own addresses.
+//! Payment by HTTP 402: checkout URLs for programs, and the facilitator endpoints.
 //!
-//! A payment header is money in the hand of who holds it: neither it nor a signed transaction is ever logged, and no
-//! answer to one leads elsewhere (3xx).
+//! A payment header can be redeemed by its holder: neither it nor a signed transaction is ever logged, and no response
+//! to one is a redirect.
 
 mod address;
-mod answer;
 mod facilitator;
 mod header;
-mod judge;
+mod responses;
+mod verdict;
 
 pub(crate) use address::visit;
-pub(crate) use answer::{cors, preflight};
 pub(crate) use facilitator::{health, refused, settle, supported, supported_networks, verify};
 pub(crate) use header::is_shown;
+pub(crate) use responses::{cors, preflight};
 #[cfg(test)]
-pub(crate) use judge::request;
+pub(crate) use verdict::request;

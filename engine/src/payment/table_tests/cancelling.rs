@@ -292,7 +292,7 @@ impl Setup {
             if at_step == place
                 && let Ok(step) = payment.apply(&cancel(), at(self.asked))
             {
-                assert_eq!(step.event, None, "a request is not announced");
+                assert_eq!(step.event, None, "a request has no event");
                 (payment, is_asked) = (step.payment, true);
             }
             if let Some(request) = payment.pending_cancellation() {

@@ -124,7 +124,7 @@ fn a_fork_orphans_a_transfer_that_may_reappear_in_another_block() {
         .is(State::Pending, &[])
         .sums(0, 1_000, 0, 0)
         .refused(Command::Orphan { tx_id: tx(1), op_in_tx: 0 }, OPENED + 12, Rejection::Unchanged { id: ID });
-    assert_eq!(case.payment.seen_units(), 0, "a cancel is possible again");
+    assert_eq!(case.payment.seen_units(), 0, "it can be cancelled again");
     let again = case.then(credit(transfer(1, 1_000, OPENED + 15), Finality::Reversible), OPENED + 15);
     assert_eq!(again.payment.seen_units(), 1_000);
     again.then(paid(1, 1_000, OPENED + 15), OPENED + 18).is(State::Completed, &[]).sums(1_000, 0, 0, 0);

@@ -115,7 +115,7 @@ fn claimed_transactions_stay_listed() {
 fn a_transaction_that_was_seen_and_is_not_listed_cannot_be_claimed() {
     let seen = Case::of(open()).then(credit(transfer(5, 10, OPENED + 9), Finality::Reversible), OPENED + 9);
     let seen = dusted(seen, 0..50, hive(1), Finality::Irreversible);
-    assert!(seen.payment.listed(tx(5), 0).is_none(), "it is a wallet's, and others came since");
+    assert!(seen.payment.listed(tx(5), 0).is_none(), "a wallet transfer, and no longer listed");
     let shown = Command::Claim(claim(5, &[("blue.mugs", 10)]));
     let seen = seen.refused(shown, OPENED + 12, Rejection::Detected { id: ID });
     seen.then(Command::Claim(claim(6, &[("blue.mugs", 1_000)])), OPENED + 12);
@@ -148,7 +148,7 @@ fn refunds_due_include_unlisted_transfers() {
         let plan = case.payment.refund_plan(&lines, None, money).unwrap();
         (plan.to.to_string(), plan.money)
     };
-    assert_eq!(plan(None), ("alice".to_owned(), hbd(430)), "not the dust");
+    assert_eq!(plan(None), ("alice".to_owned(), hbd(430)), "not the small transfers");
     assert_eq!(plan(Some(hive(7))), ("mallory".to_owned(), hive(7)));
 }
 

@@ -100,7 +100,7 @@ fn a_resolution_clears_needs_attention_without_a_state_change() {
         let case = case.then(resolve(kind), EXPIRES + 60).is(State::SystemCancelled, &["paid_late"]);
         assert!(!case.payment.needs_attention(), "{}", kind.as_str());
         let case = case.then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
-        assert!(case.payment.needs_attention(), "it was not decided about money that came later");
+        assert!(case.payment.needs_attention(), "the decision does not cover later transfers");
     }
     Case::of(open()).refused(resolve(ResolutionKind::Ignored), OPENED + 1, Rejection::NothingToResolve { id: ID });
     // A completed payment without exceptions may be refunded, too.
@@ -144,7 +144,7 @@ fn notable_further_money_of_an_exception_is_announced() {
     let dust = Case::of(open()).then(expire(EXPIRES + 1), EXPIRES + 1).then(paid(1, 1, EXPIRES + 30), EXPIRES + 33);
     assert_eq!(events(&dust), 3, "created, expired, paid late");
     let whole = dust.then(paid(2, 1_000, EXPIRES + 40), EXPIRES + 43);
-    assert_eq!(events(&whole), 4, "the customer's money is not hidden by dust");
+    assert_eq!(events(&whole), 4, "small transfers do not hide the customer's");
     let more = whole.then(paid(3, 20, EXPIRES + 50), EXPIRES + 53);
     assert_eq!(events(&more), 4, "less than a tenth, and the sum has not doubled");
     let more = more.then(paid(4, 100, EXPIRES + 60), EXPIRES + 63);
@@ -172,7 +172,7 @@ fn irreversible_transfers_reopen_a_resolution_and_reversible_ones_do_not() {
         .then(credit(transfer(1, 500, EXPIRES + 30), Finality::Reversible), EXPIRES + 33)
         .then(resolve(ResolutionKind::Ignored), EXPIRES + 40)
         .then(paid(1, 500, EXPIRES + 30), EXPIRES + 90);
-    assert!(!first.payment.needs_attention(), "the first of its kind, too");
+    assert!(!first.payment.needs_attention(), "also the first of its kind");
     let case = late().then(resolve(ResolutionKind::Ignored), EXPIRES + 60);
     let case = case
         .then(credit(transfer(2, 500, EXPIRES + 90), Finality::Reversible), EXPIRES + 93)
@@ -189,7 +189,7 @@ fn refunds_are_due_to_payers_of_money_that_does_not_count() {
     assert_eq!(owed(&again), lines(&[("alice", "0.900 HBD")]));
     let bob = |transfer: Transfer| credit(Transfer { from: name("bob"), ..transfer }, Finality::Irreversible);
     let part = Case::of(open()).then(paid(1, 400, OPENED + 9), OPENED + 12);
-    assert_eq!(owed(&part), [], "it may still be paid");
+    assert_eq!(owed(&part), [], "the payment can still complete");
     let hive = Transfer { money: Money::new(50, Hive), ..transfer(3, 1, OPENED + 15) };
     let part = part.then(bob(transfer(2, 300, OPENED + 12)), OPENED + 15).then(bob(hive), OPENED + 18);
     let ended = part.then(expire(EXPIRES + 1), EXPIRES + 2);
@@ -208,7 +208,7 @@ fn no_refund_is_due_in_a_currency_whose_counted_money_is_reversible() {
             .then(credit(hive.clone(), Finality::Irreversible), OPENED + 60)
             .is(State::Completed, &["paid_again", "wrong_currency"])
     };
-    assert_eq!(owed(&completed()), lines(&[("alice", "0.050 HIVE")]), "it may be all of the price that stays");
+    assert_eq!(owed(&completed()), lines(&[("alice", "0.050 HIVE")]), "it may become the only counted transfer");
     let bury = Command::MarkExpired { tx_id: tx(5), irreversible_time: at(OPENED + 603) };
     let all = lines(&[("alice", "0.050 HIVE"), ("alice", "0.700 HBD")]);
     let reversed = completed().then(bury, OPENED + 603);
@@ -226,7 +226,7 @@ fn a_refund_is_recorded_once_and_reduces_the_refund_due() {
     assert_eq!((owed(&case), case.payment.refunded_units(), case.payment.refunds.len()), (Vec::new(), 1_000, 2));
     let case =
         case.then(refund(11, "alice", Money::new(5, Hive)), EXPIRES + 99).is(State::SystemCancelled, &["paid_late"]);
-    assert_eq!(case.payment.refunded_units(), 1_000, "the other currency is listed, not summed");
+    assert_eq!(case.payment.refunded_units(), 1_000, "the other currency is listed separately");
     let forged = Transfer { from: name("mallory"), memo: refund_memo_of(ID), ..transfer(12, 1, EXPIRES + 99) };
     let to_itself = refund(13, "blue.mugs", Money::new(1, Hbd));
     case.refused(Command::Refund(forged), EXPIRES + 99, Rejection::ForeignTransfer { id: ID }).refused(
@@ -251,8 +251,8 @@ fn a_refund_plan_defaults_to_the_largest_refund_due() {
         plan.map(|plan| plan.to.to_string()).map_err(|violation| violation.field)
     };
     let sold = Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).payment;
-    assert_eq!(field(&sold, None, None), Err("amount".to_owned()), "nothing is owed");
+    assert_eq!(field(&sold, None, None), Err("amount".to_owned()), "no refund is due");
     assert_eq!(field(&sold, None, Some(250)), Ok("alice".to_owned()));
     assert_eq!(field(&sold, Some("blue.mugs"), Some(250)), Err("to".to_owned()));
-    assert_eq!(field(&open(), None, Some(250)), Err("to".to_owned()), "nobody has paid");
+    assert_eq!(field(&open(), None, Some(250)), Err("to".to_owned()), "there are no payers");
 }

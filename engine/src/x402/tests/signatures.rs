@@ -45,7 +45,7 @@ fn judge(transaction: &Transaction, payer: &str, accounts: &Accounts) -> Result<
         }
         Err(Ok(denied)) => panic!("unknown accounts {:?}", denied.unknown),
         Err(Err(refused)) => {
-            assert_eq!(refused.payer, None, "whose signature does not hold is not named");
+            assert_eq!(refused.payer, None, "a refusal of an invalid signature does not name the payer");
             Err(refused.reason)
         }
     }
@@ -89,7 +89,7 @@ fn unknown_delegates_are_returned_for_fetching() {
     accounts.remove(&name("bob"));
     let transaction = signed(Pack::Legacy, ChainId::MAINNET, &["bob", "carol"]);
     let Err(Ok(denied)) = authorize(&transaction, &name("firm"), ChainId::MAINNET, &accounts) else {
-        panic!("bob's authority is not known");
+        panic!("the authority of bob is unknown");
     };
     assert!(denied.unknown.contains(&name("bob")), "{denied:?}");
 }
@@ -114,7 +114,11 @@ fn invalid_signatures_are_refused() {
     transaction.signatures = vec![Signature([0; 65])];
     assert_eq!(judge(&transaction, "alice", &accounts()), Err(Reason::Signature));
     transaction.signatures = vec![Signature([31; 65]); 1_000];
-    assert_eq!(judge(&transaction, "alice", &accounts()), Err(Reason::Signature), "and costs no thousand recoveries");
+    assert_eq!(
+        judge(&transaction, "alice", &accounts()),
+        Err(Reason::Signature),
+        "the number of recoveries is bounded"
+    );
 }
 
 proptest! {

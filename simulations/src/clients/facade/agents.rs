@@ -28,26 +28,26 @@ enum Way {
 /// Settles a payment: through the interface, where there is one.
 pub(in crate::clients) async fn settle_payment(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     number: usize,
     request: &X402Request,
 ) -> Result<actors::Settled, X402Error> {
-    let Some(endpoint) = sim.endpoint() else { return engine.x402.settle(request).await };
+    let Some(endpoint) = engine.process.endpoint() else { return engine.x402.settle(request).await };
     let session = session_of(sim, request);
-    let client = Client { sim, endpoint, ip: agent_ip(number), session, exceeds_limit: true };
+    let client = Client { sim, engine, endpoint, ip: agent_ip(number), session, exceeds_limit: true };
     client.settle(number, request).await
 }
 
 /// Asks whether a payment would be settled: through the interface, where there is one.
 pub(in crate::clients) async fn verify_payment(
     sim: &Arc<Simulation>,
-    engine: &Engine,
+    engine: &Running,
     number: usize,
     request: &X402Request,
 ) -> Result<AccountName, X402Error> {
-    let Some(endpoint) = sim.endpoint() else { return engine.x402.verify(request).await };
+    let Some(endpoint) = engine.process.endpoint() else { return engine.x402.verify(request).await };
     let session = session_of(sim, request);
-    let client = Client { sim, endpoint, ip: agent_ip(number), session, exceeds_limit: true };
+    let client = Client { sim, engine, endpoint, ip: agent_ip(number), session, exceeds_limit: true };
     let reply = client.send("POST", VERIFY, "", Some(&client.body(request))).await;
     let reported = json_of(&reply);
     client.verdict(&reply, reported["isValid"] == true, reported["invalidReason"].as_str()).await?;

@@ -8,7 +8,7 @@ use crate::front::{Call, Denied, Method, Shown};
 impl Client<'_> {
     async fn grpc(&self, key: &str, idempotency_key: Option<String>, method: Method) -> Result<Vec<Shown>, Denied> {
         let shown = format!("{method:?}");
-        let could_fail = self.sim.may_be_unavailable();
+        let could_fail = self.may_be_unavailable();
         let response = self.endpoint.grpc(Call { key: key.to_owned(), idempotency_key, method }).await;
         let detail = response.as_ref().map_or(1, |shown| shown.iter().map(|one| one.sequence + 2).sum());
         self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || match &response {
@@ -16,7 +16,7 @@ impl Client<'_> {
             Err(denied) => format!("{shown} by gRPC is refused: {}", denied.reason),
         });
         if let Err(denied) = &response {
-            self.judge_denied(&shown, denied, could_fail || self.sim.may_be_unavailable());
+            self.judge_denied(&shown, denied, could_fail || self.may_be_unavailable());
         }
         response
     }
@@ -118,7 +118,7 @@ impl Client<'_> {
         let mut snapshots = match opened {
             Ok(snapshots) => snapshots,
             Err(denied) => {
-                self.judge_denied("a watch", &denied, self.sim.may_be_unavailable());
+                self.judge_denied("a watch", &denied, self.may_be_unavailable());
                 self.hold_granted(known, "a watch", &Err(denied));
                 return Again::No;
             }

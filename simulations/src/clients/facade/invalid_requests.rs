@@ -223,8 +223,8 @@ impl Client<'_> {
     pub(super) async fn exceed_rate_limit(&self, known: &Session) {
         let Some(slug) = slug_of(self.sim, known.id) else { return };
         let ip = Self::stranger(&mut self.random());
-        let rusher = Client { sim: self.sim, endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
-        let (began, began_wall) = (self.sim.now_ms(), self.sim.wall());
+        let rusher = Client { endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
+        let (began, began_wall) = (self.sim.now_ms(), self.wall());
         let mut taken = 0;
         for sent in 0..RUSH {
             let reply = rusher.send("GET", &format!("/for/{slug}/status"), "", None).await;
@@ -237,8 +237,8 @@ impl Client<'_> {
             }
         }
         // The limiter goes by the wall clock, which may step.
-        let passed = (self.sim.now_ms() - began)
-            .max(self.sim.wall().since(began_wall).as_millis().try_into().unwrap_or(u64::MAX));
+        let passed =
+            (self.sim.now_ms() - began).max(self.wall().since(began_wall).as_millis().try_into().unwrap_or(u64::MAX));
         let most = BURST.saturating_add(passed / 1_000 + 1);
         self.hold("limits-are-kept", known.id, taken <= most, || {
             format!("an address was let in {taken} times, and {most} are allowed")
@@ -251,8 +251,8 @@ impl Client<'_> {
     async fn rush_to_log_in(&self, known: &Session) {
         let mut random = self.random().fork("login");
         let ip = Self::stranger(&mut random);
-        let guesser = Client { sim: self.sim, endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
-        let began = self.sim.wall();
+        let guesser = Client { endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
+        let began = self.wall();
         for guess in 0..GUESSES + 2 {
             let key = format!("sk_live_{:048x}", random.draw());
             let headers = vec![("sec-fetch-site", "same-origin".to_owned())];
@@ -263,7 +263,7 @@ impl Client<'_> {
                 status => status == 503,
             };
             // Time that passes meanwhile gives a guess back, and ends a lockout.
-            self.hold("limits-are-kept", known.id, is_right || self.sim.wall() != began, || {
+            self.hold("limits-are-kept", known.id, is_right || self.wall() != began, || {
                 format!("guess {guess} of a key at the login is answered {}", reply.status)
             });
         }

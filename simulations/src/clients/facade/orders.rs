@@ -37,7 +37,7 @@ impl Order {
 const CREATE: [&str; 2] = ["/api/public/payments", "/api/public/payments/create"];
 
 impl Client<'_> {
-    pub(super) async fn create(&self, engine: &Engine, order: &Order) -> Again {
+    pub(super) async fn create(&self, engine: &Running, order: &Order) -> Again {
         let (sim, session) = (self.sim, order.session);
         let Some(shop) = sim.clients().merchants.get(&order.merchant).cloned() else { return Again::In(1_000) };
         let path = CREATE[usize::from(session % 3 == 0)];
@@ -111,7 +111,7 @@ impl Client<'_> {
         let is_ordered = payment.amount == order.money
             && payment.merchant == shop.id
             && payment.description == "A blue mug"
-            && payment.metadata.get("order") == Some(&MetadataValue::Text(order.session.to_string()));
+            && payment.metadata.get("order") == Some(&engine::fields::MetadataValue::Text(order.session.to_string()));
         let is_named = reported["slug"] == payment.slug_text();
         self.hold("answers-are-durable", payment.id, is_told && is_ordered && is_named, || {
             format!("an order of {} is answered with {reported}, and {} is durable", order.money, payment.amount)

@@ -5,7 +5,7 @@ use engine::money::{Currency, Money};
 use super::{super::values::find_word, *};
 use crate::{
     plan::{AGENTS, PAYERS},
-    script::{AgentBehavior, FacadeCall, Memo, MerchantChange, OwnershipAction, SessionAction},
+    script::{AgentBehavior, FacadeCall, ManagementAction, Memo, MerchantChange, OwnershipAction, SessionAction},
 };
 
 pub(super) fn create(step: &mut StepReader<'_>) -> Result<Action, Problem> {
@@ -78,6 +78,12 @@ pub(super) fn assign(step: &mut StepReader<'_>) -> Result<Action, Problem> {
 pub(super) fn act_on_session(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     let action = find_word("does", &step.raw.does, &SessionAction::ALL)?;
     Ok(Action::ActOnSession { session: step.session()?, action })
+}
+
+pub(super) fn manage(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let action = find_word("does", &step.raw.does, &ManagementAction::ALL)?;
+    let merchant = if action.is_operators() { 0 } else { step.merchant()? };
+    Ok(Action::Manage { merchant, action })
 }
 
 pub(super) fn rotate_secret(step: &mut StepReader<'_>) -> Result<Action, Problem> {

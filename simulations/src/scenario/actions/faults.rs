@@ -5,7 +5,8 @@ use super::{
     *,
 };
 use crate::script::{
-    ChangeableSettings, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind, ProcessFault,
+    ChangeableSettings, CommitOutcome, DiskFault, FaultInjection, LedgerFault, LieKind, NodeFault, OutageKind, Peer,
+    ProcessFault, StoreFault,
 };
 
 /// How far a scenario may step the wall clock, milliseconds.
@@ -47,10 +48,10 @@ pub(super) fn node_keeps_transactions(step: &mut StepReader<'_>) -> Result<Actio
 }
 
 pub(super) fn node_lies(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    if step.setup.nodes < 3 {
+    let lie = find_word("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
+    if step.setup.nodes < 3 && !lie.is_evident() {
         return Err("`does` \"lie\": with fewer than three nodes nobody can tell a lie from the truth".to_owned());
     }
-    let lie = find_word("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
     node(step, NodeFault::Lies(lie))
 }
 
@@ -108,28 +109,32 @@ pub(super) fn price_hbd(step: &mut StepReader<'_>) -> Result<Action, Problem> {
 
 // ---- disk ------------------------------------------------------------------------------------------------------------
 
-fn disk(fault: DiskFault) -> Result<Action, Problem> {
+fn disk(step: &StepReader<'_>, fault: DiskFault) -> Result<Action, Problem> {
+    let is_shared = step.setup.engines > 1;
+    if is_shared && !matches!(fault, DiskFault::Slow { .. }) {
+        return Err(format!("`who` {:?}: several engines share a store, which has no such fault", step.raw.who));
+    }
     inject(FaultInjection::Disk(fault))
 }
 
 pub(super) fn power_cut(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    disk(step.raw.operation.map_or(DiskFault::PowerCut, DiskFault::PowerCutIn))
+    disk(step, step.raw.operation.map_or(DiskFault::PowerCut, DiskFault::PowerCutIn))
 }
 
 pub(super) fn disk_error(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    disk(DiskFault::ErrorIn(step.raw.operation.unwrap_or(1)))
+    disk(step, DiskFault::ErrorIn(step.raw.operation.unwrap_or(1)))
 }
 
 pub(super) fn read_error(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    disk(DiskFault::ReadErrorIn(step.raw.operation.unwrap_or(1)))
+    disk(step, DiskFault::ReadErrorIn(step.raw.operation.unwrap_or(1)))
 }
 
 pub(super) fn disk_full(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    disk(DiskFault::Full { for_ms: step.for_ms()? })
+    disk(step, DiskFault::Full { for_ms: step.for_ms()? })
 }
 
 pub(super) fn disk_slow(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    disk(DiskFault::Slow { commit_ms: step.by_ms()?, for_ms: step.for_ms()? })
+    disk(step, DiskFault::Slow { commit_ms: step.by_ms()?, for_ms: step.for_ms()? })
 }
 
 pub(super) fn damage_row(step: &mut StepReader<'_>) -> Result<Action, Problem> {
@@ -139,17 +144,25 @@ pub(super) fn damage_row(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     };
     let table = step.raw.table.as_deref().map(find_table).transpose()?;
     let session = step.raw.session.as_deref().map(|name| step.names.find(name)).transpose()?;
-    disk(DiskFault::DamageRow { table, session, pick: step.raw.operation.unwrap_or(0) << 32 })
+    disk(step, DiskFault::DamageRow { table, session, pick: step.raw.operation.unwrap_or(0) << 32 })
 }
 
 pub(super) fn damage_log(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    disk(DiskFault::DamageLog { pick: step.raw.operation.unwrap_or(0) << 32 })
+    disk(step, DiskFault::DamageLog { pick: step.raw.operation.unwrap_or(0) << 32 })
 }
 
 // ---- process ---------------------------------------------------------------------------------------------------------
 
 fn process(fault: ProcessFault) -> Result<Action, Problem> {
     inject(FaultInjection::Process(fault))
+}
+
+/// Reads an intervention that only a process with a store of its own survives.
+fn of_own_store(step: &StepReader<'_>, fault: ProcessFault) -> Result<Action, Problem> {
+    if step.setup.engines > 1 {
+        return Err(format!("`does` {:?}: several engines share a store", step.raw.does));
+    }
+    process(fault)
 }
 
 pub(super) fn kill(step: &mut StepReader<'_>) -> Result<Action, Problem> {
@@ -189,20 +202,56 @@ fn settings(raw: &RawStep, setup: &Setup) -> Result<ChangeableSettings, Problem>
     })
 }
 
-pub(super) fn rotate_master_key(_: &mut StepReader<'_>) -> Result<Action, Problem> {
-    process(ProcessFault::RotateMasterKey)
+pub(super) fn rotate_master_key(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    of_own_store(step, ProcessFault::RotateMasterKey)
 }
 
 pub(super) fn freeze(step: &mut StepReader<'_>) -> Result<Action, Problem> {
     process(ProcessFault::Freeze { for_ms: step.for_ms()? })
 }
 
-pub(super) fn back_up(_: &mut StepReader<'_>) -> Result<Action, Problem> {
-    process(ProcessFault::BackUp)
+pub(super) fn back_up(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    of_own_store(step, ProcessFault::BackUp)
 }
 
-pub(super) fn restore(_: &mut StepReader<'_>) -> Result<Action, Problem> {
-    process(ProcessFault::Restore)
+pub(super) fn restore(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    of_own_store(step, ProcessFault::Restore)
+}
+
+// ---- several engines ---------------------------------------------------------------------------------------------------
+
+/// Injects a fault that only several engines over one store have.
+fn shared(step: &StepReader<'_>, injection: FaultInjection) -> Result<Action, Problem> {
+    if step.setup.engines < 2 {
+        return Err(format!("`does` {:?} needs several `engines`", step.raw.does));
+    }
+    inject(injection)
+}
+
+pub(super) fn lose_store(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    shared(step, FaultInjection::Partition { peer: Peer::Store, for_ms: step.for_ms()? })
+}
+
+pub(super) fn lose_node(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let nodes = step.setup.nodes;
+    let node = step.raw.node.filter(|node| *node < nodes);
+    let node = node.ok_or_else(|| format!("`node` is one of {nodes}, numbered from 0"))?;
+    shared(step, FaultInjection::Partition { peer: Peer::Node(node), for_ms: step.for_ms()? })
+}
+
+pub(super) fn fail_over(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    shared(step, FaultInjection::Store(StoreFault::FailOver { for_ms: step.for_ms()? }))
+}
+
+pub(super) fn break_commit(step: &mut StepReader<'_>) -> Result<Action, Problem> {
+    let outcome = match required("manner", &step.raw.manner)? {
+        "applied" => CommitOutcome::Applied,
+        "dropped" => CommitOutcome::Dropped,
+        "late" => CommitOutcome::Late { after_ms: step.by_ms()? },
+        "running" => CommitOutcome::Running { after_ms: step.by_ms()? },
+        other => return Err(one_of("manner", other, CommitOutcome::KINDS)),
+    };
+    shared(step, FaultInjection::Store(StoreFault::BreakCommit(outcome)))
 }
 
 // ---- receivers, callers, clock ---------------------------------------------------------------------------------------

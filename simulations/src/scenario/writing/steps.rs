@@ -8,12 +8,13 @@ use super::{
     line::Line,
 };
 use crate::script::{
-    Action, AgentBehavior, DiskFault, FacadeCall, FaultInjection, LedgerFault, LieKind, Memo, MerchantChange,
-    NodeFault, OutageKind, OwnershipAction, ProcessFault, SessionAction,
+    Action, AgentBehavior, CommitOutcome, DiskFault, FacadeCall, FaultInjection, LedgerFault, LieKind,
+    ManagementAction, Memo, MerchantChange, NodeFault, OutageKind, OwnershipAction, Peer, ProcessFault, SessionAction,
+    StoreFault,
 };
 
 /// Writes an action; none for one about a session that no step before creates.
-pub(super) fn write_action(action: &Action, names: &SessionNames) -> Option<String> {
+pub(super) fn write_action(action: &Action, engine: Option<usize>, names: &SessionNames) -> Option<String> {
     let line = match action {
         Action::Inject(injection) => write_injection(injection, names),
         Action::Create { .. }
@@ -21,10 +22,11 @@ pub(super) fn write_action(action: &Action, names: &SessionNames) -> Option<Stri
         | Action::Assign { .. }
         | Action::ActOnSession { .. }
         | Action::ChangeMerchant { .. }
+        | Action::Manage { .. }
         | Action::Ownership { .. } => write_merchant(action, names)?,
         _ => write_client(action, names)?,
     };
-    Some(line.finish())
+    Some(line.optional("engine", engine).finish())
 }
 
 /// Writes what a merchant does.
@@ -40,6 +42,13 @@ fn write_merchant<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'
             with_lifetime(line, lifetime_seconds)
         }
         Action::Assign { session } => line(0, "assign").session(session)?,
+        Action::ActOnSession { session, action: action @ (SessionAction::ReportWallet | SessionAction::Watch) } => {
+            Line::new(names, "customer", word_of(&action, &SessionAction::ALL)).session(session)?
+        }
+        Action::Manage { action, .. } if action.is_operators() => {
+            Line::new(names, "operator", word_of(&action, &ManagementAction::ALL))
+        }
+        Action::Manage { merchant, action } => line(merchant, word_of(&action, &ManagementAction::ALL)),
         Action::ActOnSession { session, action } => line(0, word_of(&action, &SessionAction::ALL)).session(session)?,
         Action::ChangeMerchant { merchant, change: MerchantChange::RotateSecret { grace_seconds } } => {
             line(merchant, "rotate secret").duration("grace", grace_seconds * 1_000)
@@ -124,6 +133,22 @@ fn write_injection<'a>(injection: &FaultInjection, names: &'a SessionNames) -> L
             let sign = if *by_ms < 0 { "-" } else { "" };
             let by = super::show(by_ms.unsigned_abs());
             Line::new(names, "clock", "step").quoted("by", format!("{sign}{by}"))
+        }
+        FaultInjection::Partition { peer: Peer::Store, for_ms } => {
+            Line::new(names, "process", "lose the store").lasting(*for_ms)
+        }
+        FaultInjection::Partition { peer: Peer::Node(node), for_ms } => {
+            Line::new(names, "process", "lose a node").value("node", node).lasting(*for_ms)
+        }
+        FaultInjection::Store(StoreFault::FailOver { for_ms }) => {
+            Line::new(names, "store", "fail over").lasting(*for_ms)
+        }
+        FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
+            let line = Line::new(names, "store", "break a commit").quoted("manner", outcome.word());
+            match outcome {
+                CommitOutcome::Applied | CommitOutcome::Dropped => line,
+                outcome => line.duration("by", outcome.after_ms()),
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The stores that are compared. Each makes the rows of a group of creations durable in one commit.
+//! The compared stores. Each commits the rows of a group of payment creations durably.
 
 use std::{path::Path, time::Duration};
 
@@ -6,18 +6,18 @@ use redb::{Database, Durability, TableDefinition};
 
 use crate::rows::Row;
 
-/// A store beside which Hivetill's own is measured.
+/// A store to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Candidate {
-    /// Hivetill's store: the write-ahead log and redb.
+    /// Hivetill's store: write-ahead log and redb.
     Log,
-    /// redb alone, a table each as in Hivetill's store.
+    /// redb alone, with the tables of Hivetill's store.
     Redb,
-    /// redb alone, all rows in one table.
+    /// redb alone, with all rows in one table.
     RedbOneTable,
-    /// The same, ready to open after a crash without a repair.
+    /// redb alone in one table, with quick repair: it opens after a crash without a full repair.
     RedbQuickRepair,
-    /// redb alone in one table, durable every 100 ms: an acknowledged commit can be lost.
+    /// redb alone in one table, durable every 100 ms: acknowledged commits can be lost.
     RedbLazy,
     /// fjall, each commit synced.
     Fjall,
@@ -26,15 +26,8 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    pub const ALL: [Self; 7] = [
-        Self::Log,
-        Self::Redb,
-        Self::RedbOneTable,
-        Self::RedbQuickRepair,
-        Self::RedbLazy,
-        Self::Fjall,
-        Self::Sqlite,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Log, Self::Redb, Self::RedbOneTable, Self::RedbQuickRepair, Self::RedbLazy, Self::Fjall, Self::Sqlite];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +41,7 @@ impl Candidate {
         }
     }
 
-    /// Opens the store in a directory; none for Hivetill's own, which is opened as such.
+    /// Opens the store in a directory. Hivetill's own store is opened elsewhere.
     pub fn open(self, directory: &Path, tables: &[String]) -> Box<dyn Rows> {
         match self {
             Self::Log => unreachable!("it is opened as a store"),
@@ -62,11 +55,11 @@ impl Candidate {
     }
 }
 
-/// What takes the rows of a group of creations.
+/// Writes the rows of a group of payment creations.
 pub trait Rows: Send {
-    /// Writes them in one commit.
+    /// Commits the rows.
     fn commit(&mut self, group: &[Vec<Row>]);
-    /// Returns how many rows are stored.
+    /// Returns the number of stored rows.
     fn count(&self) -> u64;
 }
 
@@ -77,13 +70,13 @@ enum Sync {
     Lazy,
 }
 
-/// How long commits that are not synced may come before one that is.
+/// Maximum interval between synced commits.
 const LAZY: Duration = Duration::from_millis(100);
 const ONE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows");
 
 struct Redb {
     database: Database,
-    /// Empty where all rows go to one table.
+    /// Empty if all rows share one table.
     tables: Vec<String>,
     sync: Sync,
     synced: std::time::Instant,
@@ -99,7 +92,7 @@ impl Redb {
     }
 }
 
-/// Returns a row's key in a table that it shares with those of others.
+/// Returns a row's key with a prefix for its table, for a shared table.
 fn prefixed(row: &Row) -> Vec<u8> {
     [&[u8::try_from(row.table).expect("few tables")], row.key.as_slice()].concat()
 }
@@ -108,7 +101,9 @@ impl Rows for Redb {
     fn commit(&mut self, group: &[Vec<Row>]) {
         let mut transaction = self.database.begin_write().expect("a transaction");
         let is_lazy = self.sync == Sync::Lazy && self.synced.elapsed() < LAZY;
-        transaction.set_durability(if is_lazy { Durability::None } else { Durability::Immediate }).expect("a durability");
+        transaction
+            .set_durability(if is_lazy { Durability::None } else { Durability::Immediate })
+            .expect("a durability");
         transaction.set_quick_repair(self.sync == Sync::EachQuickRepair);
         let rows = || group.iter().flatten();
         if self.tables.is_empty() {
@@ -189,7 +184,9 @@ impl Rows for Sqlite {
         let transaction = self.0.transaction().expect("a transaction");
         {
             let mut insert = transaction
-                .prepare_cached("INSERT INTO rows (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")
+                .prepare_cached(
+                    "INSERT INTO rows (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+                )
                 .expect("a statement");
             for row in group.iter().flatten() {
                 insert.execute((prefixed(row), &row.value)).expect("a row");

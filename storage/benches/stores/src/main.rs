@@ -1,9 +1,9 @@
-//! Compares Hivetill's store with the stores that it could be built on: durable creations a second and their latency by how
-//! many callers wait at once, and the time to open a store of a million payments after `kill -9`.
+//! Compares Hivetill's store with the stores that it could use instead: throughput and latency of durable payment
+//! creations by number of concurrent callers, and the time to open a store with a million payments after `kill -9`.
 //!
-//! `stores rates DIRECTORY [SECONDS]` and `stores restart DIRECTORY [PAYMENTS]`; the directory decides which disk is measured.
-//! The others only write the rows that a creation writes; Hivetill's store also encodes them and checks versions. All have group
-//! commit: what waits when a commit begins is part of it. A single caller commits on its own thread.
+//! `stores rates DIRECTORY [SECONDS]` and `stores restart DIRECTORY [PAYMENTS]`; the directory selects the disk. The
+//! other stores write only the rows of a creation; Hivetill's store also encodes records and checks versions. All have
+//! group commit. A single caller commits on its own thread.
 
 mod candidates;
 mod rows;
@@ -50,7 +50,7 @@ fn candidate(name: &str) -> Candidate {
     Candidate::ALL.into_iter().find(|candidate| candidate.name() == name).expect("a known store")
 }
 
-/// A store as callers use it.
+/// An open store.
 #[derive(Clone)]
 enum Open {
     Ours(Arc<EmbeddedStore>),
@@ -110,7 +110,7 @@ fn write_queue(mut store: Box<dyn Rows>, mut queue: mpsc::UnboundedReceiver<(Vec
     }
 }
 
-/// Has many callers create payments until a time or a count is reached; returns how long each waited.
+/// Runs concurrent callers that create payments until a time or a count is reached; returns the latencies.
 async fn run(open: &Open, callers: usize, next: &Arc<AtomicU64>, until: Instant, count: u64) -> Vec<Duration> {
     let tasks = (0..callers).map(|_| {
         let (open, next) = (open.clone(), Arc::clone(next));
@@ -137,7 +137,10 @@ async fn run(open: &Open, callers: usize, next: &Arc<AtomicU64>, until: Instant,
 async fn rates(parent: &Path, seconds: Duration) {
     let directory = tempfile::tempdir_in(parent).expect("a directory");
     println!("rows of a creation: {}", Template::of_a_creation(directory.path()).await.describe());
-    println!("{:>18} {:>8} {:>12} {:>9} {:>9} {:>12}", "store", "callers", "creations/s", "p50 us", "p99 us", "CPU us each");
+    println!(
+        "{:>18} {:>8} {:>12} {:>9} {:>9} {:>12}",
+        "store", "callers", "creations/s", "p50 us", "p99 us", "CPU us each"
+    );
     for callers in CALLERS {
         for candidate in Candidate::ALL {
             let directory = tempfile::tempdir_in(parent).expect("a directory");
@@ -155,7 +158,7 @@ async fn rates(parent: &Path, seconds: Duration) {
     }
 }
 
-/// Fills a store in another process, kills it amid further creations, and measures how long opening it takes.
+/// Fills a store in another process, kills it during further creations, and measures the time to open the store.
 fn restart(parent: &Path, payments: u64) {
     println!("{:>18} {:>12} {:>12}", "store", "open ms", "rows");
     for candidate in Candidate::ALL {

@@ -1,4 +1,5 @@
-//! The rows that one creation writes, taken from the store itself, with the keys of the next payments in their place.
+//! The rows that one payment creation writes, taken from Hivetill's store, with the keys replaced for the next
+//! payments.
 
 use std::{path::Path, time::Duration};
 
@@ -14,7 +15,7 @@ use storage::{Batch, EmbeddedStore, Options, Write, prelude::*};
 
 const START_MS: u64 = 1_763_647_200_000;
 
-/// A row in the form of the database.
+/// A row as stored.
 #[derive(Clone)]
 pub struct Row {
     pub table: usize,
@@ -22,7 +23,7 @@ pub struct Row {
     pub value: Vec<u8>,
 }
 
-/// The rows of a payment, and where its id, its slug and its merchant stand in them.
+/// The rows of a payment, with its id, slug and merchant for replacement.
 pub struct Template {
     pub tables: Vec<String>,
     rows: Vec<Row>,
@@ -32,11 +33,11 @@ pub struct Template {
 }
 
 impl Template {
-    /// Creates one payment in a store of its own and keeps the rows that this has written.
+    /// Creates one payment in an empty store and reads the rows that this wrote.
     pub async fn of_a_creation(directory: &Path) -> Self {
         let store = EmbeddedStore::open(directory, Options::default()).expect("a store");
         let before = all(&store);
-        // A number whose ids share no byte sequence with one another.
+        // A number whose ids have no byte sequence in common.
         let payment = payment(7);
         let (id, slug) = (payment.id.bits().to_be_bytes(), slug_of(7).bits().to_be_bytes());
         let merchant = merchant_of(7).bits().to_be_bytes();
@@ -47,7 +48,7 @@ impl Template {
         tables.dedup();
         let place = |table: &String| tables.iter().position(|known| known == table).expect("a known table");
         let rows = written.iter().map(|(table, key, value)| {
-            // Integers are stored with their low byte first.
+            // Integers are stored in little-endian order.
             Row { table: place(table), key: key.clone(), value: value.clone() }
         });
         let rows = rows.collect();
@@ -71,7 +72,7 @@ impl Template {
         rows
     }
 
-    /// Describes the rows: table, bytes of key and value.
+    /// Describes the rows: table, size of key and value in bytes.
     pub fn describe(&self) -> String {
         let row = |row: &Row| format!("{} {} + {}", self.tables[row.table], row.key.len(), row.value.len());
         self.rows.iter().map(row).collect::<Vec<_>>().join(", ")
@@ -84,7 +85,7 @@ fn all(store: &EmbeddedStore) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     rows
 }
 
-/// Replaces each occurrence, in the order of bytes in which it stands and in the reverse one.
+/// Replaces each occurrence, in big-endian and in little-endian order.
 fn replace(bytes: &mut [u8], from: &[u8; 16], to: &[u8; 16]) {
     let reversed = |id: &[u8; 16]| id.iter().rev().copied().collect::<Vec<_>>();
     for (from, to) in [(from.to_vec(), to.to_vec()), (reversed(from), reversed(to))] {
@@ -121,7 +122,7 @@ fn merchant_of(number: u64) -> MerchantId {
     MerchantId::from_bits(u128::from(1 + mixed(number) % 100) << 64 | 0x55)
 }
 
-/// Returns the payment of a number.
+/// Returns the payment with a number.
 pub fn payment(number: u64) -> Payment {
     let draft = Draft {
         amount: Money::new(10_500, Currency::Hbd),

@@ -1,5 +1,4 @@
-//! Whose account is whose: the indexes of merchants by account, of pending changes, and of accounts that nobody has any
-//! more.
+//! Indexes of merchants by account, of pending account changes, and of accounts that no merchant has any more.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::{
     record::merchant::MerchantFacts,
 };
 
-/// Keeps the indexes of a merchant that is written at `at`.
+/// Updates the indexes of a merchant that is written at `at`.
 pub(crate) fn index(
     group: &mut Group<'_>,
     id: u128,
@@ -24,7 +23,11 @@ pub(crate) fn index(
     let left = before.filter(|before| before.account != after.account);
     if let Some(left) = left {
         group.tables.account_merchants().remove((left.account.as_str(), id))?;
-        let watched = if mutant!("left-for-a-day") { Duration::from_secs(86_400) } else { FORMER_ACCOUNT_WATCH_PERIOD };
+        let watched = if mutant!("former-account-watched-for-a-day") {
+            Duration::from_secs(86_400)
+        } else {
+            FORMER_ACCOUNT_WATCH_PERIOD
+        };
         let unwatch_at = at + watched;
         group.tables.retired_accounts().insert(left.account.as_str(), unwatch_at.millis());
     }
@@ -50,7 +53,7 @@ pub(crate) fn index(
     ledger_entries::watch(group, &after.account, at)
 }
 
-/// Stops watching an account that nobody has any more.
+/// Stops watching an account that no merchant has.
 pub(crate) fn unwatch(group: &mut Group<'_>, account: &AccountName) -> Result<(), Fault> {
     group.tables.retired_accounts().remove(account.as_str())?;
     if !has_merchant(group, account)? {
@@ -61,12 +64,12 @@ pub(crate) fn unwatch(group: &mut Group<'_>, account: &AccountName) -> Result<()
 
 fn has_merchant(group: &mut Group<'_>, account: &AccountName) -> Result<bool, Fault> {
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
-    // A damaged row is somebody's, too.
+    // A damaged row still belongs to a merchant.
     Ok(group.tables.account_merchants().range(range)?.all_keys().next().transpose()?.is_some())
 }
 
 /// Returns the merchants that have proven an account.
-pub(crate) fn provers(group: &mut Group<'_>, account: &AccountName) -> Result<Vec<u128>, Fault> {
+pub(crate) fn proven_merchants(group: &mut Group<'_>, account: &AccountName) -> Result<Vec<u128>, Fault> {
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
     let merchants = group.tables.proven_merchants().range(range)?.all_keys();
     merchants.map(|key| Ok(key?.value().1)).collect()

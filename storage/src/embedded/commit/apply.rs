@@ -1,4 +1,5 @@
-//! One commit for many batches: each is checked whole, then written whole, or refused without a trace.
+//! Applies the batches of one group commit: each batch is checked as a whole, then written as a whole or rejected
+//! without effect.
 
 use std::{collections::BTreeSet, ops::Bound};
 
@@ -6,14 +7,15 @@ use engine::{
     event_list::{Epoch, Tail},
     ids::PaymentId,
     mutant,
+    time::Timestamp,
     x402::{ClaimRecord, Purpose},
 };
 
 use crate::{
-    batch::{CommitError, Cursor},
+    batch::{CommitError, Cursor, Resolution},
     embedded::{
         commit::{
-            accounts, billing, claims, compliance,
+            accounts, billing, claims, compliance, duties,
             group::{Checked, Finished, Group, Overlay, conflict},
             indexes, ledger_entries, outbox,
             prepared::{MerchantStep, PaymentStep, Prepared, Step},
@@ -31,16 +33,20 @@ use crate::{
 };
 
 impl<'t> Group<'t> {
-    /// Writes a batch, or says why not and writes nothing of it.
+    /// Writes a batch, or returns the reason for its rejection and writes nothing of it.
     pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
         let mut overlay = Overlay::default();
+        if let Some(id) = batch.id.filter(|id| self.commits.is_known(*id)) {
+            return Ok(Err(CommitError::Conflict { what: format!("commit {id}") }));
+        }
         for step in &mut batch.steps {
             match self.check(step, &mut overlay) {
                 Ok(Ok(())) => {}
                 Ok(Err(refusal)) => return Ok(Err(refusal)),
-                // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
+                // The batch is rejected: a row that it would replace is damaged, as its caller will find when it reads
+                // the row.
                 Err(fault @ Fault::Damaged { .. }) => {
-                    tracing::error!(%fault, "refused a write: {fault}");
+                    tracing::error!(%fault, "write rejected: {fault}");
                     return Ok(Err(CommitError::Conflict { what: fault.to_string() }));
                 }
                 Err(fault) => return Err(fault),
@@ -49,18 +55,21 @@ impl<'t> Group<'t> {
         for step in batch.steps {
             self.write(step)?;
         }
+        if let Some(id) = batch.id {
+            self.commits.applied(id);
+        }
         self.applied += 1;
         Ok(Ok(()))
     }
 
-    /// Ends the group.
+    /// Writes the accumulated changes and ends the group.
     pub(crate) fn finish(mut self) -> Result<Finished, Fault> {
-        self.write_gathered()?;
+        self.write_accumulated()?;
         Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
     }
 
-    /// Writes what was gathered over all batches.
-    fn write_gathered(&mut self) -> Result<(), Fault> {
+    /// Writes what was accumulated over all batches.
+    fn write_accumulated(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
         indexes::write_days(self)?;
         for (merchant, Tail { last, epoch, last_before_epoch: before }) in std::mem::take(&mut self.event_tails) {
@@ -72,7 +81,7 @@ impl<'t> Group<'t> {
     }
 }
 
-/// The checks: what is expected against what is there, earlier steps of the same batch included.
+/// The checks: compares what a batch expects with the stored rows and the earlier steps of the same batch.
 impl Group<'_> {
     fn check(&mut self, step: &mut Step, overlay: &mut Overlay) -> Checked {
         match step {
@@ -92,13 +101,13 @@ impl Group<'_> {
             }
             Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, overlay),
             Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, overlay),
-            Step::Move(step) => outbox::check_move(self, step, overlay),
+            Step::Delivery(step) => outbox::check_delivery(self, step, overlay),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, overlay),
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
-                overlay.forgotten_before = overlay.forgotten_before.max(*made_before);
+                overlay.keys_deleted_before = overlay.keys_deleted_before.max(*made_before);
                 let old = overlay.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
-                overlay.forgotten.extend(old.map(|(key, _)| *key));
+                overlay.deleted_keys.extend(old.map(|(key, _)| *key));
                 Ok(Ok(()))
             }
             Step::Handle { account, place, handling, record, names, assigned } => {
@@ -110,12 +119,12 @@ impl Group<'_> {
                 overlay.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
                 (*record, *names) = (handled.record, handled.names);
                 let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
-                claims::check_not_sold(self, tx_id, overlay)
+                claims::check_not_facilitated(self, tx_id, overlay)
             }
             Step::Unmatched { account, place, record, .. } => {
                 unmatched::prefetch(self, overlay, account, *place, record)
             }
-            Step::Comply { check, noted } => compliance::check(self, check, noted),
+            Step::Comply { check, assessment } => compliance::check(self, check, assessment),
             Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, overlay),
             Step::Standing { merchant, change } => compliance::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, overlay, invoicing),
@@ -124,13 +133,24 @@ impl Group<'_> {
                 Some(&Epoch::PENDING) => Ok(Ok(())),
                 _ => conflict("the epoch"),
             },
-            Step::Audit(_)
-            | Step::Books { .. }
-            | Step::Rate(_)
-            | Step::Note { .. }
-            | Step::EnableEndpoint(_)
-            | Step::Unwatch(_)
-            | Step::Prune { .. } => Ok(Ok(())),
+            Step::Forbid(id) => match self.commits.resolve(*id) {
+                Resolution::Forbidden => Ok(Ok(())),
+                Resolution::Applied => conflict(format_args!("commit {id}")),
+            },
+            Step::Books { from, checked_at, expected, .. } => self.check_books(*from, *checked_at, *expected, overlay),
+            Step::Rate { at, expected, .. } => self.check_rate(*at, *expected, overlay),
+            Step::Note { name, value, expected } => self.check_note(name, value, expected.as_deref(), overlay),
+            Step::Lease { engine, is_new, until, .. } => duties::check_lease(self, *engine, *is_new, *until, overlay),
+            Step::EndLease { engine, by, now } => duties::check_end(self, *engine, *by, *now, overlay),
+            Step::Duty { duty, engine, is_taken, expected } => {
+                duties::check_duty(self, *duty, *engine, *is_taken, *expected, overlay)
+            }
+            Step::OnDuty { duty, term } => duties::check_term(self, *duty, *term, overlay),
+            Step::EnableEndpoint(merchant) => {
+                overlay.enabled.insert(merchant.bits());
+                Ok(Ok(()))
+            }
+            Step::Audit(_) | Step::Unwatch(_) | Step::Prune { .. } => Ok(Ok(())),
         }
     }
 
@@ -148,20 +168,20 @@ impl Group<'_> {
         }
         match stored {
             Some(stored) if (stored.merchant, stored.slug) != (step.facts.merchant, step.facts.slug) => {
-                return conflict(format_args!("the owner or the checkout address of payment {}", step.id));
+                return conflict(format_args!("the merchant or the slug of payment {}", step.id));
             }
             Some(_) => {}
             None => {
                 let slug = step.facts.slug;
                 if overlay.slugs.contains_key(&slug) || self.tables.slugs().has(slug)? {
-                    return conflict(format_args!("the checkout address of payment {}", step.id));
+                    return conflict(format_args!("the slug of payment {}", step.id));
                 }
                 overlay.slugs.insert(slug, id);
             }
         }
-        if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
+        if step.completed_volume.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
             let known = compliance::prefetch(self, step.facts.merchant)?;
-            assert_eq!(known, Ok(()), "reading it refuses nothing");
+            assert_eq!(known, Ok(()), "a prefetch rejects nothing");
         }
         if let Some(change) = billing::change_of(&step.facts, step.sale, stored.as_ref()) {
             billing::prefetch(self, overlay, step.id, step.facts.merchant, &change)?;
@@ -208,7 +228,8 @@ impl Group<'_> {
     fn check_claim(&mut self, claimed: &ClaimRecord, names: &[[u8; 32]], overlay: &mut Overlay) -> Checked {
         let tx_id = claimed.tx_id.0;
         let mut claimed_by = vec![tx_id];
-        for name in names.iter().filter(|_| !mutant!("nonce-claimed-twice")) {
+        let names_checked = if mutant!("identifier-not-claimed") { 1 } else { usize::MAX };
+        for name in names.iter().take(names_checked).filter(|_| !mutant!("nonce-claimed-twice")) {
             match overlay.nonces.get(name) {
                 Some(tx_id) => claimed_by.push(*tx_id),
                 None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),
@@ -223,7 +244,7 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
-        // What pays a session since somebody assigned it settles nothing else.
+        // A transaction with an assigned transfer cannot seal_secrets a claim.
         let assigned = match overlay.assigned.get(&tx_id) {
             Some(payment) => Some(*payment),
             None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
@@ -233,6 +254,65 @@ impl Group<'_> {
         }
         overlay.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         overlay.claims.insert(tx_id, claimed.clone());
+        Ok(Ok(()))
+    }
+
+    fn check_rate(&mut self, at: Timestamp, expected: Option<Timestamp>, overlay: &mut Overlay) -> Checked {
+        let stored = match overlay.rate_at {
+            Some(at) => Some(at),
+            None => match single::read(&self.tables.meta(), meta::RATE)? {
+                Some(bytes) => Some(record::rate_from_bytes(&bytes).map_err(Fault::damaged("meta", meta::RATE))?.at),
+                None => None,
+            },
+        };
+        if stored != expected && !mutant!("rate-moves-back") {
+            return conflict("the price of HIVE");
+        }
+        overlay.rate_at = Some(at);
+        Ok(Ok(()))
+    }
+
+    fn check_note(
+        &mut self,
+        name: &'static str,
+        value: &[u8],
+        expected: Option<&[u8]>,
+        overlay: &mut Overlay,
+    ) -> Checked {
+        let stored = match overlay.notes.get(name) {
+            Some(value) => Some(value.clone()),
+            None => single::read(&self.tables.meta(), &meta::note(name))?,
+        };
+        if stored.as_deref() != expected {
+            return conflict(format_args!("the note {name}"));
+        }
+        overlay.notes.insert(name, value.to_vec());
+        Ok(Ok(()))
+    }
+
+    /// A damaged reconciliation counts as none: it is made again.
+    fn check_books(
+        &mut self,
+        from: Timestamp,
+        checked_at: Timestamp,
+        expected: Option<Timestamp>,
+        overlay: &mut Overlay,
+    ) -> Checked {
+        let days = self.tables.reconciled_days();
+        let stored = match overlay.days_checked.get(&from.millis()) {
+            Some(at) => Some(*at),
+            None => match days.get_intact(from.millis())? {
+                Some(bytes) => {
+                    let read = record::day_from_bytes(bytes.value());
+                    days.skip_damaged(read.map_err(Fault::damaged("reconciled_days", from)))?.map(|day| day.checked_at)
+                }
+                None => None,
+            },
+        };
+        if stored != expected {
+            return conflict(format_args!("the reconciliation of {from}"));
+        }
+        overlay.days_checked.insert(from.millis(), checked_at);
         Ok(Ok(()))
     }
 
@@ -251,7 +331,7 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    /// The words were gathered from a snapshot: they are whole if no payment has come in between since.
+    /// The words come from a snapshot: they are complete if no payment was inserted since.
     fn check_index(&mut self, indexed: &Indexed) -> Checked {
         if indexed.after != self.search_cursor {
             return conflict("the search cursor");
@@ -266,14 +346,14 @@ impl Group<'_> {
     }
 }
 
-/// The writes: nothing can refuse any more.
+/// The writes. They follow the checks and cannot be rejected.
 impl Group<'_> {
     fn write(&mut self, step: Step) -> Result<(), Fault> {
         match step {
             Step::Merchant(step) => self.write_merchant(step),
             Step::Payment(step) => self.write_payment(*step),
             Step::Transfer(step) => transfers::write(self, &step),
-            Step::Event(step) => outbox::announce(self, &step),
+            Step::Event(step) => outbox::insert_event(self, &step),
             Step::ClaimOutcome { tx_id, outcome, record, is_facilitation, .. } => {
                 claims::write_outcome(self, tx_id, &outcome, &record, is_facilitation)
             }
@@ -283,8 +363,8 @@ impl Group<'_> {
             }
             Step::Remember { remembered, before, .. } => self.write_remembered(&remembered, before),
             Step::Forget { made_before } => self.forget(made_before),
-            Step::Move(step) => outbox::carry_out(self, &step),
-            Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
+            Step::Delivery(step) => outbox::apply_delivery(self, &step),
+            Step::EnableEndpoint(merchant) => outbox::reset_endpoint(self, merchant),
             Step::Unwatch(account) => accounts::unwatch(self, &account),
             Step::ForgetClaims { tx_ids, names } => claims::forget(self, &tx_ids, &names),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
@@ -302,10 +382,10 @@ impl Group<'_> {
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(audited) => self.append_audit(&audited),
-            Step::Comply { check, noted } => compliance::note(self, &check, noted),
-            Step::Admit { .. } => Ok(()),
+            Step::Comply { check, assessment } => compliance::write_assessment(self, &check, assessment),
+            Step::Admit { .. } | Step::Forbid(_) | Step::OnDuty { .. } => Ok(()),
             Step::Standing { merchant, change } => compliance::change(self, merchant, change),
-            Step::Books { from, record } => {
+            Step::Books { from, record, .. } => {
                 self.tables.reconciled_days().insert(from.millis(), record.as_slice());
                 Ok(())
             }
@@ -315,8 +395,14 @@ impl Group<'_> {
                 epochs.push(epoch);
                 self.set(meta::EPOCHS, &record::epochs_to_bytes(&epochs))
             }
-            Step::Rate(record) => self.set(meta::RATE, &record),
-            Step::Note { name, value } => self.set(&meta::note(name), &value),
+            Step::Rate { record, .. } => self.set(meta::RATE, &record),
+            Step::Lease { engine, is_new, now, until } => duties::write_lease(self, engine, is_new, now, until),
+            Step::EndLease { engine, .. } => duties::end_lease(self, engine),
+            Step::Duty { duty, engine, is_taken, expected } => {
+                duties::write_duty(self, duty, engine, is_taken, expected);
+                Ok(())
+            }
+            Step::Note { name, value, .. } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
                 for (merchant, word, payment) in &indexed.entries {
                     self.tables.search().insert((*merchant, word.as_str(), *payment), ());
@@ -328,11 +414,21 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, record, sale, updated_at, before, turnover, ledger_entries, refund_words, .. } =
-            step;
+        let PaymentStep {
+            id,
+            facts,
+            record,
+            sale,
+            updated_at,
+            before,
+            completed_volume,
+            ledger_entries,
+            refund_words,
+            ..
+        } = step;
         let bits = id.bits();
         if before.is_some_and(|before| before.metadata > facts.metadata) {
-            indexes::forget_words(self, id, &record)?;
+            indexes::remove_metadata_words(self, id, &record)?;
         }
         self.tables.payments().insert(bits, record.as_slice());
         indexes::list_payment(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
@@ -340,7 +436,7 @@ impl Group<'_> {
         if before.is_none() {
             self.tables.slugs().insert(facts.slug, bits);
             if bits <= self.search_cursor {
-                self.index_late(id, &record)?;
+                self.index_now(id, &record)?;
             }
         }
         if facts.refunds > before.map_or(0, |before| before.refunds) {
@@ -360,8 +456,8 @@ impl Group<'_> {
                 *self.counts.entry((facts.merchant, state.number())).or_default() -= 1;
             }
         }
-        // Completed is for good: a payment counts when it gets there, once.
-        if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
+        // `completed` is final: a payment counts once, when it reaches that state.
+        if let Some((at, usd_cents)) = completed_volume.filter(|_| state_before != Some(facts.state)) {
             compliance::count(self, facts.merchant, at, usd_cents)?;
         }
         if let Some(change) = billing::change_of(&facts, sale, before.as_ref()) {
@@ -385,8 +481,8 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Indexes a payment that the indexer has passed already: its clock was behind.
-    fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
+    /// Indexes a payment whose id precedes the search cursor, because a clock ran behind.
+    fn index_now(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
         let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
         for word in search::indexed_words_of(&payment) {
             self.tables.search().insert((payment.merchant.bits(), word.as_str(), id.bits()), ());

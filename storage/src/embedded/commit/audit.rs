@@ -1,5 +1,6 @@
-//! The audit log: lines are appended with the commit that they are about.
+//! The audit log: each entry is appended by the commit that it describes.
 
+use engine::mutant;
 use engine::{audit::Entry, ids::MerchantId};
 
 use crate::{
@@ -7,33 +8,34 @@ use crate::{
     record,
 };
 
-/// A line of the audit log as it is stored, and whom it concerns.
+/// An encoded entry of the audit log, and the merchants it concerns.
 #[derive(Debug)]
-pub(crate) struct Audited {
+pub(crate) struct EncodedEntry {
     pub(crate) record: Vec<u8>,
     merchant: u128,
     actor: Option<u128>,
 }
 
-impl Audited {
-    /// Encodes a line.
+impl EncodedEntry {
+    /// Encodes an entry.
     pub(crate) fn of(entry: Entry) -> Self {
         let (merchant, actor) = (entry.merchant.bits(), entry.actor.merchant.map(MerchantId::bits));
         Self { record: record::audit_to_bytes(entry), merchant, actor }
     }
 
-    /// Returns the merchants it concerns, each once.
+    /// Returns the merchants that the entry concerns, without duplicates.
     pub(crate) fn merchants(&self) -> impl Iterator<Item = u128> {
-        std::iter::once(self.merchant).chain(self.actor.filter(|actor| *actor != self.merchant))
+        std::iter::once(self.merchant)
+            .chain(self.actor.filter(|actor| *actor != self.merchant && !mutant!("audit-not-listed-for-its-actor")))
     }
 }
 
 impl Group<'_> {
-    /// Appends a line to the audit log and lists it for whom it concerns.
-    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
+    /// Appends an entry to the audit log and lists it for the merchants it concerns.
+    pub(crate) fn append_audit(&mut self, audited: &EncodedEntry) -> Result<(), Fault> {
         let log = self.tables.audit();
         let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
-        // What is damaged stays where it is.
+        // Rows are appended after a damaged row, which is never overwritten.
         while log.has(next)? {
             next += 1;
         }

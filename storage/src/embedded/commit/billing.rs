@@ -1,7 +1,8 @@
-//! What merchants use and owe: counted with the payment that completes, billed once, paid with the session that completes.
+//! Usage and invoices of merchants: usage counts each completed payment, a month is invoiced once, and an invoice is
+//! paid by its session.
 //!
-//! A group of batches counts in memory and writes each period once. A period that has its invoice is closed: what comes
-//! later is counted in the first month after it that is open.
+//! A group of batches counts in memory and writes each period once. A period with an invoice is closed: later usage
+//! counts in the next open month.
 
 use engine::{
     billing::{Month, Period, PeriodChange, PriorUsage, Sale, Schedule},
@@ -27,7 +28,7 @@ impl CachedPeriod {
     }
 }
 
-/// Returns what a write of a payment means for a period.
+/// Returns how a write of a payment changes a period.
 pub(crate) fn change_of(
     after: &PaymentFacts,
     sale: Option<Sale>,
@@ -49,12 +50,12 @@ fn cached_period<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut
             Ok(None) => Ok(None),
             Err(fault) => Err(fault),
         };
-        let stored = table.pass(stored)?;
+        let stored = table.skip_damaged(stored)?;
         let (is_damaged, period) = (stored.is_none(), stored.flatten());
         let was_unsettled = period.as_ref().is_some_and(Period::is_unsettled);
         group.periods.insert(key, CachedPeriod { period, was_unsettled, is_changed: false, is_damaged });
     }
-    Ok(group.periods.get_mut(&key).expect("it was put there just now"))
+    Ok(group.periods.get_mut(&key).expect("it was inserted above"))
 }
 
 /// Returns the first month from `month` on whose period is open.
@@ -66,7 +67,7 @@ fn open_month(group: &mut Group<'_>, merchant: u128, mut month: Month) -> Result
     Ok(month)
 }
 
-/// Returns the first period from `month` on that is open, to be changed.
+/// Returns the first open period from `month` on, for changes.
 fn open_from<'g>(
     group: &'g mut Group<'_>,
     merchant: u128,
@@ -90,12 +91,12 @@ pub(crate) fn prefetch(
     match change.month() {
         Some(month) => {
             open_month(group, merchant, month)?;
-            overlay.sold.insert(merchant);
+            overlay.changed_periods.insert(merchant);
         }
         None => {
             if let Some(key) = invoiced_by(group, id)? {
                 cached_period(group, key)?;
-                overlay.sold.insert(key.1);
+                overlay.changed_periods.insert(key.1);
             }
         }
     }
@@ -103,7 +104,7 @@ pub(crate) fn prefetch(
 }
 
 fn invoiced_by(group: &mut Group<'_>, session: PaymentId) -> Result<Option<PeriodKey>, Fault> {
-    Ok(group.tables.invoice_sessions().get_sound(session.bits())?.map(|key| key.value()))
+    Ok(group.tables.invoice_sessions().get_intact(session.bits())?.map(|key| key.value()))
 }
 
 /// Applies a change.
@@ -124,14 +125,14 @@ pub(crate) fn change(
     Ok(())
 }
 
-/// An invoice is for a period as it was read, and for nothing that was counted or billed meanwhile.
+/// Checks that a period is unchanged since it was read for an invoice.
 pub(crate) fn check_invoice(group: &mut Group<'_>, overlay: &mut Overlay, invoicing: &Invoicing) -> Checked {
     let Invoicing { period, carried_millicents, .. } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
     let stored = cached_period(group, key)?.period.as_ref();
     let is_as_read = stored.is_some_and(|stored| stored.accepts_invoice_for(period));
-    // One batch bills a merchant once: what an earlier step of it changes is not as it was read.
-    if !is_as_read || !overlay.sold.insert(key.1) {
+    // One batch invoices a merchant once: a period that an earlier step changed is not the one that was read.
+    if !is_as_read || !overlay.changed_periods.insert(key.1) {
         return conflict(format_args!("the period {} of merchant {}", period.month, period.merchant));
     }
     if *carried_millicents != 0 {
@@ -140,7 +141,7 @@ pub(crate) fn check_invoice(group: &mut Group<'_>, overlay: &mut Overlay, invoic
     Ok(Ok(()))
 }
 
-/// Gives a period its invoice, or its invoice another session.
+/// Stores the invoice of a period, or a new session of its invoice.
 pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(), Fault> {
     let Invoicing { period, invoice, carried_millicents, at } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
@@ -158,7 +159,7 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
     Ok(())
 }
 
-/// Tiers replace those that were read.
+/// Checks that fee tiers replace the version that was read.
 pub(crate) fn check_tiers(group: &mut Group<'_>, overlay: &mut Overlay, schedule: &Schedule, expected: u64) -> Checked {
     let stored = match overlay.tiers_version {
         Some(version) => version,
@@ -174,7 +175,7 @@ pub(crate) fn check_tiers(group: &mut Group<'_>, overlay: &mut Overlay, schedule
     Ok(Ok(()))
 }
 
-/// Writes what changed.
+/// Writes the changed periods.
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
     for (key, entry) in std::mem::take(&mut group.periods) {
         let Some(period) = entry.period.filter(|_| entry.is_changed) else { continue };

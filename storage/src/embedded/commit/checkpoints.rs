@@ -1,4 +1,5 @@
-//! Checkpoints: what a full segment of the log holds is written to the database, on a thread beside the commits.
+//! Checkpoints write the rows of a full WAL segment into the database, on a thread of their own, concurrently with
+//! commits.
 //!
 //! The synchronization primitives come from the parent module, as those of the queue do.
 
@@ -9,37 +10,37 @@ use super::sync::{
     thread,
 };
 
-/// Work that can run beside the commits.
+/// Work that can run concurrently with commits.
 pub(super) trait Job: Clone + Send + 'static {
-    /// Why it failed.
+    /// The error type.
     type Error: Send + 'static;
 
-    /// Does it.
+    /// Runs the job.
     fn run(&self) -> Result<(), Self::Error>;
 
-    /// Returns the failure of a job whose thread is gone.
-    fn lost() -> Self::Error;
+    /// Returns the error for a job whose thread has died.
+    fn thread_died() -> Self::Error;
 }
 
-/// A job that has begun.
+/// A job that was started.
 enum Background<J: Job> {
-    /// On a thread of its own, which sends the outcome.
+    /// Running on its own thread, which sends the outcome.
     Running(Receiver<Result<(), J::Error>>),
-    /// To be done by the writer, when it has waited long enough.
+    /// Deferred to the writer's thread.
     Deferred(J),
 }
 
 impl<J: Job> Background<J> {
-    /// Starts a thread for the job. `wake` is called once the outcome is there.
+    /// Starts a thread for the job. The thread calls `wake` when the outcome is available.
     ///
     /// # Errors
-    /// The operating system's, with the job, where it has no thread to give.
+    /// The operating system's error and the job, if no thread can be created.
     fn start(job: J, wake: impl FnOnce() + Send + 'static) -> Result<Self, (std::io::Error, Self)> {
         let (sender, outcome) = channel();
         let its_job = job.clone();
         let work = move || {
             let outcome = its_job.run();
-            // Whoever receives the outcome may close the store and open it again.
+            // The job must be dropped before its outcome is sent: the receiver may close the store and open it again.
             drop(its_job);
             let _ = sender.send(outcome);
             wake();
@@ -50,27 +51,27 @@ impl<J: Job> Background<J> {
         }
     }
 
-    /// Returns the outcome, once it is over.
+    /// Returns the outcome, if the job is complete.
     fn outcome(&self) -> Option<Result<(), J::Error>> {
         match self {
             Self::Running(outcome) => match outcome.try_recv() {
                 Ok(outcome) => Some(outcome),
                 Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Disconnected) => Some(Err(J::lost())),
+                Err(TryRecvError::Disconnected) => Some(Err(J::thread_died())),
             },
             Self::Deferred(_) => None,
         }
     }
 
-    /// Waits for its end, or does it; returns the outcome.
+    /// Waits for the job, or runs it if it was deferred; returns the outcome.
     fn wait(&self) -> Result<(), J::Error> {
         match self {
-            Self::Running(outcome) => outcome.recv().unwrap_or_else(|_| Err(J::lost())),
+            Self::Running(outcome) => outcome.recv().unwrap_or_else(|_| Err(J::thread_died())),
             Self::Deferred(job) => job.run(),
         }
     }
 
-    /// Waits for the end of one that runs, and returns why it failed.
+    /// Waits for a running job, and returns its error.
     fn failure(self) -> Option<J::Error> {
         match self {
             Self::Running(_) => self.wait().err(),
@@ -79,32 +80,32 @@ impl<J: Job> Background<J> {
     }
 }
 
-/// The rows that commits have left in the log, for checkpoints to write to the database.
+/// The rows that commits left in the log, for checkpoints to write into the database.
 pub(super) trait Segments {
-    /// What writes the rows of a sealed segment.
+    /// Writes the rows of a sealed segment.
     type Checkpoint: Job;
 
-    /// Returns whether so many quarters of the size are full at which a segment is sealed.
+    /// Returns whether this many quarters of the segment size limit are filled.
     fn is_filled(&self, quarters: u64) -> bool;
 
-    /// Leaves what was committed until now to a checkpoint, and goes on in the other segment.
+    /// Seals the current segment for a checkpoint and continues in the other segment.
     fn seal(&mut self) -> Self::Checkpoint;
 
-    /// Reads from the database from now on what a checkpoint has written there.
+    /// Switches reads to the database state that a checkpoint has written.
     fn install(&mut self) -> Result<(), JobError<Self>>;
 
     /// Counts a commit that waits for a checkpoint.
-    fn held_up(&self);
+    fn blocked(&self);
 }
 
 type JobError<S> = <<S as Segments>::Checkpoint as Job>::Error;
 
-/// Quarters of a full segment after which commits wait for a checkpoint that runs beside them.
+/// Quarters of the segment size limit at which commits wait for a concurrent checkpoint.
 const RUNNING_QUARTERS: u64 = 8;
-/// The same for one that the writer makes itself: a little later than it could, as one beside the commits would be made.
+/// The same for a deferred checkpoint, a little later than possible: about where a concurrent one would be complete.
 const DEFERRED_QUARTERS: u64 = 1;
 
-/// The checkpoint under way, of which there is one at most: it owns the other segment.
+/// The checkpoint in progress. There is at most one: it owns the other segment.
 pub(super) struct Checkpoints<J: Job>(Option<Background<J>>);
 
 impl<J: Job> Checkpoints<J> {
@@ -112,7 +113,7 @@ impl<J: Job> Checkpoints<J> {
         Self(None)
     }
 
-    /// Returns whether a checkpoint is to be begun, or to be waited for.
+    /// Returns whether a checkpoint must be started or waited for.
     pub(super) fn is_due<S: Segments<Checkpoint = J>>(&self, segments: &S) -> bool {
         segments.is_filled(match self.0 {
             None => 4,
@@ -121,12 +122,12 @@ impl<J: Job> Checkpoints<J> {
         })
     }
 
-    /// Installs a checkpoint that is complete, and begins one that is due: on a thread of its own where there is a `wake` to be
-    /// called at its end, and otherwise later on this one. Commits go on meanwhile, unless there are so many that memory would
-    /// fill with them.
+    /// Installs a complete checkpoint, and starts one if it is due: on its own thread if there is a `wake` to call at
+    /// its end, otherwise later on this thread. Commits continue, unless there are so many that the memtables would
+    /// exceed memory.
     ///
     /// # Errors
-    /// The checkpoint's.
+    /// The checkpoint's error.
     pub(super) fn tend<S: Segments<Checkpoint = J>>(
         &mut self,
         segments: &mut S,
@@ -134,7 +135,7 @@ impl<J: Job> Checkpoints<J> {
     ) -> Result<(), J::Error> {
         if let Some(running) = &self.0 {
             let wait = || {
-                segments.held_up();
+                segments.blocked();
                 running.wait()
             };
             let outcome = running.outcome().or_else(|| self.is_due(segments).then(wait));
@@ -157,10 +158,10 @@ impl<J: Job> Checkpoints<J> {
         Ok(())
     }
 
-    /// Waits for the running checkpoint, installs it, and makes another if `has_more` returns true.
+    /// Waits for the running checkpoint and installs it, then makes another if `has_more` returns true.
     ///
     /// # Errors
-    /// The checkpoint's.
+    /// The checkpoint's error.
     pub(super) fn finish<S: Segments<Checkpoint = J>>(
         &mut self,
         segments: &mut S,
@@ -173,7 +174,7 @@ impl<J: Job> Checkpoints<J> {
         if has_more(segments) { segments.seal().run() } else { Ok(()) }
     }
 
-    /// Waits for the end of the one that runs, and returns why it failed.
+    /// Waits for the running checkpoint, and returns its error.
     pub(super) fn failure(&mut self) -> Option<J::Error> {
         self.0.take().and_then(Background::failure)
     }

@@ -1,5 +1,5 @@
-//! Claims: found by their keys; those for other servers that nobody here asked for are forgotten, so that strangers do not
-//! fill the disk.
+//! Claims and the indexes of their nonces and identifiers. Claims for other servers that no merchant requested are
+//! pruned, so that strangers cannot fill the disk.
 
 use engine::{
     ledger::TxId,
@@ -17,7 +17,7 @@ use crate::{
     },
     record,
 };
-/// Checks that each claim may be forgotten, and adds the keys of its nonce and its identifier to `names`.
+/// Checks that each claim can be pruned, and adds the keys of its nonce and its identifier to `names`.
 pub(crate) fn check(
     group: &mut Group<'_>,
     tx_ids: &[TxId],
@@ -25,16 +25,16 @@ pub(crate) fn check(
     overlay: &mut Overlay,
 ) -> Checked {
     for tx_id in tx_ids {
-        let is_changed = overlay.claims.contains_key(&tx_id.0) || overlay.forgotten_claims.contains(&tx_id.0);
+        let is_changed = overlay.claims.contains_key(&tx_id.0) || overlay.deleted_claims.contains(&tx_id.0);
         let stored = stored(group, tx_id.0)?.filter(|claimed| !is_changed && claimed.is_forgettable());
         let Some(claimed) = stored else { return conflict(format_args!("the claim of {tx_id}")) };
-        names.extend(prepared::names_of(&claimed));
+        names.extend(prepared::unique_keys(&claimed));
     }
-    overlay.forgotten_claims.extend(tx_ids.iter().map(|tx_id| tx_id.0));
+    overlay.deleted_claims.extend(tx_ids.iter().map(|tx_id| tx_id.0));
     Ok(Ok(()))
 }
 
-/// Removes claims with their names.
+/// Deletes claims with the keys of their nonces and identifiers.
 pub(crate) fn forget(group: &mut Group<'_>, tx_ids: &[TxId], names: &[[u8; 32]]) -> Result<(), Fault> {
     for tx_id in tx_ids {
         group.tables.claims().remove(&tx_id.0)?;
@@ -53,7 +53,7 @@ pub(crate) fn check_outcome(
     outcome: &ClaimOutcome,
     overlay: &mut Overlay,
 ) -> Checked<ClaimRecord> {
-    let current = current(group, tx_id, overlay)?.filter(|_| !overlay.forgotten_claims.contains(&tx_id.0));
+    let current = current(group, tx_id, overlay)?.filter(|_| !overlay.deleted_claims.contains(&tx_id.0));
     let Some(claimed) = current.filter(|claimed| claimed.outcome == *expected) else {
         return conflict(format_args!("the outcome of {tx_id}"));
     };
@@ -62,8 +62,8 @@ pub(crate) fn check_outcome(
     Ok(Ok(claimed))
 }
 
-/// Checks that a transaction pays for nothing at another server: such a transfer cannot pay a session, too.
-pub(crate) fn check_not_sold(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Checked {
+/// Checks that a transaction has no claim for another server: its transfer cannot also pay a session.
+pub(crate) fn check_not_facilitated(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Checked {
     match current(group, tx_id, overlay)?.filter(|claimed| claimed.sale().is_some()) {
         Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
         None => Ok(Ok(())),
@@ -74,7 +74,7 @@ pub(crate) fn check_not_sold(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) 
 pub(crate) fn write(group: &mut Group<'_>, claimed: &ClaimRecord, names: &[[u8; 32]]) {
     let tx_id = claimed.tx_id.0;
     group.tables.claims().insert(&tx_id, record::claimed_to_bytes(claimed).as_slice());
-    if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
+    if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome.is_open() {
         group.tables.facilitations().insert(&tx_id, ());
     }
     for name in names {
@@ -82,7 +82,7 @@ pub(crate) fn write(group: &mut Group<'_>, claimed: &ClaimRecord, names: &[[u8; 
     }
 }
 
-/// Writes the record of a claim whose outcome changed; only open facilitations are listed as such.
+/// Writes a claim whose outcome changed. Only open facilitations are listed as open.
 pub(crate) fn write_outcome(
     group: &mut Group<'_>,
     tx_id: TxId,
@@ -92,14 +92,14 @@ pub(crate) fn write_outcome(
 ) -> Result<(), Fault> {
     group.tables.claims().insert(&tx_id.0, record);
     match (is_facilitation, outcome) {
-        (true, ClaimOutcome::Open) => group.tables.facilitations().insert(&tx_id.0, ()),
+        (true, ClaimOutcome::Open | ClaimOutcome::Shared) => group.tables.facilitations().insert(&tx_id.0, ()),
         (true, _) => group.tables.facilitations().remove(&tx_id.0)?,
         (false, _) => {}
     }
     Ok(())
 }
 
-/// Returns a claim as it is after the earlier steps of the batch.
+/// Returns a claim, including the changes of earlier steps of the batch.
 fn current(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Result<Option<ClaimRecord>, Fault> {
     match overlay.claims.get(&tx_id.0) {
         Some(claimed) => Ok(Some(claimed.clone())),
@@ -107,7 +107,7 @@ fn current(group: &Group<'_>, tx_id: TxId, overlay: &Overlay) -> Result<Option<C
     }
 }
 
-/// Returns a claim as the writer's tables have it.
+/// Returns a claim from the writer's tables.
 pub(crate) fn stored(group: &Group<'_>, tx_id: [u8; 20]) -> Result<Option<ClaimRecord>, Fault> {
     match group.tables.claims().get(&tx_id)? {
         Some(bytes) => {

@@ -16,13 +16,13 @@ use crate::{
 /// Where commits run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitMode {
-    /// On a writer thread of their own, but for an uncontended commit to a quick disk, which runs on the thread of its caller.
-    /// At most `queue` batches wait; more are refused with [`CommitError::Overloaded`].
+    /// On a writer thread. An uncontended commit to a fast disk runs on the caller's thread. At most `queue` batches
+    /// wait; more are rejected with [`CommitError::Overloaded`].
     Thread {
-        /// Batches that may wait.
+        /// Maximum number of waiting batches.
         queue: usize,
     },
-    /// In the caller's task, one batch at a time: what a simulation needs to be the same every time.
+    /// In the caller's task, one batch at a time. Simulations need this to be deterministic.
     Inline,
 }
 
@@ -32,7 +32,7 @@ impl Default for CommitMode {
     }
 }
 
-/// The way to the writer.
+/// A handle to the writer.
 #[derive(Debug)]
 pub(crate) struct Committer {
     health: Arc<Health>,
@@ -43,7 +43,7 @@ pub(crate) struct Committer {
 #[derive(Debug)]
 enum Route {
     Thread(Queue<Writer>),
-    /// None once it is closed.
+    /// `None` once the store is closed.
     Inline(Box<Mutex<Option<Writer>>>),
 }
 
@@ -51,7 +51,7 @@ impl Committer {
     /// Starts the writer.
     ///
     /// # Errors
-    /// The operating system's, where it has no thread to give; those of the disk.
+    /// The operating system's, if no thread can be created; those of the disk.
     pub(crate) fn start(parts: Parts, mode: CommitMode) -> std::io::Result<Self> {
         let new = |inbox| Writer::new(parts, inbox).map_err(std::io::Error::other);
         let (health, metrics, route);
@@ -71,7 +71,7 @@ impl Committer {
         Ok(Self { health, metrics, route })
     }
 
-    /// Makes a group of batches durable, each whole or refused; returns the outcomes in its order.
+    /// Commits a group of batches, each as a whole or not at all; returns the outcomes in the same order.
     pub(crate) async fn commit_group(&self, group: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
         match &self.route {
             Route::Inline(writer) => self.commit_inline(writer, group),
@@ -79,12 +79,12 @@ impl Committer {
         }
     }
 
-    /// Makes a batch durable or refuses it.
+    /// Commits or rejects a batch.
     pub(crate) async fn commit(&self, batch: Prepared) -> Result<(), CommitError> {
         match &self.route {
             Route::Inline(writer) => self.commit_inline(writer, vec![batch]).pop().expect("each batch has an outcome"),
             Route::Thread(queue) => {
-                // Only where the runtime has other threads to go on with.
+                // Only on a runtime with other threads, which can run its tasks meanwhile.
                 let may_run_here = Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
                 queue.commit(batch, may_run_here).await.unwrap_or_else(|refused| Err(self.refusal(refused)))
             }
@@ -105,13 +105,13 @@ impl Committer {
     fn refusal(&self, refused: Refused) -> CommitError {
         match refused {
             Refused::Full => CommitError::Overloaded,
-            // After an orderly close nothing was written; after a failure nobody knows.
+            // After a regular close nothing was written; after a failure the outcome is unknown.
             Refused::Closed if self.health.failure().is_none() => CommitError::Overloaded,
             Refused::Closed | Refused::Lost => self.health.unknown(),
         }
     }
 
-    /// Commits what waits, then stops the writer. Later commits are refused with [`CommitError::Overloaded`].
+    /// Commits the waiting batches, then stops the writer. Later commits are rejected with [`CommitError::Overloaded`].
     pub(crate) async fn close(&self) {
         match &self.route {
             Route::Inline(writer) => {
@@ -132,7 +132,7 @@ impl Committer {
         &self.metrics
     }
 
-    /// Returns how many batches wait for the writer.
+    /// Returns the number of batches that wait for the writer.
     pub(crate) fn waiting(&self) -> usize {
         match &self.route {
             Route::Thread(queue) => queue.waiting(),

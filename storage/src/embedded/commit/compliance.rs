@@ -1,8 +1,10 @@
-//! The compliance status of merchants: checked at each creation, updated at each completion, written once per group.
+//! The compliance status of merchants: checked when a payment is created, updated when one completes, written once per
+//! group.
 
 use engine::{
     compliance::{Assessment, ComplianceChange, ComplianceStatus, PaymentCheck},
     ids::MerchantId,
+    mutant,
     time::Timestamp,
 };
 
@@ -11,7 +13,7 @@ use crate::{
     embedded::{
         commit::{
             accounts,
-            audit::Audited,
+            audit::EncodedEntry,
             group::{CachedCompliance, Checked, Group, conflict},
         },
         fault::Fault,
@@ -29,13 +31,13 @@ fn cached<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Cached
             Ok(None) => Ok(ComplianceStatus::default()),
             Err(fault) => Err(fault),
         };
-        let stored = table.pass(stored)?;
+        let stored = table.skip_damaged(stored)?;
         let is_damaged = stored.is_none();
         let status = stored.unwrap_or_default();
         let was_on_hold = if is_damaged { group.tables.on_hold().has(merchant)? } else { status.hold.is_some() };
         group.compliance.insert(merchant, CachedCompliance { status, is_changed: false, was_on_hold, is_damaged });
     }
-    Ok(group.compliance.get_mut(&merchant).expect("it was put there just now"))
+    Ok(group.compliance.get_mut(&merchant).expect("it was inserted above"))
 }
 
 /// Reads a status that a later write will change, so that a damaged row fails only its own batch.
@@ -50,22 +52,22 @@ pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: 
     if entry.is_damaged || entry.status.accepts(change) {
         Ok(Ok(()))
     } else {
-        conflict(format_args!("where merchant {merchant} stands"))
+        conflict(format_args!("the compliance status of merchant {merchant}"))
     }
 }
 
-/// Checks a creation against the committed status; returns the assessment to store in `noted`.
-pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Option<Box<Assessment>>) -> Checked {
+/// Checks a new payment against the committed status; returns the assessment to store in `assessment`.
+pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, assessment: &mut Option<Box<Assessment>>) -> Checked {
     let merchant = check.merchant.bits();
     let mut others = Vec::new();
-    for other in accounts::provers(group, &check.account)?.into_iter().filter(|other| *other != merchant) {
+    for other in accounts::proven_merchants(group, &check.account)?.into_iter().filter(|other| *other != merchant) {
         let entry = cached(group, other)?;
         // A damaged status may contain a hold.
         if entry.is_damaged {
             return Err(Fault::inconsistent(
                 "compliance_statuses",
                 MerchantId::from_bits(other),
-                "it cannot be read; an admin may clear it",
+                "it cannot be read; an admin can clear it",
             ));
         }
         others.push(entry.status.clone());
@@ -75,12 +77,12 @@ pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Opt
         return Err(Fault::inconsistent(
             "compliance_statuses",
             check.merchant,
-            "it cannot be read; an admin may clear it",
+            "it cannot be read; an admin can clear it",
         ));
     }
     match entry.status.check(check, &others) {
         Ok(next) => {
-            *noted = next.map(Box::new);
+            *assessment = next.map(Box::new);
             Ok(Ok(()))
         }
         Err(refusal) => Ok(Err(CommitError::OnHold(refusal))),
@@ -88,13 +90,17 @@ pub(crate) fn check(group: &mut Group<'_>, check: &PaymentCheck, noted: &mut Opt
 }
 
 /// Stores the assessment of a check, and appends its audit events.
-pub(crate) fn note(group: &mut Group<'_>, check: &PaymentCheck, noted: Option<Box<Assessment>>) -> Result<(), Fault> {
-    let Some(noted) = noted else { return Ok(()) };
-    for entry in noted.audit_entries(check) {
-        group.append_audit(&Audited::of(entry))?;
+pub(crate) fn write_assessment(
+    group: &mut Group<'_>,
+    check: &PaymentCheck,
+    assessment: Option<Box<Assessment>>,
+) -> Result<(), Fault> {
+    let Some(assessment) = assessment else { return Ok(()) };
+    for entry in assessment.audit_entries(check) {
+        group.append_audit(&EncodedEntry::of(entry))?;
     }
     let entry = cached(group, check.merchant.bits())?;
-    (entry.status, entry.is_changed) = (noted.status, true);
+    (entry.status, entry.is_changed) = (assessment.status, true);
     Ok(())
 }
 
@@ -120,6 +126,7 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
         if entry.is_changed && !entry.is_damaged {
             group.tables.compliance_statuses().insert(merchant, record::compliance_to_bytes(&entry.status).as_slice());
             match (entry.was_on_hold, entry.status.hold.is_some()) {
+                (false, true) if mutant!("hold-not-listed") => {}
                 (false, true) => group.tables.on_hold().insert(merchant, ()),
                 (true, false) => group.tables.on_hold().remove(merchant)?,
                 _ => {}

@@ -1,5 +1,5 @@
-//! How many payments a merchant has in each state, how many bytes they take, and how many idempotency keys it has: counted in
-//! memory, written once a group.
+//! Counts of a merchant's payments by state, of the bytes of its payments and of its idempotency keys: accumulated in
+//! memory, written once per group.
 
 use engine::{
     ids::{MerchantId, PaymentId},
@@ -19,13 +19,13 @@ use crate::{
 };
 
 impl Group<'_> {
-    /// Writes the counts that the group changed.
+    /// Writes the changed counts.
     pub(crate) fn write_counts(&mut self) -> Result<(), Fault> {
         for (key, change) in std::mem::take(&mut self.counts) {
             let counts = self.tables.payment_counts();
-            let before = match counts.pass(counts.get(key))? {
+            let before = match counts.skip_damaged(counts.get(key))? {
                 Some(before) => before.map_or(0, |count| count.value()),
-                // The rows it counts are written already.
+                // The counted rows were written before.
                 None => {
                     counts.insert(key, self.recount(key)?);
                     continue;
@@ -39,17 +39,17 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Returns a count as the group leaves it so far.
+    /// Returns a count, including the changes of the group.
     pub(crate) fn counted(&self, key: (u128, u32)) -> Result<u64, Fault> {
         let counts = self.tables.payment_counts();
-        let stored = match counts.pass(counts.get(key))? {
+        let stored = match counts.skip_damaged(counts.get(key))? {
             Some(stored) => stored.map_or(0, |count| count.value()),
             None => self.recount(key)?,
         };
         Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
     }
 
-    /// Judges a creation against its merchant's caps and everything committed before it.
+    /// Checks a new payment against its merchant's quota and everything committed before it.
     pub(crate) fn check_quota(
         &self,
         payment: PaymentId,
@@ -66,7 +66,7 @@ impl Group<'_> {
         Ok(quota.check(usage, bytes).map_err(CommitError::QuotaReached))
     }
 
-    /// Counts what a damaged row of the counts should say.
+    /// Counts the rows again, in place of a damaged count.
     pub(crate) fn recount(&self, (merchant, code): (u128, u32)) -> Result<u64, Fault> {
         let mut count = 0;
         if code == KEYS_COUNT {
@@ -81,7 +81,7 @@ impl Group<'_> {
             let (id, summary) = listed?;
             if code == BYTES_COUNT {
                 let payments = self.tables.payments();
-                let record = payments.get_sound(id)?;
+                let record = payments.get_intact(id)?;
                 count += record.map_or(0, |bytes| bytes.value().len() as u64);
                 continue;
             }

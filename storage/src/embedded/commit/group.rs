@@ -1,4 +1,4 @@
-//! The batches of one commit: what they have changed so far, and what is kept in memory until the group ends.
+//! The batches of one group commit: their changes so far, and what is accumulated in memory until the group ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,11 @@ use engine::{
 use crate::{
     batch::{CommitError, Cursor, Unmatched},
     embedded::{
-        commit::transaction::{Transaction, write_single},
+        commit::{
+            commit_ids::CommitIds,
+            duties::DutyOverlay,
+            transaction::{Transaction, write_single},
+        },
         fault::Fault,
         read::{deliveries, unmatched::UnmatchedPlace},
         tables::{DayKey, DeliveryKey, PeriodKey},
@@ -24,34 +28,35 @@ use crate::{
     record::{indexed::PaymentFacts, merchant::MerchantFacts, sums::DaySums},
 };
 
-/// The batches of one commit.
+/// The batches of one group commit.
 pub(crate) struct Group<'t> {
     pub(crate) tables: Transaction<'t>,
-    /// Changes of the counts of payments, written once at the end.
+    pub(crate) commits: &'t mut CommitIds,
+    /// Changes of the counts, written once at the end.
     pub(crate) counts: BTreeMap<(u128, u32), i64>,
-    /// Changes of the sums of days, written once at the end.
+    /// Changes of the daily sums, written once at the end.
     pub(crate) days: BTreeMap<DayKey, DaySums>,
-    /// The end of each merchant's list of events, written once at the end.
+    /// The ends of merchants' event lists, written once at the end.
     pub(crate) event_tails: BTreeMap<u128, Tail>,
-    /// Merchants whose queues in the outbox changed; their heads are written once at the end.
+    /// Merchants whose outbox queues changed. The heads of their queues are written once at the end.
     pub(crate) queues: Queues,
-    /// Where merchants stand, written once at the end.
+    /// Compliance statuses, written once at the end.
     pub(crate) compliance: BTreeMap<u128, CachedCompliance>,
-    /// Periods of merchants, written once at the end.
+    /// Billing periods, written once at the end.
     pub(crate) periods: BTreeMap<PeriodKey, CachedPeriod>,
     pub(crate) search_cursor: u128,
     pub(crate) applied: usize,
 }
 
-/// What a commit did.
+/// The result of a group commit.
 pub(crate) struct Finished {
-    /// How many batches it holds.
+    /// Number of applied batches.
     pub(crate) applied: usize,
-    /// The last payment that is indexed for search.
+    /// The last payment in the search index.
     pub(crate) search_cursor: u128,
 }
 
-/// What the earlier steps of a batch will have changed when a later step is written.
+/// The pending changes of a batch: what its earlier steps will have written when a later step is checked.
 #[derive(Default)]
 pub(crate) struct Overlay {
     pub(crate) payments: BTreeMap<u128, PaymentFacts>,
@@ -60,25 +65,34 @@ pub(crate) struct Overlay {
     pub(crate) merchants: BTreeMap<u128, MerchantFacts>,
     pub(crate) keys: BTreeMap<[u8; 32], Option<u128>>,
     pub(crate) remembered: BTreeMap<(u128, [u8; 32]), IdempotencyRecord>,
-    /// Keys made earlier are forgotten by an earlier step.
-    pub(crate) forgotten_before: Timestamp,
-    /// Keys of earlier steps that were forgotten after them.
-    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
+    /// An earlier step deletes older keys.
+    pub(crate) keys_deleted_before: Timestamp,
+    /// Keys of earlier steps that a later step deleted.
+    pub(crate) deleted_keys: BTreeSet<(u128, [u8; 32])>,
     pub(crate) claims: BTreeMap<[u8; 20], ClaimRecord>,
-    /// Claims that an earlier step forgets.
-    pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
+    /// Claims that an earlier step deletes.
+    pub(crate) deleted_claims: BTreeSet<[u8; 20]>,
     pub(crate) nonces: BTreeMap<[u8; 32], [u8; 20]>,
     pub(crate) assigned: BTreeMap<[u8; 20], PaymentId>,
     pub(crate) cursor: Option<Cursor>,
     pub(crate) handled: BTreeMap<UnmatchedPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, DeliveryRecord>,
     pub(crate) events: BTreeSet<u128>,
-    /// Merchants of whose periods an earlier step changes one.
-    pub(crate) sold: BTreeSet<u128>,
+    /// Merchants with a billing period that an earlier step changes.
+    pub(crate) changed_periods: BTreeSet<u128>,
     pub(crate) tiers_version: Option<u64>,
+    pub(crate) duties: DutyOverlay,
+    /// Values of notes.
+    pub(crate) notes: BTreeMap<&'static str, Vec<u8>>,
+    /// When the price of HIVE was read.
+    pub(crate) rate_at: Option<Timestamp>,
+    /// When days were reconciled, by the start of the day.
+    pub(crate) days_checked: BTreeMap<u64, Timestamp>,
+    /// Merchants whose endpoints an earlier step enables.
+    pub(crate) enabled: BTreeSet<u128>,
 }
 
-/// The result of a check: a value, a refusal, or a failure to read.
+/// The result of a check: a value, a rejection, or a failed read.
 pub(crate) type Checked<T = ()> = Result<Result<T, CommitError>, Fault>;
 
 pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
@@ -86,10 +100,11 @@ pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
 }
 
 impl<'t> Group<'t> {
-    /// Starts with nothing written.
-    pub(crate) fn of(tables: Transaction<'t>, search_cursor: u128) -> Self {
+    /// Creates a group without changes.
+    pub(crate) fn of(tables: Transaction<'t>, commits: &'t mut CommitIds, search_cursor: u128) -> Self {
         Self {
             tables,
+            commits,
             counts: BTreeMap::new(),
             days: BTreeMap::new(),
             event_tails: BTreeMap::new(),
@@ -114,12 +129,12 @@ impl Group<'_> {
     }
 }
 
-/// A period as the group knows it.
+/// A billing period, including the changes of the group.
 pub(crate) struct CachedPeriod {
     pub(crate) period: Option<Period>,
     pub(crate) was_unsettled: bool,
     pub(crate) is_changed: bool,
-    /// It cannot be read. Nothing is written in its place, and sales are counted in a later month.
+    /// Whether it is damaged. It is not overwritten, and sales count in a later month.
     pub(crate) is_damaged: bool,
 }
 
@@ -127,19 +142,19 @@ pub(crate) struct CachedPeriod {
 pub(crate) struct CachedCompliance {
     pub(crate) status: ComplianceStatus,
     pub(crate) is_changed: bool,
-    /// As the store has it.
+    /// Whether the stored status is on hold.
     pub(crate) was_on_hold: bool,
-    /// It cannot be read: nobody knows what the merchant has taken. No payment is made for it until somebody says how it
-    /// stands; what is paid completes all the same.
+    /// Whether it is damaged: the volume of the merchant is unknown. New payments are rejected until an admin sets the
+    /// status; existing payments can still complete.
     pub(crate) is_damaged: bool,
 }
 
-/// The transfers that earlier steps of a batch write: each is written once.
+/// The transfers that earlier steps of a batch write. Each can be written once.
 #[derive(Default)]
 pub(crate) struct TransferKeys {
     pub(crate) keys: BTreeSet<(u128, [u8; 20], u32)>,
     pub(crate) places: BTreeSet<(u128, u64)>,
 }
 
-/// The merchants whose queues a group changed.
+/// The merchants whose outbox queues a group changed.
 pub(crate) type Queues = BTreeSet<u128>;

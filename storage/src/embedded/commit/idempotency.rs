@@ -1,4 +1,4 @@
-//! Idempotency keys: kept within bounds, answered from, forgotten.
+//! Idempotency keys: insertion within a limit, and pruning.
 
 use engine::{
     idempotency::{self, IdempotencyRecord, Refusal},
@@ -15,8 +15,8 @@ use crate::{
     record,
 };
 
-/// Idempotency keys forgotten by one commit at most.
-const FORGOTTEN_AT_ONCE: usize = 1_000;
+/// Maximum number of idempotency keys that one commit deletes.
+const MAX_DELETED_KEYS: usize = 1_000;
 
 impl Group<'_> {
     pub(crate) fn check_remember(
@@ -27,14 +27,14 @@ impl Group<'_> {
         overlay: &mut Overlay,
     ) -> Checked {
         let key = (new.merchant.bits(), new.key);
-        // What an earlier step forgets does not stand in the way; what is kept after it does.
+        // A key that an earlier step deletes can be used again, unless a step after that stores it.
         let (stored, is_kept) = match overlay.remembered.get(&key) {
-            Some(remembered) => (Some(*remembered), !overlay.forgotten.contains(&key)),
+            Some(remembered) => (Some(*remembered), !overlay.deleted_keys.contains(&key)),
             None => match self.tables.idempotency().get((key.0, &key.1))? {
                 Some(bytes) => {
-                    let stored = record::remembered_from_bytes(new.merchant, new.key, bytes.value())
+                    let stored = record::idempotency_from_bytes(new.merchant, new.key, bytes.value())
                         .map_err(Fault::damaged("idempotency", new.merchant))?;
-                    (Some(stored), stored.at >= overlay.forgotten_before)
+                    (Some(stored), stored.at >= overlay.keys_deleted_before)
                 }
                 None => (None, false),
             },
@@ -47,7 +47,7 @@ impl Group<'_> {
         }
         *before = stored;
         overlay.remembered.insert(key, *new);
-        overlay.forgotten.remove(&key);
+        overlay.deleted_keys.remove(&key);
         Ok(Ok(()))
     }
 
@@ -57,9 +57,9 @@ impl Group<'_> {
         before: Option<IdempotencyRecord>,
     ) -> Result<(), Fault> {
         let merchant = new.merchant.bits();
-        self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
+        self.tables.idempotency().insert((merchant, &new.key), record::idempotency_to_bytes(new).as_slice());
         let times = self.tables.idempotency_times();
-        // An earlier step of the batch may have forgotten it, and counted that.
+        // An earlier step of the batch may have deleted and subtracted it.
         let mut is_replaced = false;
         if let Some(before) = before {
             let place = (before.at.millis(), merchant, &new.key);
@@ -76,7 +76,7 @@ impl Group<'_> {
     pub(crate) fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
         let end = (made_before.millis(), 0, &[0; 32]);
         let mut old = Vec::new();
-        for entry in self.tables.idempotency_times().range(..end)?.take(FORGOTTEN_AT_ONCE) {
+        for entry in self.tables.idempotency_times().range(..end)?.take(MAX_DELETED_KEYS) {
             let (entry, _) = entry?;
             let (millis, merchant, key) = entry.value();
             old.push((millis, merchant, *key));

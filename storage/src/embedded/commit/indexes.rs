@@ -1,4 +1,4 @@
-//! The indexes that follow a payment or a delivery: lists, sums of days, words.
+//! The indexes of payments and deliveries: lists, daily sums, search words.
 
 use engine::{
     ids::PaymentId,
@@ -26,26 +26,26 @@ use crate::{
     },
 };
 
-/// Notes that a payment was made, or that what its list says of it changed.
+/// Adds a new payment, or a change of its summary, to the daily sums.
 pub(crate) fn count_day(group: &mut Group<'_>, merchant: u128, id: u128, before: Option<&Summary>, after: &Summary) {
     if before == Some(after) || (before.is_some() && mutant!("day-not-counted")) {
         return;
     }
     let day = group.days.entry((merchant, days::day_of(id))).or_default();
     if let Some(before) = before {
-        day.take(before);
+        day.subtract(before);
     }
     day.add(after);
 }
 
-/// Writes the sums of the days that the group changed; the list is written already.
+/// Writes the changed daily sums. The lists are written before.
 pub(crate) fn write_days(group: &mut Group<'_>) -> Result<(), Fault> {
     for (key, change) in std::mem::take(&mut group.days) {
         let mut sums = days::read(group.tables.snapshot(), key)?.map(Option::unwrap_or_default);
         if let Some(sums) = &mut sums {
             sums.merge(&change);
         }
-        let sums = match sums.filter(DaySums::is_possible) {
+        let sums = match sums.filter(DaySums::is_valid) {
             Some(sums) => sums,
             None => days::recount(group.tables.snapshot(), key, Facets::ALL, &listed::ANY_ID)?,
         };
@@ -54,7 +54,7 @@ pub(crate) fn write_days(group: &mut Group<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes what the list says of a payment; `before` is what it said.
+/// Writes the summary of a payment; `before` is the replaced one.
 pub(crate) fn list_payment(
     group: &mut Group<'_>,
     merchant: u128,
@@ -68,29 +68,29 @@ pub(crate) fn list_payment(
     if let Some(gone) = place_before.filter(|before| *before != place && !mutant!("listed-twice")) {
         table.remove((merchant, gone, id))?;
     }
-    // Most changes of a payment change nothing that lists show, and a page not touched is a page not written.
+    // Most changes of a payment leave its summary as it is, and an unmodified page is not written.
     let may_stand = place_before == Some(place);
-    if !may_stand || table.get_sound((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
+    if !may_stand || table.get_intact((merchant, place, id))?.is_none_or(|stored| *stored.value() != bytes) {
         table.insert((merchant, place, id), &bytes);
     }
     Ok(())
 }
 
-/// Takes the words out of the index that a payment loses: those of its metadata. Its stored record still has them, `left` has
-/// them no more.
-pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Result<(), Fault> {
+/// Removes the search words of a payment's deleted metadata. The stored record still has the metadata; `left` is the
+/// new record.
+pub(crate) fn remove_metadata_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Result<(), Fault> {
     let read = |bytes: &[u8]| record::payment_from_bytes(id, bytes).map_err(Fault::damaged("payments", id));
     let Some(bytes) = group.tables.payments().get(id.bits())? else { return Ok(()) };
     let (before, after) = (read(bytes.value())?, read(left)?);
     let mut kept = search::words_of(&after);
     kept.extend(refund_words_of(&after));
-    // What its transfers added is found on, whoever else said the same.
+    // The words of its transfers stay, even if the metadata contained the same words.
     let transfers = group.tables.transfers();
     for entry in transfers.range((id.bits(), &[0; 20], 0)..=(id.bits(), &[u8::MAX; 20], u32::MAX))? {
         let (key, bytes) = entry?;
         let name = || TxId(*key.value().1).to_string();
         let credit = record::transfer_from_bytes(key.value(), bytes.value());
-        let credit = transfers.pass(credit.map_err(|why| Fault::inconsistent("transfers", name(), why)))?;
+        let credit = transfers.skip_damaged(credit.map_err(|why| Fault::inconsistent("transfers", name(), why)))?;
         kept.extend(credit.iter().flat_map(transfer_words_of));
     }
     for word in search::words_of(&before).difference(&kept) {
@@ -99,7 +99,7 @@ pub(crate) fn forget_words(group: &mut Group<'_>, id: PaymentId, left: &[u8]) ->
     Ok(())
 }
 
-/// Writes what lists say of a delivery; `before` is what they said of its state.
+/// Writes the index rows of a delivery; `before` is its previous state.
 pub(crate) fn list_delivery(
     group: &mut Group<'_>,
     before: Option<DeliveryState>,

@@ -1,16 +1,16 @@
-//! The commit path in many interleavings of its threads: callers, the writer, a checkpoint and a close.
+//! The commit path under many interleavings of its threads: callers, the writer, a checkpoint and a close.
 //!
-//! loom runs the same files with its own primitives, one thread at a time, and goes through the orders in which the threads can
-//! use them. The writer is a model of the real one: rows are numbers, the disk is memory.
+//! loom compiles the same files with its own synchronization primitives, runs one thread at a time, and explores the
+//! orders in which threads can use the primitives. A model replaces the writer: rows are numbers, the disk is memory.
 
-#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; the model fails at nothing")]
+#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; the model never fails")]
 #[path = "checkpoints.rs"]
 mod checkpoints;
-#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; nobody asks for its length")]
+#[expect(dead_code, clippy::duplicate_mod, reason = "the same file with loom's primitives; its length is not read")]
 #[path = "queue.rs"]
 mod queue;
 
-/// loom's primitives in the place of the standard library's.
+/// loom's primitives in place of those of the standard library.
 mod sync {
     pub(super) use loom::{
         sync::{Condvar, Mutex, MutexGuard, mpsc},

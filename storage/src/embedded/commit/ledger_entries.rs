@@ -1,5 +1,5 @@
-//! The books: every operation of the chain that was counted for an account, by the time of its block, and what the
-//! daily check of them said.
+//! Ledger entries: every operation of the chain that counts for an account, by block time; and the results of the daily
+//! reconciliation.
 
 use engine::{
     account::AccountName,
@@ -14,19 +14,19 @@ use engine::{
 
 use crate::{
     batch::Unmatched,
-    embedded::{commit::group::Group, fault::Fault, read::ledger_entries::NOBODY},
+    embedded::{commit::group::Group, fault::Fault, read::ledger_entries::NO_PAYMENT},
     record::codes::Code,
     store::ledger_entries::LedgerEntryKey,
 };
 
 /// A ledger entry, ready to be written.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct LedgerEntryRow {
     account: AccountName,
     entry: LedgerEntry,
 }
 
-impl Line {
+impl LedgerEntryRow {
     fn new(account: &AccountName, tx_id: TxId, op_in_tx: u32, at: Timestamp, money: Money, entry: EntryKind) -> Self {
         Self { account: *account, entry: LedgerEntry { tx_id, op_in_tx, at, money, kind: entry } }
     }
@@ -40,7 +40,7 @@ impl Line {
         let LedgerEntry { tx_id, op_in_tx, at, kind: entry, .. } = self.entry;
         let (kind, payment) = match entry {
             EntryKind::Credit(payment) => (1, payment.bits()),
-            EntryKind::Unmatched => (2, NOBODY),
+            EntryKind::Unmatched => (2, NO_PAYMENT),
             EntryKind::RefundReceived(payment) => (3, payment.bits()),
             EntryKind::RefundSent(payment) => (4, payment.bits()),
         };
@@ -48,44 +48,44 @@ impl Line {
     }
 }
 
-/// Says whether an operation stands in a block: an account's history tells virtual ones in its own way.
+/// Returns whether an operation is part of a block. An account's history numbers virtual operations differently.
 const fn is_in_block(place: ChainPosition) -> bool {
     place.tx_in_block != u32::MAX
 }
 
-/// Returns the lines of what was sent back for a payment.
-pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
+/// Returns the ledger entries of a payment's refunds.
+pub(crate) fn of_payment(payment: &Payment) -> Vec<LedgerEntryRow> {
     let id = payment.id;
     let mut lines = Vec::new();
     for refund in &payment.refunds {
         for (account, entry) in
             [(&payment.pay_to, EntryKind::RefundSent(id)), (&refund.to, EntryKind::RefundReceived(id))]
         {
-            lines.push(Line::new(account, refund.tx_id, refund.op_in_tx, refund.at, refund.money, entry));
+            lines.push(LedgerEntryRow::new(account, refund.tx_id, refund.op_in_tx, refund.at, refund.money, entry));
         }
     }
     lines
 }
 
-/// Returns the line of a payment's transfer, once it is final.
-pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<Line> {
+/// Returns the ledger entry of a payment's transfer, once the transfer is irreversible.
+pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<LedgerEntryRow> {
     let block = credit.block.filter(|block| is_in_block(block.position))?;
     let (tx_id, op, money) = (credit.tx_id, credit.op_in_tx, credit.money);
-    let line = || Line::new(&credit.to, tx_id, op, block.time, money, EntryKind::Credit(payment));
+    let line = || LedgerEntryRow::new(&credit.to, tx_id, op, block.time, money, EntryKind::Credit(payment));
     (credit.finality == Finality::Irreversible).then(line)
 }
 
-/// Returns the line of a transfer that pays no session.
-pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
+/// Returns the ledger entry of an unmatched transfer.
+pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<LedgerEntryRow> {
     let transfer = &unmatched.transfer;
-    (is_in_block(transfer.position) && !mutant!("unmatched-not-booked")).then(|| {
+    (is_in_block(transfer.position) && !mutant!("unmatched-without-ledger-entry")).then(|| {
         let (tx_id, op, at) = (transfer.tx_id, transfer.position.op_in_tx, transfer.block_time);
-        Line::new(&transfer.to, tx_id, op, at, transfer.money, EntryKind::Unmatched)
+        LedgerEntryRow::new(&transfer.to, tx_id, op, at, transfer.money, EntryKind::Unmatched)
     })
 }
 
-/// Writes a line. The same again is the same line.
-pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
+/// Writes a ledger entry. WriteVersion the same entry again has no effect.
+pub(crate) fn write(group: &mut Group<'_>, line: &LedgerEntryRow) -> Result<(), Fault> {
     let LedgerEntryKey { at_ms, tx_id, op_in_tx, kind, payment } = line.place();
     let money = line.entry.money;
     let key = (line.account.as_str(), at_ms, &tx_id, op_in_tx, kind, payment);
@@ -93,11 +93,14 @@ pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes since when an account is watched; the first word stays.
+/// Records since when an account is watched. A later time does not replace an earlier one.
 pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timestamp) -> Result<(), Fault> {
     let accounts = group.tables.accounts();
-    if accounts.get_sound(account.as_str())?.is_none() {
+    if accounts.get_intact(account.as_str())?.is_none() || mutant!("watched-since-the-last-change") {
         accounts.insert(account.as_str(), since.millis());
+        let added = group.tables.accounts_added();
+        let last = added.last()?.map_or(0, |(number, _)| number.value());
+        added.insert(last + 1, account.as_str());
     }
     Ok(())
 }

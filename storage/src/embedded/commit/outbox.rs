@@ -1,8 +1,8 @@
-//! The outbox: deliveries wait here, each merchant's in a queue of its own, ordered by when the next attempt is due.
+//! The outbox: pending deliveries, a queue for each merchant, ordered by due time.
 //!
-//! A delivery's record is in [`crate::embedded::tables::DELIVERIES`] for as long as there is a log; the outbox and its heads only
-//! say where to look. The earliest due time of every merchant stands in one more index, so that whoever asks what is due
-//! finds a merchant with one delivery as quickly beside another's million.
+//! The records of deliveries are in [`crate::embedded::tables::DELIVERIES`], where they remain as a log; the outbox and
+//! its heads are indexes. One more index holds the earliest due time of every merchant, so that finding due work does
+//! not depend on the length of any merchant's queue.
 
 use engine::{
     ids::{DeliveryId, MerchantId},
@@ -12,11 +12,12 @@ use engine::{
 };
 
 use crate::{
+    batch::HoldReason,
     embedded::{
         commit::{
             group::{Checked, Group, Overlay, conflict},
             indexes,
-            prepared::{EventStep, Move},
+            prepared::{DeliveryStep, EventStep},
         },
         fault::Fault,
         read::deliveries,
@@ -25,20 +26,20 @@ use crate::{
     record,
 };
 
-/// Events forgotten by one commit at most.
-const PRUNED_AT_ONCE: usize = 1_000;
+/// Maximum number of events that one commit deletes.
+const MAX_PRUNED_EVENTS: usize = 1_000;
 
-/// Returns where a delivery's record is.
+/// Returns the key of a delivery's record.
 fn key_of(delivery: &Delivery) -> DeliveryKey {
     (delivery.merchant.bits(), delivery.id.bits())
 }
 
-/// Returns where a waiting delivery stands in the outbox.
+/// Returns the key of a pending delivery in the outbox.
 fn place_of(delivery: &Delivery) -> OutboxKey {
     (delivery.merchant.bits(), delivery.due_at.millis(), delivery.event_seq, delivery.id.bits())
 }
 
-/// Returns a delivery's record, earlier steps of the same batch included.
+/// Returns a delivery's record, including the changes of earlier steps of the batch.
 fn logged(group: &mut Group<'_>, overlay: &Overlay, key: DeliveryKey) -> Result<Option<DeliveryRecord>, Fault> {
     match overlay.deliveries.get(&key) {
         Some(logged) => Ok(Some(logged.clone())),
@@ -51,7 +52,7 @@ fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<DeliveryReco
     record::delivery_from_bytes(key, bytes.value()).map(Some).map_err(Fault::damaged("deliveries", show(key)))
 }
 
-/// Refuses an event whose delivery is known.
+/// Rejects an event or a delivery whose id exists.
 pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut Overlay) -> Checked {
     if overlay.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
         return conflict(format_args!("event {}", step.id));
@@ -67,38 +68,68 @@ pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, overlay: &mut
     Ok(Ok(()))
 }
 
-/// Refuses a move of a delivery that is not where its mover saw it.
-pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, overlay: &mut Overlay) -> Checked {
+/// Rejects a step for a delivery that changed since it was read.
+pub(crate) fn check_delivery(group: &mut Group<'_>, step: &DeliveryStep, overlay: &mut Overlay) -> Checked {
     let delivery = step.delivery();
     let key = key_of(delivery);
     let before = logged(group, overlay, key)?;
     let is_as_seen = match (&before, step) {
-        (None, Move::Redeliver(_)) => true,
-        (Some(before), Move::Replay { .. }) => before.is_replayable_since(delivery),
-        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => before.is_unattempted_since(delivery),
+        (None, DeliveryStep::Redeliver(_)) => true,
+        (Some(before), DeliveryStep::Replay { .. }) => before.is_replayable_since(delivery),
+        (Some(before), DeliveryStep::Attempt { .. } | DeliveryStep::Hold { .. } | DeliveryStep::GiveUp(_)) => {
+            before.is_unattempted_since(delivery)
+        }
         _ => false,
     };
     if !is_as_seen {
         return conflict(format_args!("delivery {}", delivery.id));
     }
-    overlay.deliveries.insert(key, moved(step, before));
+    if let DeliveryStep::Hold { reason, .. } = step
+        && !applies(group, overlay, delivery.merchant, *reason)?
+    {
+        return conflict(format_args!("the endpoint of merchant {}", delivery.merchant));
+    }
+    overlay.deliveries.insert(key, after_step(step, before));
     Ok(Ok(()))
 }
 
-/// Returns a delivery's record after a move.
-fn moved(step: &Move, before: Option<DeliveryRecord>) -> DeliveryRecord {
-    let before = before.unwrap_or_else(|| DeliveryRecord::new(step.delivery().clone()));
-    match step {
-        Move::Redeliver(delivery) => DeliveryRecord::new(delivery.clone()),
-        Move::Replay { at, .. } => before.replayed(*at),
-        Move::Attempt { attempt, .. } => before.after(attempt),
-        Move::Hold(_) => before.held(),
-        Move::GiveUp(_) => before.given_up(),
+/// Returns whether a reason for holding deliveries applies to a merchant.
+fn applies(group: &Group<'_>, overlay: &Overlay, merchant: MerchantId, reason: HoldReason) -> Result<bool, Fault> {
+    match reason {
+        HoldReason::Disabled => {
+            let endpoint = deliveries::endpoint(group.tables.snapshot(), merchant)?;
+            Ok(!endpoint.is_enabled() && !overlay.enabled.contains(&merchant.bits()) || mutant!("held-though-enabled"))
+        }
+        HoldReason::NoEndpoint { merchant_version } => {
+            let stored = match overlay.merchants.get(&merchant.bits()) {
+                Some(facts) => Some(facts.version),
+                None => match group.tables.merchants().get(merchant.bits())? {
+                    Some(bytes) => {
+                        let facts = record::merchant_facts(bytes.value());
+                        Some(facts.map_err(Fault::damaged("merchants", merchant))?.version)
+                    }
+                    None => None,
+                },
+            };
+            Ok(stored == merchant_version)
+        }
     }
 }
 
-/// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
-pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
+/// Returns the record of a delivery after a step.
+fn after_step(step: &DeliveryStep, before: Option<DeliveryRecord>) -> DeliveryRecord {
+    let before = before.unwrap_or_else(|| DeliveryRecord::new(step.delivery().clone()));
+    match step {
+        DeliveryStep::Redeliver(delivery) => DeliveryRecord::new(delivery.clone()),
+        DeliveryStep::Replay { at, .. } => before.replayed(*at),
+        DeliveryStep::Attempt { attempt, .. } => before.after(attempt),
+        DeliveryStep::Hold { .. } => before.held(),
+        DeliveryStep::GiveUp(_) => before.given_up(),
+    }
+}
+
+/// Appends an event to its merchant's list and inserts its delivery into the outbox, due at once.
+pub(crate) fn insert_event(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
     let merchant = event.merchant.bits();
     let epoch = group.epoch()?;
     let tail = match group.event_tails.get(&merchant) {
@@ -115,28 +146,28 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     put(group, None, &DeliveryRecord::new(delivery))
 }
 
-/// Carries out a move.
-pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault> {
+/// Applies a step of a delivery.
+pub(crate) fn apply_delivery(group: &mut Group<'_>, step: &DeliveryStep) -> Result<(), Fault> {
     let delivery = step.delivery();
     let before = stored(group, key_of(delivery))?;
     if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
         group.tables.outbox().remove(place_of(&before.delivery))?;
         group.queues.insert(before.delivery.merchant.bits());
     }
-    if let Move::Attempt { attempt, key, record, .. } = step {
+    if let DeliveryStep::Attempt { attempt, key, record, .. } = step {
         group.tables.attempts().insert(*key, record.as_slice());
-        note_attempt(group, delivery, attempt)?;
+        update_endpoint(group, delivery, attempt)?;
     }
     let state_before = before.as_ref().map(|before| before.state);
-    let mut after = moved(step, before);
-    if mutant!("delivered-stays") && after.state == DeliveryState::Delivered {
+    let mut after = after_step(step, before);
+    if mutant!("delivered-stays-in-outbox") && after.state == DeliveryState::Delivered {
         after.state = DeliveryState::Pending;
         after.delivery.due_at = after.delivery.due_at + std::time::Duration::from_secs(60);
     }
     put(group, state_before, &after)
 }
 
-/// Writes a delivery's record, what lists say of it and, if it waits, its place in the outbox; `before` is its state until now.
+/// Writes a delivery's record, its index rows and, if it is pending, its outbox entry; `before` is its previous state.
 fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRecord) -> Result<(), Fault> {
     indexes::list_delivery(group, before, logged)?;
     let delivery = &logged.delivery;
@@ -157,32 +188,32 @@ fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &DeliveryRe
     Ok(())
 }
 
-fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
+fn update_endpoint(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
     let merchant = delivery.merchant;
     let endpoints = group.tables.endpoints();
-    // Where that cannot be read it is learned anew.
+    // A damaged health record starts over.
     let before = deliveries::endpoint(group.tables.snapshot(), merchant)?;
     let after = before.after(delivery, attempt);
     endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice());
     Ok(())
 }
 
-/// Forgets what is known of an endpoint: it is as good as new.
-pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
+/// Resets the health of an endpoint.
+pub(crate) fn reset_endpoint(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
     group.tables.endpoints().remove(merchant.bits())?;
     Ok(())
 }
 
-/// Writes the earliest due time of every queue that changed.
+/// Writes the earliest due time of every changed queue.
 pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
     for merchant in std::mem::take(&mut group.queues) {
         let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
         let first = group.tables.outbox().range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
         let heads = group.tables.outbox_heads();
-        let before = match heads.pass(heads.get(merchant))? {
+        let before = match heads.skip_damaged(heads.get(merchant))? {
             Some(before) => before.map(|due_ms| due_ms.value()),
             None => {
-                forget_head(group, merchant)?;
+                remove_head(group, merchant)?;
                 None
             }
         };
@@ -203,8 +234,8 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes what says when a queue is due, where its head cannot be read.
-fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
+/// Removes the due times of a queue whose head is damaged.
+fn remove_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
     group.tables.outbox_heads().remove(merchant)?;
     let due = group.tables.outbox_due();
     let mut places = Vec::new();
@@ -217,29 +248,34 @@ fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
     Ok(places.into_iter().try_for_each(|place| due.remove(place))?)
 }
 
-/// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
+/// Deletes events that happened before `happened_before`, and the responses of receivers. The deliveries remain. An event whose
+/// place cannot be read remains until it can.
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
-    let end = (happened_before.millis(), 0);
+    let more = if mutant!("newer-events-deleted") { 300_000 } else { 0 };
+    let end = (happened_before.millis() + more, 0);
     let mut old = Vec::new();
-    for entry in group.tables.event_times().range(..end)?.take(PRUNED_AT_ONCE) {
-        old.push(entry?.0.value());
-    }
-    for (at_ms, event) in old {
-        group.tables.event_times().remove((at_ms, event))?;
-        let ids = group.tables.event_ids();
-        if let Some(place) = ids.get_sound(event)?.map(|place| place.value()) {
-            group.tables.events().remove(place)?;
+    for entry in group.tables.event_times().range(..end)? {
+        let (at_ms, event) = entry?.0.value();
+        if let Some(place) = group.tables.event_ids().get_intact(event)? {
+            old.push((at_ms, event, place.value()));
         }
-        ids.remove(event)?;
+        if old.len() == MAX_PRUNED_EVENTS {
+            break;
+        }
+    }
+    for (at_ms, event, place) in old {
+        group.tables.event_times().remove((at_ms, event))?;
+        group.tables.events().remove(place)?;
+        group.tables.event_ids().remove(event)?;
         let mut answered = Vec::new();
         for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;
             let key = key.value();
             let damaged = Fault::damaged("attempts", format!("{key:?}"));
             let read = record::attempt_from_bytes(key, bytes.value()).map_err(damaged);
-            answered.extend(group.tables.attempts().pass(read)?.map(|attempt| (key, attempt)));
+            answered.extend(group.tables.attempts().skip_damaged(read)?.map(|attempt| (key, attempt)));
         }
-        for (key, attempt) in answered {
+        for (key, attempt) in answered.into_iter().filter(|_| !mutant!("responses-outlive-events")) {
             group.tables.attempts().insert(key, record::attempt_to_bytes(attempt.pruned()).as_slice());
         }
     }

@@ -1,4 +1,4 @@
-//! A batch made ready for the writer: everything that costs time and needs no lock is done in the caller's task.
+//! Prepares a batch for the writer: expensive work that needs no lock runs in the caller's task.
 
 use engine::{
     account::AccountName,
@@ -9,6 +9,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{ChainPosition, TxId},
     merchant::Merchant,
+    mutant,
     payment::{Credit, Payment},
     quota::Quota,
     time::Timestamp,
@@ -18,21 +19,24 @@ use engine::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Cursor, EventRecord, Handling, Invoicing, Write},
+    batch::{Batch, CommitId, Cursor, EventRecord, Handling, HoldReason, Invoicing, Write},
     embedded::{
-        commit::{audit::Audited, ledger_entries},
+        commit::{audit::EncodedEntry, ledger_entries},
         read::{
             search::{self, Indexed},
             unmatched,
         },
     },
     record::{self, event::AttemptKey, indexed::PaymentFacts, merchant::MerchantFacts, vault::Vault},
+    store::duties::{Duty, EngineId},
 };
 
-/// A batch whose records are bytes already.
+/// A batch with encoded records.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// Its writes, in order.
+    /// The id of the commit.
+    pub(crate) id: Option<CommitId>,
+    /// The writes, in order.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -52,26 +56,26 @@ pub(crate) enum Step {
         tx_id: TxId,
         expected: ClaimOutcome,
         outcome: ClaimOutcome,
-        /// The claim as it will be stored; made by the writer's check.
+        /// The encoded claim with its new outcome; set by the writer's check.
         record: Vec<u8>,
         is_facilitation: bool,
     },
     Remember {
         remembered: IdempotencyRecord,
-        /// Keys that are kept of its merchant at most.
+        /// Maximum number of keys of the merchant.
         most: u64,
-        /// A forgotten one in its place; filled in by the writer's check.
+        /// A deleted key that is replaced; set by the writer's check.
         before: Option<IdempotencyRecord>,
     },
     Forget {
         made_before: Timestamp,
     },
-    Move(Move),
+    Delivery(DeliveryStep),
     EnableEndpoint(MerchantId),
     Unwatch(AccountName),
     ForgetClaims {
         tx_ids: Vec<TxId>,
-        /// The keys of their nonces and identifiers; filled in by the writer's check.
+        /// The keys of their nonces and identifiers; set by the writer's check.
         names: Vec<[u8; 32]>,
     },
     Prune {
@@ -87,17 +91,17 @@ pub(crate) enum Step {
         record: Vec<u8>,
         /// The unknown session it names.
         names: Option<PaymentId>,
-        ledger_entries: Option<ledger_entries::Line>,
+        ledger_entries: Option<ledger_entries::LedgerEntryRow>,
     },
     Handle {
         account: AccountName,
         place: ChainPosition,
         handling: Handling,
-        /// The transfer as it will be stored; made by the writer's check.
+        /// The encoded transfer with its new handling; set by the writer's check.
         record: Vec<u8>,
-        /// The unknown session it names, from the stored one.
+        /// The unknown session that the stored transfer names.
         names: Option<PaymentId>,
-        /// The transaction that an assignment takes for its session; found by the writer's check.
+        /// The transaction and the session of an assignment; set by the writer's check.
         assigned: Option<(TxId, PaymentId)>,
     },
     Invoice(Box<Invoicing>),
@@ -105,17 +109,43 @@ pub(crate) enum Step {
         schedule: Schedule,
         expected: u64,
     },
-    Audit(Audited),
-    Rate(Vec<u8>),
+    Audit(EncodedEntry),
+    Rate {
+        record: Vec<u8>,
+        at: Timestamp,
+        expected: Option<Timestamp>,
+    },
+    Lease {
+        engine: EngineId,
+        is_new: bool,
+        now: Timestamp,
+        until: Timestamp,
+    },
+    EndLease {
+        engine: EngineId,
+        by: EngineId,
+        now: Timestamp,
+    },
+    Duty {
+        duty: Duty,
+        engine: EngineId,
+        is_taken: bool,
+        expected: u64,
+    },
+    OnDuty {
+        duty: Duty,
+        term: u64,
+    },
     BeginEpoch(Epoch),
     Note {
         name: &'static str,
         value: Vec<u8>,
+        expected: Option<Vec<u8>>,
     },
     Comply {
         check: compliance::PaymentCheck,
-        /// What is to be noted; made by the writer's check.
-        noted: Option<Box<compliance::Assessment>>,
+        /// The assessment to store; set by the writer's check.
+        assessment: Option<Box<compliance::Assessment>>,
     },
     Standing {
         merchant: MerchantId,
@@ -129,9 +159,13 @@ pub(crate) enum Step {
     Books {
         from: Timestamp,
         record: Vec<u8>,
+        checked_at: Timestamp,
+        expected: Option<Timestamp>,
     },
-    /// Words of payments, from the indexer.
+    /// Search words of payments, from the indexer.
     Index(Indexed),
+    /// A commit that must not be applied from now on.
+    Forbid(CommitId),
 }
 
 /// A merchant to write.
@@ -140,10 +174,10 @@ pub(crate) struct MerchantStep {
     pub(crate) id: MerchantId,
     pub(crate) facts: MerchantFacts,
     pub(crate) expected: Option<u64>,
-    /// When this was decided.
+    /// When the change was made.
     pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
-    /// What the write replaces; filled in by the writer's check.
+    /// The replaced merchant; set by the writer's check.
     pub(crate) before: Option<MerchantFacts>,
 }
 
@@ -168,17 +202,18 @@ pub(crate) struct PaymentStep {
     pub(crate) facts: PaymentFacts,
     pub(crate) expected: Option<u64>,
     pub(crate) record: Vec<u8>,
-    /// The transactions of its refunds, by which it is found.
+    /// The transaction ids of its refunds, for search.
     pub(crate) refund_words: Vec<String>,
-    /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
-    pub(crate) turnover: Option<(Timestamp, u64)>,
-    /// What it adds to its merchant's usage, once it has completed.
+    /// When it completed and its amount in US cents; none if it has not completed, and for invoices, which are not
+    /// sales.
+    pub(crate) completed_volume: Option<(Timestamp, u64)>,
+    /// Its contribution to its merchant's usage, once it has completed.
     pub(crate) sale: Option<Sale>,
-    /// When it is as it is.
+    /// When it was updated.
     pub(crate) updated_at: Timestamp,
     /// Its refunds as ledger entries.
-    pub(crate) ledger_entries: Vec<ledger_entries::Line>,
-    /// What the write replaces; filled in by the writer's check.
+    pub(crate) ledger_entries: Vec<ledger_entries::LedgerEntryRow>,
+    /// The replaced payment; set by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
 
@@ -191,7 +226,7 @@ impl PaymentStep {
             facts: PaymentFacts::of(payment, &record),
             expected,
             refund_words: search::refund_words_of(payment),
-            turnover: payment.completed_volume(),
+            completed_volume: payment.completed_volume(),
             sale: Sale::of(payment),
             updated_at: payment.updated_at,
             ledger_entries: ledger_entries::of_payment(payment),
@@ -201,23 +236,23 @@ impl PaymentStep {
     }
 }
 
-/// What becomes of a delivery.
+/// A change of a delivery.
 #[derive(Debug)]
-pub(crate) enum Move {
+pub(crate) enum DeliveryStep {
     Attempt { delivery: Delivery, attempt: Box<Attempt>, key: AttemptKey, record: Vec<u8> },
-    Hold(Delivery),
+    Hold { delivery: Delivery, reason: HoldReason },
     GiveUp(Delivery),
     Redeliver(Delivery),
     Replay { delivery: Delivery, at: Timestamp },
 }
 
-impl Move {
+impl DeliveryStep {
     /// Prepares an attempt.
     fn attempt(delivery: Delivery, attempt: Attempt) -> Self {
         assert_eq!(
             (attempt.delivery, attempt.event, attempt.number),
             (delivery.id, delivery.event, delivery.attempts + 1),
-            "an attempt is the next one of its own delivery"
+            "an attempt is the next one of its delivery"
         );
         Self::Attempt {
             delivery,
@@ -227,11 +262,11 @@ impl Move {
         }
     }
 
-    /// Returns the delivery as its mover saw it.
+    /// Returns the delivery as it was read.
     pub(crate) fn delivery(&self) -> &Delivery {
         match self {
             Self::Attempt { delivery, .. }
-            | Self::Hold(delivery)
+            | Self::Hold { delivery, .. }
             | Self::GiveUp(delivery)
             | Self::Redeliver(delivery)
             | Self::Replay { delivery, .. } => delivery,
@@ -239,7 +274,7 @@ impl Move {
     }
 }
 
-/// An event to announce.
+/// An event to insert_event.
 #[derive(Debug)]
 pub(crate) struct EventStep {
     pub(crate) id: EventId,
@@ -264,7 +299,7 @@ impl EventStep {
         }
     }
 
-    /// Returns its delivery, due at once, if it has one; `seq` is its place in the merchant's list.
+    /// Returns its delivery, due at once, if it has one; `seq` is the event's position in the merchant's list.
     pub(crate) fn delivery(&self, seq: u64) -> Option<Delivery> {
         Some(Delivery {
             id: self.delivery?,
@@ -272,7 +307,7 @@ impl EventStep {
             event_seq: seq,
             merchant: self.merchant,
             payment: self.payment,
-            trigger: if self.is_test { Trigger::Test } else { Trigger::Auto },
+            trigger: if self.is_test && !mutant!("test-is-retried") { Trigger::Test } else { Trigger::Auto },
             attempts: 0,
             schedule_from: 0,
             due_at: self.at,
@@ -281,9 +316,15 @@ impl EventStep {
 }
 
 impl Prepared {
-    /// Makes a batch ready.
+    /// Encodes a batch.
     pub(crate) fn from_batch(batch: Batch, vault: &Vault) -> Self {
-        Self { steps: batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect() }
+        let steps = batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect();
+        Self { id: batch.id, steps }
+    }
+
+    /// Forbids a commit that was not applied; refused where it was.
+    pub(crate) fn forbidding(id: CommitId) -> Self {
+        Self { id: None, steps: vec![Step::Forbid(id)] }
     }
 }
 
@@ -298,15 +339,15 @@ impl Step {
             Write::Event(event) => Self::Event(EventStep::of(&event)),
             Write::Remember { remembered, most } => Self::Remember { remembered, most, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
-            Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
+            Write::Claim(claimed) => Self::Claim { names: unique_keys(&claimed), claimed },
             Write::ClaimOutcome { tx_id, expected, outcome } => {
                 Self::ClaimOutcome { tx_id, expected, outcome, record: Vec::new(), is_facilitation: false }
             }
-            Write::Attempt { delivery, attempt } => Self::Move(Move::attempt(delivery, attempt)),
-            Write::Undeliverable(delivery) => Self::Move(Move::GiveUp(delivery)),
-            Write::Hold(delivery) => Self::Move(Move::Hold(delivery)),
-            Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),
-            Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
+            Write::Attempt { delivery, attempt } => Self::Delivery(DeliveryStep::attempt(delivery, attempt)),
+            Write::Undeliverable(delivery) => Self::Delivery(DeliveryStep::GiveUp(delivery)),
+            Write::Hold { delivery, reason } => Self::Delivery(DeliveryStep::Hold { delivery, reason }),
+            Write::Redeliver(delivery) => Self::Delivery(DeliveryStep::Redeliver(delivery)),
+            Write::Replay { delivery, at } => Self::Delivery(DeliveryStep::Replay { delivery, at }),
             Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
             Write::Unwatch(account) => Self::Unwatch(account),
             Write::ForgetClaims(tx_ids) => Self::ForgetClaims { tx_ids, names: Vec::new() },
@@ -324,33 +365,41 @@ impl Step {
             }
             Write::Invoice(invoicing) => Self::Invoice(invoicing),
             Write::FeeTiers { schedule, expected } => {
-                assert!(schedule.version > expected, "a version grows with every write");
+                assert!(schedule.version > expected, "a write increments the version");
                 Self::FeeTiers { schedule, expected }
             }
-            Write::Audit(entry) => Self::Audit(Audited::of(*entry)),
-            Write::Comply(check) => Self::Comply { check, noted: None },
-            Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
+            Write::Audit(entry) => Self::Audit(EncodedEntry::of(*entry)),
+            Write::Comply(check) => Self::Comply { check, assessment: None },
+            Write::Books { day, expected } => {
+                Self::Books { from: day.from, checked_at: day.checked_at, record: record::day_to_bytes(*day), expected }
+            }
             Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
             Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
-            Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
-            Write::Note { name, value } => Self::Note { name, value },
+            Write::Rate { rate, expected } => Self::Rate { at: rate.at, record: record::rate_to_bytes(rate), expected },
+            Write::Lease { engine, is_new, now, duration } => {
+                Self::Lease { engine, is_new, now, until: now + duration }
+            }
+            Write::EndLease { engine, by, now } => Self::EndLease { engine, by, now },
+            Write::Duty { duty, engine, is_taken, expected } => Self::Duty { duty, engine, is_taken, expected },
+            Write::OnDuty { duty, term } => Self::OnDuty { duty, term },
+            Write::Note { name, value, expected } => Self::Note { name, value, expected },
         }
     }
 }
 
-/// A snapshot that kept its version would let a second writer pass for the first.
+/// Asserts that a snapshot has a new version: with an unchanged one a conflict would go undetected.
 fn assert_newer(version: u64, expected: Option<u64>) {
-    assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
+    assert!(expected.is_none_or(|expected| version > expected), "a write increments the version");
 }
 
-/// Returns the keys of what a claim is unique by beside its transaction.
-pub(crate) fn names_of(claimed: &ClaimRecord) -> Vec<[u8; 32]> {
+/// Returns the keys of a claim's nonce and identifier, which must be unique like its transaction.
+pub(crate) fn unique_keys(claimed: &ClaimRecord) -> Vec<[u8; 32]> {
     let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
     std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
 }
 
-/// Returns the key of a nonce. The payer chooses its text; the digest bounds it.
+/// Returns the key of a nonce: a digest, because payers choose nonces of any length.
 pub(crate) fn nonce_digest(pay_to: &AccountName, nonce: &str) -> [u8; 32] {
     name_digest("nonce", pay_to.as_str(), nonce)
 }
@@ -360,7 +409,7 @@ pub(crate) fn identifier_digest(pay_to: &AccountName, identifier: &str) -> [u8; 
     name_digest("identifier", pay_to.as_str(), identifier)
 }
 
-/// An account's name has no zero byte, so no two triples have one form.
+/// Account names contain no zero byte, so that different triples have different encodings.
 fn name_digest(kind: &str, pay_to: &str, text: &str) -> [u8; 32] {
     let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(pay_to).chain_update([0]);
     hash.chain_update(text).finalize().into()
@@ -372,12 +421,12 @@ pub(crate) struct TransferStep {
     pub(crate) payment: PaymentId,
     pub(crate) merchant: MerchantId,
     pub(crate) credit: Credit,
-    /// Whether it was not there before; filled in by the writer's check.
+    /// Whether it is new; set by the writer's check.
     pub(crate) is_new: bool,
 }
 
 impl TransferStep {
-    /// Writes a transfer of a merchant's payment.
+    /// Creates the step for a transfer of a merchant's payment.
     pub(crate) const fn of(payment: PaymentId, merchant: MerchantId, credit: Credit) -> Self {
         Self { payment, merchant, credit, is_new: false }
     }

@@ -1,8 +1,8 @@
-//! The queue in front of the writer: group commit, a fast path for an uncontended commit, and an orderly close.
+//! The queue in front of the writer: group commit, a fast path for an uncontended commit, and a regular close.
 //!
-//! The writer's thread takes all batches that wait, commits them in one group and acknowledges each. It does not wait for
-//! further batches: while one group is synced, the next gathers. An uncontended commit runs on the caller's thread, because
-//! waking another thread and being woken by it would cost more than the sync.
+//! The writer's thread takes all waiting batches, commits them in one group and acknowledges each. It does not wait for
+//! more batches: while a group is synced, the next one accumulates. An uncontended commit runs on the caller's thread,
+//! because two context switches would cost more than the sync.
 //!
 //! The synchronization primitives come from the parent module: `interleavings` compiles this file with those of loom.
 
@@ -12,23 +12,23 @@ use tokio::sync::oneshot;
 
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
 
-/// Batches that one commit takes at most: bounds how long the first of them waits for the last.
-const GROUP_MAX: usize = 1_000;
+/// Maximum number of batches in one commit. It bounds how long the first batch waits for the last.
+const MAX_GROUP: usize = 1_000;
 
 /// The single writer behind a queue.
 pub(super) trait Write: Send + 'static {
-    /// What callers submit.
+    /// A batch, submitted by a caller.
     type Batch: Send + 'static;
-    /// What they receive.
+    /// The outcome of a batch, returned to its caller.
     type Outcome: Send + 'static;
 
-    /// Makes a group of batches durable, each whole or refused; returns the outcomes in its order.
+    /// Commits a group of batches, each as a whole or not at all; returns the outcomes in the same order.
     fn commit(&mut self, group: Vec<Self::Batch>) -> Vec<Self::Outcome>;
 
-    /// Commits one batch on the thread of its caller, or returns it for the writer's thread.
+    /// Commits one batch on the caller's thread, or returns it for the writer's thread.
     fn commit_here(&mut self, batch: Self::Batch) -> Result<Self::Outcome, Self::Batch>;
 
-    /// Begins, or completes, the work that is due between commits.
+    /// Starts or completes the work that is due between commits.
     fn tend(&mut self);
 
     /// Completes all work before the store is closed.
@@ -42,11 +42,11 @@ pub(super) enum Refused {
     Full,
     /// The queue is closed: nothing was written.
     Closed,
-    /// The writer's thread died with it: the outcome is unknown.
+    /// The writer's thread died while it committed the batch: the outcome is unknown.
     Lost,
 }
 
-/// What waits for the writer's thread.
+/// The batches that wait for the writer's thread.
 pub(super) struct Inbox<W: Write> {
     state: Mutex<State<W>>,
     changed: Condvar,
@@ -56,13 +56,13 @@ type Waiting<W> = (<W as Write>::Batch, oneshot::Sender<<W as Write>::Outcome>);
 
 struct State<W: Write> {
     batches: VecDeque<Waiting<W>>,
-    /// Batches that the thread has taken and not acknowledged yet.
+    /// Number of batches that the thread has taken and not acknowledged yet.
     committing: usize,
-    /// The thread is to look after the writer, even without a batch.
+    /// Whether the thread must call the writer's `tend` even without a batch.
     is_woken: bool,
-    /// No more batches are taken.
+    /// Whether new batches are rejected.
     is_closing: bool,
-    /// The thread has ended.
+    /// Whether the thread has ended.
     is_closed: bool,
     closers: Vec<oneshot::Sender<()>>,
 }
@@ -80,13 +80,13 @@ impl<W: Write> Inbox<W> {
         Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() })
     }
 
-    /// Has the writer's thread look after the writer.
+    /// Wakes the writer's thread to call the writer's `tend`.
     pub(super) fn wake(&self) {
         lock(&self.state).is_woken = true;
         self.changed.notify_one();
     }
 
-    /// Waits until there is something to do; returns whether there will ever be.
+    /// Waits for work; returns false once the queue is closed and empty.
     fn wait(&self) -> bool {
         let mut state = lock(&self.state);
         loop {
@@ -103,12 +103,12 @@ impl<W: Write> Inbox<W> {
     fn take(&self) -> Vec<Waiting<W>> {
         let mut state = lock(&self.state);
         state.is_woken = false;
-        let count = state.batches.len().min(GROUP_MAX);
+        let count = state.batches.len().min(MAX_GROUP);
         state.committing = count;
         state.batches.drain(..count).collect()
     }
 
-    /// Ends the queue. What still waits is dropped, which tells its callers.
+    /// Closes the queue. Waiting batches are dropped, so that their callers get an error.
     fn end(&self) {
         let mut state = lock(&self.state);
         (state.is_closing, state.is_closed, state.committing) = (true, true, 0);
@@ -120,9 +120,9 @@ impl<W: Write> Inbox<W> {
 /// A writer and the queue in front of it.
 pub(super) struct Queue<W: Write> {
     inbox: Arc<Inbox<W>>,
-    /// None once it is finished.
+    /// `None` once it is finished.
     writer: Arc<Mutex<Option<W>>>,
-    /// Batches that may wait.
+    /// Maximum number of waiting batches.
     capacity: usize,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
@@ -131,7 +131,7 @@ impl<W: Write> Queue<W> {
     /// Starts the writer's thread.
     ///
     /// # Errors
-    /// The operating system's, where it has no thread to give.
+    /// The operating system's, if no thread can be created.
     pub(super) fn start(inbox: Arc<Inbox<W>>, writer: W, capacity: usize) -> std::io::Result<Self> {
         let writer = Arc::new(Mutex::new(Some(writer)));
         let (its_inbox, its_writer) = (Arc::clone(&inbox), Arc::clone(&writer));
@@ -140,7 +140,7 @@ impl<W: Write> Queue<W> {
         Ok(Self { inbox, writer, capacity: capacity.max(1), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Commits a batch, on this thread if that is allowed and nothing else waits.
+    /// Commits a batch, on this thread if `may_run_here` and no other batch waits.
     pub(super) async fn commit(&self, batch: W::Batch, may_run_here: bool) -> Result<W::Outcome, Refused> {
         let batch = match self.commit_here(batch, may_run_here) {
             Ok(outcome) => return Ok(outcome),
@@ -155,7 +155,7 @@ impl<W: Write> Queue<W> {
         }
         let is_contended = {
             let state = lock(&self.inbox.state);
-            // What was submitted before is committed before.
+            // Batches submitted earlier must be committed first.
             state.is_closing || !state.batches.is_empty() || state.committing > 0
         };
         if is_contended {
@@ -183,7 +183,7 @@ impl<W: Write> Queue<W> {
         Ok(outcome)
     }
 
-    /// Commits what waits, then finishes the writer. Later batches are refused.
+    /// Commits the waiting batches, then finishes the writer. Later batches are rejected.
     pub(super) async fn close(&self) {
         let closed = {
             let mut state = lock(&self.inbox.state);
@@ -196,13 +196,13 @@ impl<W: Write> Queue<W> {
         };
         self.inbox.changed.notify_one();
         if let Some(closed) = closed {
-            // Nothing is ever sent: the thread drops the sender when it ends.
+            // The sender never sends: the thread drops it when it ends.
             let _ = closed.await;
         }
         self.join();
     }
 
-    /// Returns how many batches wait for the writer's thread.
+    /// Returns the number of batches that wait for the writer's thread.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.inbox.state).batches.len()
     }
@@ -216,13 +216,13 @@ impl<W: Write> Queue<W> {
     }
 }
 
-/// Waits for the writer's thread, so that whoever drops the store may open it again.
+/// Waits for the writer's thread, so that the store can be opened again after the drop.
 impl<W: Write> Drop for Queue<W> {
     fn drop(&mut self) {
         lock(&self.inbox.state).is_closing = true;
         self.inbox.changed.notify_one();
         self.join();
-        // It is still there if the thread panicked.
+        // The writer is still there if the thread panicked.
         let writer = lock(&self.writer).take();
         if let Some(writer) = writer {
             writer.finish();
@@ -230,19 +230,19 @@ impl<W: Write> Drop for Queue<W> {
     }
 }
 
-/// Commits what waits, group after group, until the queue is closed.
+/// Commits waiting batches, group after group, until the queue is closed.
 fn run<W: Write>(inbox: &Arc<Inbox<W>>, writer: &Mutex<Option<W>>) {
     let _end = End(Arc::clone(inbox));
     while inbox.wait() {
-        // On a shared core, whoever has something to commit runs first: one sync for all of them. If nobody else can run this
-        // costs nothing.
+        // On a shared core, other threads get to submit their batches first, so that one sync commits all of them.
+        // Without other threads, yielding costs nothing.
         thread::yield_now();
         let mut writer = lock(writer);
         let writer = writer.as_mut().expect("only this thread finishes it");
         let (batches, senders): (Vec<_>, Vec<_>) = inbox.take().into_iter().unzip();
         let outcomes = if batches.is_empty() { Vec::new() } else { writer.commit(batches) };
         for (sender, outcome) in senders.into_iter().zip(outcomes) {
-            // A caller that has gone away needs no outcome.
+            // The caller may have been cancelled.
             let _ = sender.send(outcome);
         }
         lock(&inbox.state).committing = 0;
@@ -254,7 +254,7 @@ fn run<W: Write>(inbox: &Arc<Inbox<W>>, writer: &Mutex<Option<W>>) {
     }
 }
 
-/// Ends the queue with the thread, however that ends.
+/// Closes the queue when the thread ends, also by a panic.
 struct End<W: Write>(Arc<Inbox<W>>);
 
 impl<W: Write> Drop for End<W> {

@@ -1,4 +1,4 @@
-//! What the threads of the commit path synchronize with. `interleavings` has another module of this name, with loom's.
+//! The synchronization primitives of the commit path. `interleavings` replaces this module with loom's primitives.
 
 pub(super) use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},

@@ -1,4 +1,4 @@
-//! A commit in the making: its tables, whose every change is noted for the log. Nobody who writes to them can forget to.
+//! The write transaction: its tables record every change for the write-ahead log.
 
 use std::{borrow::Borrow, ops::Deref};
 
@@ -7,12 +7,12 @@ use redb::{Key, StorageError, Value};
 use crate::{
     embedded::{
         tables::{DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
-        wal::{entry::Changes, memtable::Writing, single, snapshot::Snapshot, view::View},
+        wal::{entry::Changes, memtable::WriteVersion, single, snapshot::Snapshot, view::View},
     },
     record::{checked::Text, summary::SUMMARY_LEN},
 };
 
-/// The store as a commit in the making leaves it. Nobody else sees it before the commit is published.
+/// The store as an open write transaction leaves it. It is not visible to readers before the commit is published.
 #[derive(Clone, Copy)]
 pub(crate) struct Transaction<'c> {
     snapshot: &'c Snapshot,
@@ -21,7 +21,7 @@ pub(crate) struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    /// Writes to the snapshot that the commit leaves. Nobody reads as of an earlier commit than `horizon`.
+    /// Creates a transaction that writes to `snapshot`. No reader pins a commit before `horizon`.
     pub(crate) const fn of(snapshot: &'c Snapshot, changes: &'c Changes, horizon: u64) -> Self {
         Self { snapshot, changes, horizon }
     }
@@ -32,7 +32,7 @@ impl<'c> Transaction<'c> {
     }
 }
 
-/// A table of a commit in the making. It reads like the table it is; its changes are noted.
+/// A table of a write transaction. Reads visit its changes; each change is recorded for the log.
 pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
     table: View<'c, K, V>,
     name: &'static str,
@@ -40,23 +40,23 @@ pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
 }
 
 impl<'c, K: Key + 'static, V: Value + 'static> Logged<'c, K, V> {
-    /// Takes a table.
+    /// Wraps a table.
     pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, transaction: Transaction<'c>) -> Self {
         Self { table, name, transaction }
     }
 
-    fn by(&self) -> Writing {
-        Writing { commit: self.transaction.snapshot.commit(), horizon: self.transaction.horizon }
+    fn by(&self) -> WriteVersion {
+        WriteVersion { commit: self.transaction.snapshot.commit(), horizon: self.transaction.horizon }
     }
 
-    /// Puts a row into the table.
+    /// Sets a row.
     pub(crate) fn insert<'k, 'v>(&self, key: impl Borrow<K::SelfType<'k>>, value: impl Borrow<V::SelfType<'v>>) {
         let (key, value) = (K::as_bytes(key.borrow()), V::as_bytes(value.borrow()));
         self.transaction.changes.note(self.name, key.as_ref(), Some(value.as_ref()));
         self.table.insert(self.by(), key.as_ref(), value.as_ref());
     }
 
-    /// Takes a row out of the table, if it is there.
+    /// Removes a row, if it exists.
     pub(crate) fn remove<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<(), StorageError> {
         let key = K::as_bytes(key.borrow());
         self.transaction.changes.note(self.name, key.as_ref(), None);
@@ -74,7 +74,7 @@ impl<'c, K: Key + 'static, V: Value + 'static> Deref for Logged<'c, K, V> {
 
 macro_rules! transaction_tables {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
-        /// The store as a commit in the making leaves it: every change is noted for the log.
+        /// The tables of a write transaction, each of which records its changes for the log.
         impl<'c> Transaction<'c> {
             $(
                 /// Returns the table of this name.
@@ -88,7 +88,7 @@ macro_rules! transaction_tables {
 
 with_tables!(transaction_tables);
 
-/// Sets a value, with the commit that is being made.
+/// Sets a single value.
 pub(crate) fn write_single(singles: &Logged<'_, Text, &'static [u8]>, name: &str, value: &[u8]) {
     singles.insert(name, value);
     singles.insert(single::second(name).as_str(), value);

@@ -1,5 +1,5 @@
-//! The transfers of payments: rows of their own, found by payment, transaction and operation, and listed in the order in
-//! which they became known. A payment's record lists few of them and keeps the totals of the others.
+//! The transfers of payments: rows by payment, transaction and operation, listed in the order in which they were first
+//! seen. A payment's record lists only a few of them and holds totals of the others.
 
 use engine::mutant;
 
@@ -16,8 +16,8 @@ use crate::{
     record::{self, transfer::transfer_key},
 };
 
-/// Checks that a transfer is the one it was decided about: a new one has a place of its own, a changed one keeps its
-/// place. The version of its payment, which the same batch writes, guards against other writers.
+/// Checks that a new transfer has a new sequence number, and that an existing one keeps its sequence number. The
+/// version of its payment, which the same batch writes, detects other writers.
 pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, overlay: &mut Overlay) -> Checked {
     if !overlay.payments.contains_key(&step.payment.bits()) {
         return conflict(format_args!("payment {}, which the batch does not write", step.payment));
@@ -41,14 +41,13 @@ pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, overlay: &mu
     }
     step.is_new = stored.is_none();
     if let Some(stored) = stored {
-        // What was decided about was cut to what is shown.
+        // The memo in the payment's list is truncated for display.
         credit.memo = stored.memo;
     }
     Ok(Ok(()))
 }
 
-/// Writes a transfer that was checked, and what follows from it: a ledger entry once it is irreversible, and the words
-/// by which its payment is found.
+/// Writes a checked transfer, its ledger entry once it is irreversible, and the search words of its payment.
 pub(crate) fn write(group: &mut Group<'_>, step: &TransferStep) -> Result<(), Fault> {
     let TransferStep { payment, merchant, credit, is_new } = step;
     let key = transfer_key(*payment, &credit.tx_id, credit.op_in_tx);

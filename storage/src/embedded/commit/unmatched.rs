@@ -1,4 +1,4 @@
-//! Transfers that paid no session: kept once, listed, handled, and found again when the session they name appears.
+//! Unmatched transfers: inserted once, listed, handled, and found when the session that they name is created.
 
 use engine::{
     account::AccountName,
@@ -16,17 +16,17 @@ use crate::{
     record,
 };
 
-/// A transfer that may be handled.
+/// The rows to write for a handled transfer.
 pub(crate) struct Handled {
     /// Its new record.
     pub(crate) record: Vec<u8>,
-    /// The session it waited for.
+    /// The unknown session that it names.
     pub(crate) names: Option<PaymentId>,
-    /// Its transaction and the session it is assigned to.
+    /// The transaction and the session of an assignment.
     pub(crate) assigned: Option<(TxId, PaymentId)>,
 }
 
-/// Keeps a transfer, unless it is kept: the chain is read again after a crash, and what was decided stays decided.
+/// Inserts a transfer unless it exists: after a crash blocks are read again, and the handling must not be overwritten.
 pub(crate) fn keep(
     group: &mut Group<'_>,
     account: &AccountName,
@@ -45,7 +45,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Notes for later steps of the batch that a transfer will be kept.
+/// Records in the overlay that a transfer will be inserted.
 pub(crate) fn prefetch(
     group: &mut Group<'_>,
     overlay: &mut Overlay,
@@ -60,7 +60,7 @@ pub(crate) fn prefetch(
     Ok(Ok(()))
 }
 
-/// Checks that a transfer may be handled.
+/// Checks that a transfer can be handled.
 pub(crate) fn check(
     group: &mut Group<'_>,
     overlay: &mut Overlay,
@@ -75,7 +75,7 @@ pub(crate) fn check(
             None => None,
         },
     };
-    // An assigned transfer counts for its session; nothing takes it back.
+    // An assignment is permanent: the transfer counts for its session.
     let Some(stored) = stored.filter(|stored| !matches!(stored.handling, Handling::Assigned { .. })) else {
         let what = format!("the transfer to {account} in block {}", place.block_num);
         return Ok(Err(CommitError::Conflict { what }));
@@ -91,7 +91,7 @@ pub(crate) fn check(
     Ok(Ok(Handled { record, names, assigned }))
 }
 
-/// Writes what [`check`] made. `done_with` no longer waits for its session.
+/// Writes what [`check`] returned. The transfer no longer waits for the session `done_with`.
 pub(crate) fn handle(
     group: &mut Group<'_>,
     account: &AccountName,

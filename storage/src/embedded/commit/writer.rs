@@ -1,5 +1,5 @@
-//! The writer: checks a group of batches against the stored rows, makes it durable in the write-ahead log, and has checkpoints
-//! made beside the commits.
+//! The writer: checks a group of batches against the stored rows, makes it durable in the write-ahead log, and runs
+//! checkpoints concurrently with commits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,8 +13,8 @@ use super::{
 use crate::{
     batch::CommitError,
     embedded::{
-        commit::{group::Group, prepared::Prepared, transaction::Transaction},
-        damage::Damages,
+        commit::{commit_ids::CommitIds, group::Group, prepared::Prepared, transaction::Transaction},
+        damage::DamagedRows,
         fault::Fault,
         health::{Health, Watch},
         metrics::CommitMetrics,
@@ -26,24 +26,25 @@ use crate::{
     },
 };
 
-/// A commit that takes longer is left to the writer's thread.
-const QUICK: Duration = Duration::from_millis(1);
+/// A commit that takes longer runs on the writer's thread next time.
+const FAST_COMMIT: Duration = Duration::from_millis(1);
 /// The only writer of a store.
 #[derive(Debug)]
 pub(crate) struct Writer {
     rows: Rows,
     checkpoints: Checkpoints<Checkpoint>,
-    /// Has the writer's thread complete a checkpoint; none without such a thread.
+    /// Wakes the writer's thread to complete a checkpoint; none if there is no such thread.
     inbox: Option<Arc<Inbox<Writer>>>,
-    /// The last payment that is indexed for search.
+    commits: CommitIds,
+    /// The last payment in the search index.
     search_cursor: u128,
-    /// Batches in the last commit.
+    /// Number of batches in the last commit.
     last_group: usize,
-    /// How long it took.
+    /// Duration of the last commit.
     last_took: Duration,
 }
 
-/// The rows in the database and, since the last checkpoint, in the log and in memory.
+/// The rows in the database and, since the last checkpoint, in the log and in the memtables.
 #[derive(Debug)]
 struct Rows {
     database: Arc<Database>,
@@ -54,18 +55,19 @@ struct Rows {
     metrics: CommitMetrics,
 }
 
-/// What a writer starts with.
+/// The parts from which a writer is created.
 pub(crate) struct Parts {
     pub(crate) database: Database,
     pub(crate) log: Log,
     pub(crate) newest: Arc<CurrentSnapshot>,
-    /// The last payment that is indexed for search.
+    /// The last payment in the search index.
     pub(crate) search_cursor: u128,
-    pub(crate) damages: Damages,
+    pub(crate) damages: DamagedRows,
 }
 
 impl Writer {
-    /// Takes over a store. With an inbox, checkpoints run beside the commits and wake the thread that reads it.
+    /// Opens the store for writing. With an inbox, checkpoints run concurrently with commits and wake the thread of the
+    /// inbox.
     ///
     /// # Errors
     /// Those of the disk.
@@ -82,6 +84,7 @@ impl Writer {
             rows,
             checkpoints: Checkpoints::none(),
             inbox,
+            commits: CommitIds::default(),
             search_cursor: parts.search_cursor,
             last_group: 0,
             last_took: Duration::MAX,
@@ -108,11 +111,12 @@ impl Writer {
     }
 
     fn transact(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, Fault> {
-        // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
+        // The runtime's clock if there is one, so that a simulation controls it; otherwise the system's.
         let begun = Instant::now();
         let count = batches.len();
         let (next, changes) = (self.rows.snapshots.newest().next(), self.rows.log.begin());
-        let mut group = Group::of(Transaction::of(&next, &changes, self.rows.snapshots.horizon()), self.search_cursor);
+        let tables = Transaction::of(&next, &changes, self.rows.snapshots.horizon());
+        let mut group = Group::of(tables, &mut self.commits, self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
         if changes.is_empty() {
@@ -120,13 +124,14 @@ impl Writer {
         } else {
             self.rows.log.append(changes)?;
             self.rows.newest.publish(next.clone());
-            self.rows.snapshots.follow(next);
+            self.rows.snapshots.advance(next);
             self.search_cursor = finished.search_cursor;
         }
         (self.last_group, self.last_took) = (count, begun.elapsed());
         self.rows.metrics.committed(count, finished.applied, self.last_took);
         assert_eq!(outcomes.len(), count, "each batch has an outcome");
-        // A refusal, too, is returned only now: it may rest on what another batch of the group has just made durable.
+        // A rejection, too, is returned only now: it may depend on another batch of the group, which is durable only
+        // now.
         Ok(outcomes)
     }
 }
@@ -156,8 +161,8 @@ impl Segments for Rows {
         Ok(())
     }
 
-    fn held_up(&self) {
-        self.metrics.held_up();
+    fn blocked(&self) {
+        self.metrics.blocked();
     }
 }
 
@@ -172,7 +177,7 @@ impl Write for Writer {
             match self.transact(batches) {
                 Ok(outcomes) => return outcomes,
                 Err(fault) => {
-                    // If the disk has failed a checkpoint, the next operation's error says less than that one's.
+                    // If a checkpoint failed before, its error explains more than the error of this commit.
                     let first = self.checkpoints.failure();
                     self.fail(&first.unwrap_or(fault));
                 }
@@ -181,11 +186,11 @@ impl Write for Writer {
         (0..count).map(|_| Err(self.rows.health.unknown())).collect()
     }
 
-    /// Commits on the caller's thread if the last commit was of one batch, too, and quick. The runtime is told, so that no task
-    /// waits for the disk with this one.
+    /// Commits on the caller's thread if the last commit had one batch and was fast. `block_in_place` moves the
+    /// runtime's other tasks to another thread during the sync.
     fn commit_here(&mut self, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
-        // What is due is done by the writer's thread, after the next commit.
-        if self.last_group != 1 || self.last_took >= QUICK || self.checkpoints.is_due(&self.rows) {
+        // Due checkpoint work is left to the writer's thread, after the next commit.
+        if self.last_group != 1 || self.last_took >= FAST_COMMIT || self.checkpoints.is_due(&self.rows) {
             return Err(batch);
         }
         let mut outcomes = tokio::task::block_in_place(|| self.commit(vec![batch]));
@@ -203,11 +208,11 @@ impl Write for Writer {
         }
     }
 
-    /// Leaves all rows in the database, so that the next start has nothing to replay, and no thread at work on it.
+    /// Moves all rows into the database, so that the next start replays nothing, and waits for the checkpoint thread.
     fn finish(mut self) {
         let _watch = Watch(Arc::clone(&self.rows.health));
         if self.rows.health.failure().is_some() {
-            // It may fail, too; the store has failed already.
+            // This may fail, too; the store has failed already.
             let _ = self.checkpoints.failure();
         } else if let Err(fault) = self.close_log() {
             tracing::warn!(%fault, "write-ahead log not checkpointed: the next start replays it");
@@ -223,7 +228,7 @@ impl Job for Checkpoint {
         self.make()
     }
 
-    fn lost() -> Fault {
-        Fault::Disk("the checkpoint's thread is gone".to_owned())
+    fn thread_died() -> Fault {
+        Fault::Disk("the checkpoint thread died".to_owned())
     }
 }

@@ -1,5 +1,5 @@
-//! Whole copies of a store: one snapshot read row by row, and a new file made of such rows, which gets its name only
-//! when it is whole, sound and on disk.
+//! Copies of whole stores: reads a snapshot row by row, and writes rows to a new file, which is renamed to its final
+//! name only when it is complete, verified and synced.
 
 use std::{
     fs, io,
@@ -30,44 +30,43 @@ use crate::{
     },
 };
 
-/// Bytes of rows that are handed on at once.
+/// Size of a chunk of rows, bytes.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// Chunks that wait for who takes them.
+/// Maximum number of chunks that wait for the receiver.
 const CHUNKS: usize = 4;
-/// Rows that one transaction of a new file holds.
-const ROWS_AT_ONCE: usize = 20_000;
-/// Memory for pages of a file that is read or written through once.
+/// Maximum number of rows in one transaction of a new file.
+const MAX_TRANSACTION_ROWS: usize = 20_000;
+/// Page cache for a file that is read or written once, bytes.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
-/// What a store that gave way to another is called after.
+/// The suffix of a store that was replaced by another.
 const REPLACED: &str = "replaced";
 
-/// What is wrong with a page that is not as it was written.
-const CHECKSUMS: &str = "the checksums of its pages do not agree";
+/// The finding for a damaged page.
+const CHECKSUMS: &str = "wrong page checksums";
 
-/// One row of a table, as it is stored.
+/// One stored row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The table.
     pub table: String,
-    /// Its key, in the form of the database.
+    /// The key, as stored.
     pub key: Vec<u8>,
-    /// Its value and its checksum, right or wrong: what was damaged stays known as such.
+    /// The value with its checksum, as stored. A damaged row keeps its wrong checksum, so that it stays detectable.
     pub value: Vec<u8>,
 }
 
-/// The rows of one snapshot, some at a time; the last item is an error or the end.
+/// The rows of a snapshot in chunks. The last item is an error or the end of the stream.
 pub type Rows = mpsc::Receiver<Result<Vec<Row>, ReadError>>;
 
-/// Shows every row of a snapshot.
-pub(crate) fn each(snapshot: &Snapshot, see: &mut impl FnMut(Row)) -> Result<(), Fault> {
+/// Passes every row of a snapshot to `visit`.
+pub(crate) fn each(snapshot: &Snapshot, visit: &mut impl FnMut(Row)) -> Result<(), Fault> {
     snapshot.each_row(&mut |table, key, value| {
-        see(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
+        visit(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
         Ok(())
     })
 }
 
-/// Reads every row of a snapshot, on a thread of its own: whoever takes them may be slow. Who drops the receiver ends
-/// the reading.
+/// Reads every row of a snapshot on a thread of its own, at the receiver's speed. Dropping the receiver stops the read.
 pub(crate) fn stream(snapshot: Snapshot) -> Result<Rows, ReadError> {
     let (sender, rows) = mpsc::channel(CHUNKS);
     let read = move || {
@@ -80,8 +79,8 @@ pub(crate) fn stream(snapshot: Snapshot) -> Result<Rows, ReadError> {
                 return Ok(());
             }
             bytes = 0;
-            let gone = |_| Fault::Disk("nobody takes the rows any more".to_owned());
-            sender.blocking_send(Ok(std::mem::take(&mut waiting))).map_err(gone)
+            let dropped = |_| Fault::Disk("the receiver of the rows was dropped".to_owned());
+            sender.blocking_send(Ok(std::mem::take(&mut waiting))).map_err(dropped)
         });
         let last = outcome.map(|()| waiting).map_err(ReadError::from);
         let _ = sender.blocking_send(last);
@@ -91,8 +90,8 @@ pub(crate) fn stream(snapshot: Snapshot) -> Result<Rows, ReadError> {
     Ok(rows)
 }
 
-/// A store under construction. Dropped before [`NewStore::finish`] it leaves nothing behind; a process that dies leaves
-/// a file under another name, which the next attempt removes.
+/// A store under construction. Dropped before [`NewStore::finish`], it deletes its file; if the process dies, the
+/// unfinished file remains and the next attempt deletes it.
 #[derive(Debug)]
 pub struct NewStore {
     path: PathBuf,
@@ -102,10 +101,10 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// Begins a file that will be called `path`.
+    /// Begins a store whose file will be `path`.
     ///
     /// # Errors
-    /// [`OpenError::Exists`] where there is such a file; those of the file system.
+    /// [`OpenError::Exists`] if the file exists; those of the file system.
     pub fn create(path: &Path) -> Result<Self, OpenError> {
         if path.try_exists().map_err(OpenError::io(path))? {
             return Err(OpenError::Exists(path.to_owned()));
@@ -143,35 +142,35 @@ impl NewStore {
     /// Adds a row.
     ///
     /// # Errors
-    /// [`OpenError::Corrupt`] for a table that this program does not know; those of the disk.
+    /// [`OpenError::Corrupt`] for an unknown table; those of the disk.
     pub fn put(&mut self, row: Row) -> Result<(), OpenError> {
         self.waiting.push(row);
-        if self.waiting.len() >= ROWS_AT_ONCE { self.write(Durability::None) } else { Ok(()) }
+        if self.waiting.len() >= MAX_TRANSACTION_ROWS { self.write(Durability::None) } else { Ok(()) }
     }
 
     fn write(&mut self, durability: Durability) -> Result<(), OpenError> {
-        let database = self.database.as_ref().expect("it is taken only when the file is finished");
+        let database = self.database.as_ref().expect("it is taken by `finish` only");
         write_rows(database, self.waiting.drain(..), durability)
     }
 
-    /// Marks the file as the continuation of an older state: whoever opens it begins a new epoch.
+    /// Marks the store as a copy of an earlier state: when it is opened, a new epoch begins.
     ///
     /// # Errors
     /// Those of the disk.
     pub fn mark_as_copy(&mut self) -> Result<(), OpenError> {
         self.write(Durability::None)?;
-        mark_as_copy(self.database.as_ref().expect("it is taken only when the file is finished"))
+        mark_as_copy(self.database.as_ref().expect("it is taken by `finish` only"))
     }
 
-    /// Ends the file: writes it to disk, verifies it, and gives it its name. What contradicts itself is kept all the same
-    /// unless it `must_be_sound`: a copy of a damaged store is better than none.
+    /// Syncs the file, verifies it and renames it to its final name. With `must_be_sound`, findings are an error;
+    /// without, they are only reported, because a copy of a damaged store is better than none.
     ///
     /// # Errors
-    /// [`OpenError::Unsound`]; those of the disk. There is no file then.
+    /// [`OpenError::Unsound`]; those of the disk. The file does not exist then.
     pub fn finish(mut self, must_be_sound: bool) -> Result<Report, OpenError> {
         self.write(Durability::Immediate)?;
         if let Some(mut database) = self.database.take() {
-            // A file grows by leaps: what the last one left empty goes.
+            // The file grows in steps: compaction removes the unused space of the last one.
             database.compact().map_err(Fault::from)?;
         }
         directory::sync_file(&self.unfinished)?;
@@ -188,7 +187,7 @@ impl NewStore {
 impl Drop for NewStore {
     fn drop(&mut self) {
         drop(self.database.take());
-        // Finished, it has another name by now.
+        // After `finish` the file has another name.
         let _ = fs::remove_file(&self.unfinished);
     }
 }
@@ -199,14 +198,14 @@ fn write_rows(database: &Database, rows: impl Iterator<Item = Row>, durability: 
     transaction.set_durability(durability).map_err(Fault::from)?;
     let mut tables = Tables::of(&transaction);
     for row in rows {
-        if mutant!("restore-leaves-out-claims") && row.table == "claims" {
+        if mutant!("restore-omits-claims") && row.table == "claims" {
             continue;
         }
         if !tables.put_row(&row.table, &row.key, &row.value)? {
-            return Err(OpenError::Corrupt(format!("there is no table {}, or no such key in it", row.table)));
+            return Err(OpenError::Corrupt(format!("unknown table {} or invalid key", row.table)));
         }
     }
-    // An older copy lacks the tables that came since.
+    // A copy from an older version lacks the newer tables.
     tables.create_all().map_err(Fault::from)?;
     drop(tables);
     transaction.commit().map_err(Fault::from)?;
@@ -232,7 +231,7 @@ fn mark_as_copy(database: &Database) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Writes the rows of a backup to an empty disk that is no file, as `restore` writes them to a new file.
+/// Writes the rows of a backup to an empty backend that is not a file, as `restore` writes them to a new file.
 ///
 /// # Errors
 /// As [`NewStore::put`].
@@ -245,10 +244,10 @@ pub fn restore_backend(disk: impl redb::StorageBackend, rows: Vec<Row>) -> Resul
     write_rows(&database, core::iter::empty(), Durability::Immediate)
 }
 
-/// Hands on every row of a store's file that nobody writes, such as a backup.
+/// Passes every row of a closed store's file, such as a backup, to `take`.
 ///
 /// # Errors
-/// See [`OpenError`]; whatever `take` says.
+/// See [`OpenError`]; any error that `take` returns.
 pub fn read_file(path: &Path, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
     if !path.try_exists().map_err(OpenError::io(path))? {
         return Err(OpenError::Missing(path.to_owned()));
@@ -266,7 +265,7 @@ fn all(snapshot: &ReadTransaction, take: &mut impl FnMut(Row) -> Result<(), Open
         let row = Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() };
         take(row).map_err(|error| {
             refused = Some(error);
-            Fault::Disk("a row was refused".to_owned())
+            Fault::Disk("a row was rejected".to_owned())
         })
     });
     match (refused, read) {
@@ -275,16 +274,16 @@ fn all(snapshot: &ReadTransaction, take: &mut impl FnMut(Row) -> Result<(), Open
     }
 }
 
-/// Puts what the log of a directory whose lock is held contains into the database, whose file is the whole store then.
+/// Replays the log of a locked directory into the database, so that the database file is the whole store.
 fn fold_log(data: &Path) -> Result<(), OpenError> {
     let path = data.join(FILE_NAME);
-    directory::guarded(&path, || {
+    directory::catch_panic(&path, || {
         let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
         Ok(directory::recover_log(data, 0, &database)?.clear()?)
     })
 }
 
-/// Reads every row of a directory whose lock is held; see [`Idle::read`].
+/// Reads every row of a locked directory; visit [`Idle::read`].
 fn read(data: &Path, salvage: bool, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
     let path = data.join(FILE_NAME);
     match fold_log(data) {
@@ -301,19 +300,19 @@ fn read(data: &Path, salvage: bool, mut take: impl FnMut(Row) -> Result<(), Open
     all(&snapshot, &mut take)
 }
 
-/// Writes the store of a directory whose lock is held anew, verifies that, and puts it in the old one's place: nothing
-/// that was freed is in it.
+/// Rewrites the store of a locked directory, verifies the new file and replaces the old one. The new file contains no
+/// freed pages.
 pub(crate) fn rewrite(data: &Path) -> Result<(), OpenError> {
     let path = data.join(FILE_NAME);
     let mut copy = NewStore::create_as(&path, data.join(UNFINISHED_NAME))?;
     read(data, false, |row| copy.put(row))?;
     copy.finish(true)?;
-    directory::give_to_owner(data, &path)?;
-    // The log was folded in; what its file held goes, too.
+    directory::chown_to_directory_owner(data, &path)?;
+    // The log's entries are in the database; its file is removed as well.
     directory::remove_log(data)
 }
 
-/// A data directory that no engine has open, for as long as this lives.
+/// A locked data directory: no engine can open it while this value lives.
 #[derive(Debug)]
 pub struct Idle {
     data: PathBuf,
@@ -321,18 +320,18 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Takes a data directory.
+    /// Locks a data directory.
     ///
     /// # Errors
-    /// [`OpenError::Locked`] where an engine runs; those of the file system.
+    /// [`OpenError::Locked`] if an engine is running; those of the file system.
     pub fn take(data: &Path) -> Result<Self, OpenError> {
         Ok(Self { data: data.to_owned(), _lock: DirectoryLock::take(data)? })
     }
 
-    /// The same for a directory that must be there.
+    /// Locks a data directory that must contain a store.
     ///
     /// # Errors
-    /// [`OpenError::Missing`] where there is no store; as [`Idle::take`].
+    /// [`OpenError::Missing`] if there is no store; as [`Idle::take`].
     pub fn take_store(data: &Path) -> Result<Self, OpenError> {
         let path = data.join(FILE_NAME);
         if !path.try_exists().map_err(OpenError::io(&path))? {
@@ -349,15 +348,15 @@ impl Idle {
         fold_log(&self.data)
     }
 
-    /// Returns how the webhook secrets are kept, having opened database and log; the key of the vault must be the one
-    /// that the store is sealed with, if it is.
+    /// Opens database and log, and returns how many merchants have sealed webhook secrets. The vault must have the
+    /// store's master key, if the store is sealed.
     ///
     /// # Errors
-    /// [`OpenError::MasterKey`] where the key is another; see [`OpenError`].
+    /// [`OpenError::MasterKey`] if the key differs; visit [`OpenError`].
     pub fn secrets(&self, vault: &Vault) -> Result<Secrets, OpenError> {
         self.fold_log()?;
         let path = self.path();
-        directory::guarded(&path, || {
+        directory::catch_panic(&path, || {
             let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
             let snapshot = database.begin_read().map_err(Fault::from)?;
             directory::schema_of(&snapshot)?;
@@ -369,47 +368,47 @@ impl Idle {
     /// Verifies the store.
     ///
     /// # Errors
-    /// See [`OpenError`]; what is wrong inside stands in the report.
+    /// See [`OpenError`]. Findings in the data are in the report.
     pub fn verify(&self) -> Result<Report, OpenError> {
         self.fold_log()?;
         verify::file(&self.path())
     }
 
-    /// Hands on every row. Pages whose checksums do not agree are refused, for their rows would get new ones, unless it
-    /// is to `salvage` what can be read.
+    /// Passes every row to `take`. Pages with wrong checksums are an error, because their rows would be copied with
+    /// valid ones. With `salvage`, unreadable pages are skipped instead.
     ///
     /// # Errors
-    /// See [`OpenError`]; whatever `take` says.
+    /// See [`OpenError`]; any error that `take` returns.
     pub fn read(&self, salvage: bool, take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
-        directory::guarded(&self.path(), || read(&self.data, salvage, take))
+        directory::catch_panic(&self.path(), || read(&self.data, salvage, take))
     }
 
-    /// Writes the store anew without the room that was freed, verifies that, and puts it in the old one's place.
-    /// Returns how many bytes it was and is long.
+    /// Rewrites the store without unused space, verifies the new file and replaces the old one. Returns the size before
+    /// and after, bytes.
     ///
     /// # Errors
-    /// See [`OpenError`]; the store is as it was then.
+    /// See [`OpenError`]. The store is unchanged then.
     pub fn compact(&self) -> Result<(u64, u64), OpenError> {
         let path = self.path();
         let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(OpenError::io(path));
         let before = length(&path)?;
-        directory::guarded(&path, || rewrite(&self.data))?;
+        directory::catch_panic(&path, || rewrite(&self.data))?;
         Ok((before, length(&path)?))
     }
 
-    /// Puts a copy of `backup` where the store is, once it is verified. A store that is there is kept beside it under
-    /// another name, which is returned; without `replace` it is left alone.
+    /// Verifies a copy of `backup` and moves it into place. An existing store is renamed, and its new path is returned;
+    /// without `replace` it is an error.
     ///
     /// # Errors
-    /// [`OpenError::Exists`] where there is a store and it is not to be replaced; see [`OpenError`].
+    /// [`OpenError::Exists`] if there is a store and `replace` is false; visit [`OpenError`].
     pub fn restore(&self, backup: &Path, replace: bool) -> Result<(Report, Option<PathBuf>), OpenError> {
         let path = self.path();
         let is_there = path.try_exists().map_err(OpenError::io(&path))?;
         if is_there && !replace {
             return Err(OpenError::Exists(path));
         }
-        // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
-        let copy = directory::guarded(backup, || {
+        // The copy is byte by byte, so that verification finds damaged pages.
+        let copy = directory::catch_panic(backup, || {
             let mut copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
             copy.mark_as_copy()?;
             Ok(copy)
@@ -420,21 +419,21 @@ impl Idle {
             Some("it has no database".to_owned())
         };
         if let Some(error) = unfolded {
-            // A store that cannot be opened is kept as it is, and its log with it.
+            // A store that cannot be opened is kept unchanged together with its log.
             for log in LOG_NAMES.map(|name| self.data.join(name)).iter().filter(|log| log.exists()) {
                 tracing::warn!(error, "write-ahead log of the replaced store kept as {}", log.display());
-                directory::keep_beside(log, REPLACED)?;
+                directory::keep_as(log, REPLACED)?;
             }
         }
-        let kept = if is_there { Some(directory::keep_beside(&path, REPLACED)?) } else { None };
+        let kept = if is_there { Some(directory::keep_as(&path, REPLACED)?) } else { None };
         directory::remove_log(&self.data)?;
         match copy.finish(true) {
             Ok(report) => {
-                directory::give_to_owner(&self.data, &path)?;
+                directory::chown_to_directory_owner(&self.data, &path)?;
                 Ok((report, kept))
             }
             Err(error) => {
-                // The store still has its own name.
+                // The store still has its original name, too.
                 let _ = kept.map(fs::remove_file);
                 Err(error)
             }

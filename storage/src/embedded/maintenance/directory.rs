@@ -1,8 +1,8 @@
-//! The data directory: one process at a time, files for their owner only, and a creation that no power cut spoils.
+//! The data directory: locking, file permissions, and crash-safe creation.
 //!
-//! redb makes a file that no later open accepts if the power goes while it is being created. A file is therefore made
-//! under another name, synced, and renamed. A backend has no names: there a finished store is copied in, its magic
-//! number last.
+//! If the power fails while redb creates a file, the file can never be opened again. Therefore a file is created under
+//! a temporary name, synced, and renamed. A backend has no names: a finished store is copied into it, the magic number
+//! last.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -27,23 +27,23 @@ use crate::{
     store::error::{FILE_NAME, OpenError},
 };
 
-/// What the database is called until it is whole.
+/// The name of the database file during its creation.
 pub(crate) const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
-/// The files of the log in front of the database, under its directory.
+/// The two segments of the write-ahead log in the directory.
 pub(crate) const LOG_NAMES: [&str; 2] = ["hivetill.wal", "hivetill.wal2"];
-/// Held by the process that has the directory open.
+/// The lock file of the process that uses the directory.
 const LOCK_NAME: &str = "hivetill.lock";
 
-/// Runs work on the file of a store. Where a page is damaged so that it is none any more, the database panics on the way:
-/// that is the file's damage, and is told as such.
+/// Runs work on a store's file. redb may panic on a damaged page; the panic is returned as an error.
 ///
 /// # Errors
-/// Those of the work; [`OpenError::Corrupt`] where it panics.
-pub(crate) fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+/// Those of the work; [`OpenError::Corrupt`] if it panics.
+pub(crate) fn catch_panic<T>(path: &Path, work: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        let said = said.unwrap_or("it cannot be read");
-        Err(OpenError::Corrupt(format!("a page of {} is damaged: {said}", path.display())))
+        let message =
+            panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let message = message.unwrap_or("it cannot be read");
+        Err(OpenError::Corrupt(format!("a page of {} is damaged: {message}", path.display())))
     })
 }
 
@@ -61,7 +61,7 @@ impl OpenError {
             DatabaseError::DatabaseAlreadyOpen => Self::Locked(path.to_owned()),
             DatabaseError::UpgradeRequired(format) => Self::Corrupt(format!("file format {format} is too old")),
             DatabaseError::Storage(StorageError::Corrupted(why)) => Self::Corrupt(why),
-            // redb says so of a file without its magic number.
+            // redb returns this error for a file without its magic number.
             DatabaseError::Storage(StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 Self::Corrupt(error.to_string())
             }
@@ -71,21 +71,21 @@ impl OpenError {
     }
 }
 
-/// Keeps every other process out of a data directory, for as long as it lives.
+/// An exclusive lock on a data directory, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     file: File,
 }
 
 impl DirectoryLock {
-    /// Takes the directory, making it if it is not there.
+    /// Locks the directory, and creates it if it does not exist.
     pub(crate) fn take(data: &Path) -> Result<Self, OpenError> {
         create_directory(data).map_err(OpenError::io(data))?;
         let path = data.join(LOCK_NAME);
         let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
         match file.try_lock() {
             Ok(()) => {
-                give_to_owner(data, &path)?;
+                chown_to_directory_owner(data, &path)?;
                 Ok(Self { file })
             }
             Err(TryLockError::WouldBlock) => Err(OpenError::Locked(data.to_owned())),
@@ -94,16 +94,15 @@ impl DirectoryLock {
     }
 }
 
-/// A process that was forked off meanwhile holds the file, too, until it becomes another program: closing alone would
-/// leave the lock to it.
+/// A forked process shares the open file until it calls exec, so closing the file would not release the lock.
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// Refuses a directory without a store where none may be made, and one that has lost its database: what its log holds was
-/// acknowledged.
+/// Rejects a directory without a store unless one may be created, and a directory that has a log but no database: the
+/// log contains acknowledged writes.
 ///
 /// # Errors
 /// [`OpenError::NotMade`], [`OpenError::LogOnly`]; those of the file system.
@@ -118,7 +117,7 @@ pub fn look_for_store(data: &Path, may_create: bool) -> Result<(), OpenError> {
     if may_create { Ok(()) } else { Err(OpenError::NotMade(path)) }
 }
 
-/// Opens the database of a directory whose lock is held, or creates it.
+/// Opens the database of a locked directory, or creates it.
 pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
     let path = data.join(FILE_NAME);
     let unfinished = data.join(UNFINISHED_NAME);
@@ -133,24 +132,24 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         create_schema(&database)?;
         drop(database);
         let whole = private_file().open(&unfinished).and_then(|file| file.sync_all());
-        give_to_owner(data, &unfinished)?;
+        chown_to_directory_owner(data, &unfinished)?;
         whole.and_then(|()| fs::rename(&unfinished, &path)).map_err(OpenError::io(&unfinished))?;
         if cfg!(unix) {
-            // The new name is durable once the directory is.
+            // The rename is durable once the directory is synced.
             sync_directory(data).map_err(OpenError::io(data))?;
         }
     }
     builder(cache_bytes).open(&path).map_err(OpenError::database(&path))
 }
 
-/// Opens the log of a directory whose lock is held, or creates it, and puts what it holds into its database.
+/// Opens the log of a locked directory, or creates it, and replays it into the database.
 pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Result<Log, OpenError> {
     let [first, second] = LOG_NAMES.map(|name| -> Result<Box<dyn StorageBackend>, OpenError> {
         let path = data.join(name);
         let is_new = !path.try_exists().map_err(OpenError::io(&path))?;
         let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
         if is_new {
-            give_to_owner(data, &path)?;
+            chown_to_directory_owner(data, &path)?;
             sync_parent(&path)?;
         }
         Ok(Box::new(FileBackend::new(file).map_err(OpenError::database(&path))?))
@@ -158,7 +157,7 @@ pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Resul
     recover([first?, second?], limit, database, data)
 }
 
-/// The same for a log that backends keep. A store of a newer program keeps its log for that one.
+/// Opens a log on backends and replays it. The log of a store with a newer schema is left alone.
 pub(crate) fn recover(
     files: [Box<dyn StorageBackend>; 2],
     limit: u64,
@@ -172,7 +171,7 @@ pub(crate) fn recover(
     })
 }
 
-/// Removes the log of a directory whose lock is held, durably.
+/// Removes the log of a locked directory durably.
 pub(crate) fn remove_log(data: &Path) -> Result<(), OpenError> {
     for path in LOG_NAMES.map(|name| data.join(name)) {
         match fs::remove_file(&path) {
@@ -184,13 +183,13 @@ pub(crate) fn remove_log(data: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Creates an empty database that only its owner may read; it is not there yet.
+/// Creates an empty database file, readable by its owner only. The file must not exist.
 pub(crate) fn create_file(path: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
     let file = private_file().create_new(true).open(path).map_err(OpenError::io(path))?;
     builder(cache_bytes).create_file(file).map_err(OpenError::database(path))
 }
 
-/// Writes a file that only its owner may read, anew.
+/// Creates a file, readable by its owner only, with the content of another.
 pub(crate) fn write_file(path: &Path, from: &mut File) -> Result<(), OpenError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(OpenError::io(path)(error)),
@@ -200,13 +199,13 @@ pub(crate) fn write_file(path: &Path, from: &mut File) -> Result<(), OpenError> 
     io::copy(from, &mut file).map(drop).map_err(OpenError::io(path))
 }
 
-/// Gives a file in a data directory to whom the directory belongs: made by root, it is still for the service to open.
+/// Changes the owner of a file to the directory's owner, so that the service can open a file that root created.
 #[cfg(unix)]
-pub(crate) fn give_to_owner(data: &Path, path: &Path) -> Result<(), OpenError> {
+pub(crate) fn chown_to_directory_owner(data: &Path, path: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::{MetadataExt, chown};
     let owner = |path: &Path| fs::metadata(path).map(|file| (file.uid(), file.gid())).map_err(OpenError::io(path));
     let ((uid, gid), (own_uid, own_gid)) = (owner(data)?, owner(path)?);
-    // Only root may give a file to another user; whoever else runs this owns what it makes.
+    // Only root can change the owner; files of other users belong to them already.
     if own_uid == 0 && uid != 0 {
         chown(path, Some(uid), (gid != own_gid).then_some(gid)).map_err(OpenError::io(path))?;
     }
@@ -214,24 +213,24 @@ pub(crate) fn give_to_owner(data: &Path, path: &Path) -> Result<(), OpenError> {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn give_to_owner(_: &Path, _: &Path) -> Result<(), OpenError> {
+pub(crate) fn chown_to_directory_owner(_: &Path, _: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Brings a file's bytes to the disk.
+/// Syncs a file.
 pub(crate) fn sync_file(path: &Path) -> Result<(), OpenError> {
     private_file().open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path))
 }
 
-/// Makes a file's name durable.
+/// Syncs the directory of a file, so that its name is durable.
 pub(crate) fn sync_parent(path: &Path) -> Result<(), OpenError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if cfg!(unix) { sync_directory(parent).map_err(OpenError::io(parent)) } else { Ok(()) }
 }
 
-/// Gives a file another name beside its own, `<name>.<what>` or one with a number that is free: what takes its place
-/// by a rename leaves it there.
-pub(crate) fn keep_beside(path: &Path, what: &str) -> Result<PathBuf, OpenError> {
+/// Links a file to a second name, `<name>.<what>` or a free numbered one, so that it remains when another file is
+/// renamed over it.
+pub(crate) fn keep_as(path: &Path, what: &str) -> Result<PathBuf, OpenError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for number in 0_u32.. {
         let suffix = if number == 0 { String::new() } else { format!(".{number}") };
@@ -245,7 +244,7 @@ pub(crate) fn keep_beside(path: &Path, what: &str) -> Result<PathBuf, OpenError>
     Err(OpenError::Exists(path.to_owned()))
 }
 
-/// Makes a directory and those above it, durably.
+/// Creates a directory and its parents durably.
 fn create_directory(data: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();
     private_directory().create(data)?;
@@ -261,10 +260,10 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Opens the database a backend keeps, or creates it there.
+/// Opens the database of a backend, or creates it.
 ///
 /// # Errors
-/// [`OpenError::LogOnly`] where the log holds something and the database is gone.
+/// [`OpenError::LogOnly`] if the log has entries and the database is missing.
 pub(crate) fn open_backend(
     backend: impl StorageBackend,
     logs: &[Box<dyn StorageBackend>],
@@ -281,12 +280,12 @@ pub(crate) fn open_backend(
     builder(cache_bytes).create_with_backend(backend).map_err(OpenError::database(Path::new("the backend")))
 }
 
-/// What a redb file starts with.
+/// The magic number of a redb file.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
-/// Bytes that are written at once.
+/// Size of a write, bytes.
 const CHUNK_LEN: usize = 4_096;
 
-/// Says whether a backend holds no store: nothing, or one whose magic number was never written to the end.
+/// Returns whether a backend has no store: it is empty, or its magic number is incomplete.
 fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
     let length = backend.len()?;
     let mut start = [0; MAGIC.len()];
@@ -323,7 +322,7 @@ fn new_image() -> Result<Vec<u8>, OpenError> {
     Ok(image)
 }
 
-/// A database in memory whose bytes outlive it.
+/// An in-memory database whose bytes can be read after it is closed.
 #[derive(Debug, Clone, Default)]
 struct Memory(Arc<InMemoryBackend>);
 
@@ -354,7 +353,7 @@ pub(crate) fn builder(cache_bytes: usize) -> Builder {
     builder
 }
 
-/// Creates the tables and says which version they have.
+/// Creates the tables and stores the schema version.
 pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     let transaction = begin_write(database)?;
     let mut tables = Tables::of(&transaction);
@@ -366,13 +365,13 @@ pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that a database is ours and that we know its schema.
+/// Checks that a database belongs to Hivetill and has a supported schema.
 pub(crate) fn check_schema(database: &Database) -> Result<(), OpenError> {
     schema_of(&database.begin_read().map_err(Fault::from)?)?;
     Ok(add_tables(database)?)
 }
 
-/// Returns the version of a store's tables, which this program knows.
+/// Returns the schema version of a store, which must be supported.
 pub(crate) fn schema_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
     let found = version_of(snapshot)?;
     if found > SCHEMA_VERSION {
@@ -381,7 +380,7 @@ pub(crate) fn schema_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
     Ok(found)
 }
 
-/// Returns the version of a store's tables, whatever it is.
+/// Returns the schema version of a store, supported or not.
 pub(crate) fn version_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
     let names = match snapshot.open_table(META) {
         Ok(names) => names,
@@ -392,8 +391,8 @@ pub(crate) fn version_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
     Ok(u32::from_be_bytes(bytes.try_into().map_err(|_| OpenError::Foreign)?))
 }
 
-/// Creates the tables that came to the schema after the store was made. A new table needs no new version: an older
-/// program does not look at it.
+/// Creates tables that are newer than the store. A new table needs no new schema version, because older versions ignore
+/// it.
 fn add_tables(database: &Database) -> Result<(), Fault> {
     let transaction = begin_write(database)?;
     let before = transaction.list_tables()?.count();

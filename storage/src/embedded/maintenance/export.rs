@@ -1,4 +1,4 @@
-//! Records as JSON: one object a record, for other programs and for reading by eye. Secrets and digests are left out.
+//! Records as JSON, one object each, for other programs and for inspection. Secrets and digests are omitted.
 
 use engine::{
     billing::{Month, Period},
@@ -22,11 +22,10 @@ use crate::{
         tables::{self, meta},
     },
     record::{self, event::AttemptKey, transfer::TransferKey, wire::Damage},
-    store::error::ReadError,
+    store::{duties::EngineId, error::ReadError},
 };
 
-/// Returns a row as a JSON object whose `record` says what it is; none for a row of an index, which says nothing that
-/// its records do not say.
+/// Returns a row as a JSON object whose `record` is its kind; none for a row of an index, which adds no information.
 ///
 /// # Errors
 /// [`ReadError::Damaged`] for a record that does not decode.
@@ -79,6 +78,17 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
             let merchant = MerchantId::from_bits(merchant);
             month.and_then(|month| record::period_from_bytes(merchant, month, bytes)).map(|period| period_json(&period))
         }
+        "duties" => {
+            let (term, holder) = <(u64, u64)>::from_bytes(bytes);
+            let holder = (holder != 0).then(|| EngineId::from_bits(holder).to_string());
+            Ok(json!({"record": "duty", "duty": String::from_utf8_lossy(key), "term": term, "holder": holder}))
+        }
+        "engines" => {
+            let (since, until) = <(u64, u64)>::from_bytes(bytes);
+            let at = |millis| Timestamp::from_millis(millis).to_string();
+            let engine = EngineId::from_bits(u64::from_bytes(key)).to_string();
+            Ok(json!({"record": "engine", "engine": engine, "since": at(since), "until": at(until)}))
+        }
         "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(
             |cursor| json!({"record": "cursor", "block": cursor.block_id.number(), "time": cursor.time.to_string()}),
         ),
@@ -95,26 +105,26 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
     Ok(Some(read.map_err(|damage| Fault::damaged(table, hex(key))(damage))?))
 }
 
-/// Returns a row's record as JSON where a text of it has an account's name as a word.
+/// Returns a row's record as JSON if one of its texts contains an account's name as a word.
 ///
 /// # Errors
 /// [`ReadError::Damaged`] for a record that does not decode.
 pub fn record_naming(row: &Row, account: &str) -> Result<Option<Value>, ReadError> {
     let finder = memchr::memmem::Finder::new(account.as_bytes());
-    // Names are stored as text: of most rows no more than that is read.
+    // Account names are stored as text: a byte search excludes most rows without decoding them.
     if finder.find(&row.value).is_none() && finder.find(&row.key).is_none() {
         return Ok(None);
     }
     Ok(record(row)?.filter(|record| names(record, account)))
 }
 
-/// Says whether a text has an account's name as a word.
+/// Returns whether a text contains an account's name as a word.
 fn names(json: &Value, account: &str) -> bool {
     match json {
         Value::String(text) => text.match_indices(account).any(|(at, _)| {
             let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
             let (before, after) = (&text[..at], &text[at + account.len()..]);
-            // A full stop may end a sentence as well as go on with a name.
+            // A full stop can end a sentence or be a part of a name.
             let goes_on = after.starts_with(is_part)
                 || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
             !before.ends_with(|c: char| is_part(c) || c == '.') && !goes_on
@@ -126,7 +136,9 @@ fn names(json: &Value, account: &str) -> bool {
 }
 
 /// The tables whose rows are records.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
+    "duties",
+    "engines",
     "payments",
     "transfers",
     "merchants",
@@ -161,7 +173,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Units as text: JSON's numbers are not whole everywhere.
+/// Amounts are strings, because many JSON parsers lose precision of large numbers.
 fn money(money: Money) -> Value {
     json!({"units": money.units.to_string(), "currency": money.currency.code()})
 }
@@ -262,7 +274,7 @@ fn claim_json(claimed: &ClaimRecord) -> Value {
         }
     };
     let outcome = match &claimed.outcome {
-        ClaimOutcome::Open => "open",
+        ClaimOutcome::Open | ClaimOutcome::Shared => "open",
         ClaimOutcome::Settled { .. } => "settled",
         ClaimOutcome::Refused { reason, .. } => reason.as_str(),
         ClaimOutcome::Expired => "expired",

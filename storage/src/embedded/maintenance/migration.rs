@@ -1,5 +1,5 @@
-//! From an older version of the tables to this program's: on a copy, which takes the store's place only when it is
-//! whole and sound. The older store stays beside it, for the older program.
+//! Migration from older schema versions: on a copy, which replaces the store once it is complete and verified. The old
+//! store remains next to it for the older program.
 
 use std::{fs, io, path::Path};
 
@@ -15,36 +15,36 @@ use crate::{
     store::error::{FILE_NAME, OpenError},
 };
 
-/// Brings the tables from one version to the next, in one transaction.
+/// Migrates the tables from one version to the next, in one transaction.
 pub(crate) type Step = fn(&WriteTransaction) -> Result<(), Fault>;
 
-/// The steps from version 1 on, each to the version after it.
+/// The steps from version 1 on, each to the next version.
 pub(crate) const STEPS: [Step; SCHEMA_VERSION as usize - 1] = [];
 
-/// What the copy is called until it is whole.
+/// The name of the copy until it is complete.
 const COPY_NAME: &str = "hivetill.redb.migrating";
-/// Memory for pages of the copy.
+/// Page cache for the copy, bytes.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Says whether a store is of an older version.
+/// Returns whether a store has an older schema version.
 pub(crate) fn is_due(database: &Database) -> Result<bool, OpenError> {
     let snapshot = database.begin_read().map_err(Fault::from)?;
     Ok(directory::schema_of(&snapshot)? < SCHEMA_VERSION)
 }
 
-/// Migrates the store of a directory whose lock is held, and which is not open. Killed at any moment it leaves the store
-/// as it was, or as it is to be.
+/// Migrates the closed store of a locked directory. If the process is killed, the directory has either the old or the
+/// new store.
 ///
 /// # Errors
-/// See [`OpenError`]; the store is as it was then.
+/// See [`OpenError`]. The store is unchanged then.
 pub(crate) fn migrate(data: &Path, steps: &[Step]) -> Result<(), OpenError> {
     let (path, copy) = (data.join(FILE_NAME), data.join(COPY_NAME));
     let from = copy_and_change(&path, &copy, steps);
     let from = from.inspect_err(|_| {
-        // It is made anew by the next attempt anyway.
+        // The next attempt creates it again.
         let _ = fs::remove_file(&copy);
     })?;
-    let kept = directory::keep_beside(&path, &format!("schema-{from}"))?;
+    let kept = directory::keep_as(&path, &format!("schema-{from}"))?;
     fs::rename(&copy, &path).map_err(OpenError::io(&path))?;
     directory::sync_parent(&path)?;
     let to = steps.len() + 1;
@@ -62,14 +62,14 @@ fn copy_and_change(path: &Path, copy: &Path, steps: &[Step]) -> Result<u32, Open
     let snapshot = database.begin_read().map_err(Fault::from)?;
     let from = directory::schema_of(&snapshot)?;
     drop(snapshot);
-    let begin = from.checked_sub(1).ok_or_else(|| OpenError::Corrupt("there never was a schema 0".to_owned()))?;
+    let begin = from.checked_sub(1).ok_or_else(|| OpenError::Corrupt("schema 0 does not exist".to_owned()))?;
     for (step, to) in steps.iter().zip(2_u32..).skip(begin as usize) {
         let transaction = begin_write(&database)?;
         step(&transaction)?;
         let mut names = transaction.open_table(META).map_err(Fault::from)?;
         single::store(&mut names, meta::SCHEMA, &to.to_be_bytes())?;
         drop(names);
-        // Who goes back to the older store must not meet what the newer one logged.
+        // The older program must not replay entries that the newer one logs.
         log::separate(&transaction, format!("schema {to}").as_bytes())?;
         transaction.commit().map_err(Fault::from)?;
     }

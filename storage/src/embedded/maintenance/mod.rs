@@ -1,4 +1,4 @@
-//! The data directory, and what works on whole stores: verification, backup, export, migration.
+//! The data directory, and operations on whole stores: verification, backup, export, migration.
 
 pub(crate) mod backup;
 pub(crate) mod directory;

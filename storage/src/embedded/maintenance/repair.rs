@@ -1,4 +1,4 @@
-//! What is put right when a store is opened: accounts that nobody would watch because their row is damaged.
+//! Repair when a store is opened: accounts with a damaged row in the list of watched accounts.
 
 use engine::ids::MerchantId;
 use redb::{Database, ReadableDatabase, ReadableTable};
@@ -11,7 +11,8 @@ use crate::{
     record::{self, checked::Seed},
 };
 
-/// Watches the account of every merchant again, where a row of the accounts is damaged: it may have been any of theirs.
+/// Watches the accounts of all merchants if the list of watched accounts has a damaged row, which may have been any of
+/// theirs.
 pub(crate) fn accounts(database: &Database) -> Result<(), Fault> {
     let (accounts, merchants) = (Seed::of("accounts"), Seed::of("merchants"));
     let snapshot = database.begin_read()?;
@@ -36,7 +37,7 @@ pub(crate) fn accounts(database: &Database) -> Result<(), Fault> {
             let is_sound = |sealed: &[u8]| accounts.open(account.as_bytes(), sealed).is_some();
             let is_watched = table.get(account)?.is_some_and(|sealed| is_sound(sealed.value()));
             if !is_watched && !account.is_empty() {
-                // Since always: what was watched before is not known any more.
+                // From the earliest time: the original time is lost.
                 set_row(&mut table, accounts, account.as_bytes(), Some(&id.created_at().millis().to_le_bytes()))?;
                 tracing::warn!(account, "watching the account {account} again: its row is damaged");
             }

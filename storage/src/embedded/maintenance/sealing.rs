@@ -1,4 +1,4 @@
-//! How a store changes its master key.
+//! Change of a store's master key.
 
 use std::sync::Arc;
 
@@ -19,42 +19,42 @@ use crate::{
     store::error::OpenError,
 };
 
-/// What the note of a sealing says while it is due to write the store anew.
+/// The value of the row that marks a pending rewrite of the file.
 pub(crate) const YES: &[u8] = b"yes";
 
-/// Counts them by their rows. They are not opened.
+/// Counts merchants with sealed and unsealed secrets. The secrets stay sealed.
 pub(crate) fn count(snapshot: &ReadTransaction) -> Result<Secrets, Fault> {
     let mut secrets = Secrets::default();
     let seed = Seed::of("merchants");
     for entry in snapshot.open_table(MERCHANTS)?.iter()? {
         let (key, sealed) = entry?;
         let bytes = seed.open(&key.value().to_le_bytes(), sealed.value());
-        // A damaged row is found when it is read; here it is neither.
+        // A damaged row counts as neither; reads report it.
         let Some(Ok(is_plain)) = bytes.map(record::merchant_is_plain) else { continue };
         *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
     }
     Ok(secrets)
 }
 
-/// Says that nothing of a store holds what was in clear once.
-pub(crate) fn forget_sealing(database: &Database) -> Result<(), Fault> {
+/// Records that the store contains no unencrypted secrets any more.
+pub(crate) fn clear_reseal_pending(database: &Database) -> Result<(), Fault> {
     let transaction = begin_write(database)?;
-    single::store(&mut transaction.open_table(META)?, meta::SEALED_LATELY, b"no")?;
+    single::store(&mut transaction.open_table(META)?, meta::REWRITE_PENDING, b"no")?;
     transaction.commit()?;
     Ok(())
 }
 
 impl Vault {
-    /// Brings a store under the key in force: what is sealed otherwise, or stands in clear, is sealed anew, all in one
-    /// transaction. Returns whether pages and log may hold secrets in clear still.
+    /// Seals all secrets of a store with the current master key, in one transaction. Returns whether pages and log may
+    /// still contain unencrypted secrets.
     ///
     /// # Errors
-    /// [`OpenError::MasterKey`] where the store is sealed with a key that is not there.
-    pub(crate) fn settle(&self, database: &Database) -> Result<bool, OpenError> {
+    /// [`OpenError::MasterKey`] if the store is sealed with a key that the vault does not have.
+    pub(crate) fn seal_secrets(&self, database: &Database) -> Result<bool, OpenError> {
         let snapshot = database.begin_read().map_err(Fault::from)?;
         let names = snapshot.open_table(META).map_err(Fault::from)?;
         let stored = single::stored(&names, meta::MASTER_KEY)?;
-        let was_sealed_lately = single::stored(&names, meta::SEALED_LATELY)?.is_some_and(|said| said == YES);
+        let was_sealed_lately = single::stored(&names, meta::REWRITE_PENDING)?.is_some_and(|said| said == YES);
         drop(names);
         let wanted = self.current.as_ref().map(|key| key.id().to_vec());
         let plain = if wanted.is_some() { count(&snapshot)?.plain } else { 0 };
@@ -78,7 +78,7 @@ impl Vault {
         }
     }
 
-    /// Checks that a store is sealed with the key in force, or with none.
+    /// Checks that a store is sealed with the current key, or not sealed.
     ///
     /// # Errors
     /// [`OpenError::MasterKey`].
@@ -104,20 +104,20 @@ impl Vault {
                     Some(Ok(merchant)) => {
                         records.push((key, record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
                     }
-                    // It is served to nobody, and must not keep the others from being served.
+                    // A damaged merchant is never returned by reads, and must not prevent the start.
                     damaged => {
                         tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged: secrets not encrypted");
                     }
                 }
             }
-            let forgotten = usize::from(mutant!("rotation-forgets-one"));
+            let forgotten = usize::from(mutant!("rotation-skips-a-merchant"));
             for (key, record) in records.into_iter().skip(forgotten) {
                 set_row(&mut merchants, seed, &key, Some(&record))?;
             }
             let mut names = transaction.open_table(META)?;
             single::store(&mut names, meta::MASTER_KEY, id)?;
             if were_plain {
-                single::store(&mut names, meta::SEALED_LATELY, YES)?;
+                single::store(&mut names, meta::REWRITE_PENDING, YES)?;
             }
         }
         transaction.commit()?;

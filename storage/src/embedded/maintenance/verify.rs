@@ -1,7 +1,9 @@
-//! Verifies a store: its pages, records, indexes and totals.
+//! Verification of a store: its pages, records, indexes and totals.
 //!
-//! Every record is read; every index is held against the records it is made of, row by row and by its length, so that
-//! nothing is missing in it and nothing is too much.
+//! Every record is decoded. Every index is compared with its records row by row and by length, so that missing and
+//! surplus rows are found.
+
+mod duties;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,15 +13,15 @@ use engine::{
     ledger::TxId,
     payment::{Credit, Payment, Totals, shown_memo},
     webhook::{DeliveryState, Trigger},
-    x402::{ClaimOutcome, Purpose},
+    x402::Purpose,
 };
 use redb::{Key, ReadableDatabase, Value};
 
 use crate::{
     batch::Handling,
     embedded::{
-        commit::{audit::Audited, prepared},
-        damage::Damages,
+        commit::{audit::EncodedEntry, prepared},
+        damage::DamagedRows,
         fault::Fault,
         maintenance::directory,
         read::{days, unmatched},
@@ -37,13 +39,13 @@ use crate::{
     },
 };
 
-/// Memory for pages of the file.
+/// Page cache for the file, bytes.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Verifies a store's file that nobody has open. Secrets that are sealed stay sealed; everything else is read.
+/// Verifies the file of a closed store. Sealed secrets stay sealed.
 ///
 /// # Errors
-/// Where it cannot be opened at all; see [`OpenError`].
+/// Those of opening the file; visit [`OpenError`].
 pub fn file(path: &Path) -> Result<Report, OpenError> {
     if !path.try_exists().map_err(OpenError::io(path))? {
         return Err(OpenError::Missing(path.to_owned()));
@@ -55,9 +57,9 @@ pub fn file(path: &Path) -> Result<Report, OpenError> {
     Ok(report)
 }
 
-/// The same for a store whose version this program need not know.
+/// Verifies the file of a closed store of any schema version.
 pub(crate) fn unversioned(path: &Path) -> Result<Report, OpenError> {
-    directory::guarded(path, || read_through(path))
+    directory::catch_panic(path, || read_through(path))
 }
 
 fn read_through(path: &Path) -> Result<Report, OpenError> {
@@ -67,18 +69,18 @@ fn read_through(path: &Path) -> Result<Report, OpenError> {
     let schema = directory::version_of(&snapshot)?;
     let missing = tables::missing(&snapshot)?;
     let mut report = match missing.is_empty() {
-        true => self::snapshot(&Snapshot::of(Epoch::of(&snapshot, &Damages::default())?))?,
+        true => self::snapshot(&Snapshot::of(Epoch::of(&snapshot, &DamagedRows::default())?))?,
         false => Report::default(),
     };
     for name in missing {
-        report.find("table", name, "it is missing");
+        report.find("table", name, "missing");
     }
     report.schema = schema;
-    report.hold(are_pages_sound, "pages", path.display(), "their checksums did not agree and were repaired");
+    report.hold(are_pages_sound, "pages", path.display(), "wrong checksums, repaired");
     Ok(report)
 }
 
-/// Verifies a store as one commit left it, on a thread of its own.
+/// Verifies a snapshot on a thread of its own.
 ///
 /// # Errors
 /// [`ReadError::Failed`] when the disk fails.
@@ -87,44 +89,45 @@ pub(crate) async fn on_a_thread(snapshot: Snapshot) -> Result<Report, ReadError>
     let work = move || drop(sender.send(self::snapshot(&snapshot)));
     let spawned = std::thread::Builder::new().name("verifier".to_owned()).spawn(work);
     spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
-    let report = report.await.map_err(|_| ReadError::Failed("the verification crashed".to_owned()))?;
+    let report = report.await.map_err(|_| ReadError::Failed("the verification panicked".to_owned()))?;
     Ok(report?)
 }
 
-/// Verifies a store as one commit left it.
+/// Verifies a snapshot.
 pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<Report, Fault> {
     let mut report = Report { schema: SCHEMA_VERSION, tables: snapshot.lengths()?, ..Report::default() };
-    // What follows passes over them.
+    // The reads below skip damaged rows.
     snapshot.each_damaged(&mut |table, key| report.find(table, key, tables::CHECKSUM))?;
     let (mut counts, mut sales) = (BTreeMap::new(), BTreeMap::new());
     payments(snapshot, &mut report, &mut counts, &mut sales)?;
     months(snapshot, &mut report, &sales)?;
     merchants(snapshot, &mut report)?;
     idempotency(snapshot, &mut report, &mut counts)?;
-    same_counts(snapshot, &mut report, &counts)?;
+    compare_counts(snapshot, &mut report, &counts)?;
     events(snapshot, &mut report)?;
     deliveries(snapshot, &mut report)?;
     claims(snapshot, &mut report)?;
     unmatched_by_payment(snapshot, &mut report)?;
     singles(snapshot, &mut report)?;
+    duties::verify(snapshot, &mut report)?;
     Ok(report)
 }
 
-/// Holds an index's length against how many rows it should have.
-fn same_length(
+/// Compares the length of an index with the expected number of rows.
+fn compare_length(
     report: &mut Report,
     table: &'static str,
     index: &View<'_, impl Key + 'static, impl Value + 'static>,
-    wanted: u64,
+    expected: u64,
 ) -> Result<(), Fault> {
     let rows = index.len()?;
-    report.hold(rows == wanted, table, rows, &format!("{wanted} rows were expected"));
+    report.hold(rows == expected, table, rows, &format!("expected {expected} rows"));
     Ok(())
 }
 
 type Counts = BTreeMap<(u128, u32), u64>;
 
-/// How many payments of a merchant completed, and their worth in US cents.
+/// The number of a merchant's completed payments, and their amount in US cents.
 type Sales = BTreeMap<u128, (u64, u64)>;
 
 fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales: &mut Sales) -> Result<(), Fault> {
@@ -147,65 +150,65 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
             let (payments, cents) = sales.entry(facts.merchant).or_default();
             (*payments, *cents) = (*payments + 1, cents.saturating_add(sale.usd_cents));
         }
-        let has_slug = slugs.get_sound(facts.slug)?.is_some_and(|named| named.value() == bits);
-        report.hold(has_slug, "slugs", id, "the payment's checkout address does not lead to it");
+        let has_slug = slugs.get_intact(facts.slug)?.is_some_and(|named| named.value() == bits);
+        report.hold(has_slug, "slugs", id, "no entry for the payment's slug");
         let key = (facts.merchant, facet(&facts.summary), bits);
         let summary = record::summary_to_bytes(&facts.summary);
-        let is_listed = listed.get_sound(key)?.is_some_and(|stored| *stored.value() == summary);
-        report.hold(is_listed, "payments_by_merchant", id, "the list does not say of it what its record says");
+        let is_listed = listed.get_intact(key)?.is_some_and(|stored| *stored.value() == summary);
+        report.hold(is_listed, "payments_by_merchant", id, "the entry is missing or differs from the record");
         let reads_back = record::payment_facts(bytes.value()).as_ref() == Ok(&facts);
-        report.hold(reads_back, "payments", id, "what indexes know of it is not what it is");
+        report.hold(reads_back, "payments", id, "the facts for its indexes differ from the record");
         days.entry((facts.merchant, days::day_of(bits))).or_default().add(&facts.summary);
         if let Some(deadline_ms) = facts.deadline_ms {
             pending += 1;
-            let is_due = deadlines.get_sound((deadline_ms, bits))?.is_some();
-            report.hold(is_due, "deadlines", id, "it is pending and would never expire");
+            let is_due = deadlines.get_intact((deadline_ms, bits))?.is_some();
+            report.hold(is_due, "deadlines", id, "no entry: the payment would never expire");
         }
         if facts.is_in_flight {
             undecided += 1;
-            let is_known = in_flight.get_sound(bits)?.is_some();
-            report.hold(is_known, "in_flight", id, "the chain has something to decide and nobody would ask");
+            let is_known = in_flight.get_intact(bits)?.is_some();
+            report.hold(is_known, "in_flight", id, "no entry: nothing would follow the payment's transaction");
         }
-        let has_merchant = merchants.get_sound(facts.merchant)?.is_some();
-        report.hold(has_merchant, "payments", id, "there is no such merchant");
+        let has_merchant = merchants.get_intact(facts.merchant)?.is_some();
+        report.hold(has_merchant, "payments", id, "its merchant does not exist");
         if let Some(claim) = &payment.claim {
-            report.hold(claims.get_sound(&claim.tx_id.0)?.is_some(), "claims", id, "its claim is not claimed");
+            report.hold(claims.get_intact(&claim.tx_id.0)?.is_some(), "claims", id, "no record of the payment's claim");
         }
         transfer_rows += transfers(snapshot, report, &payment)?;
-        if let Some(contradiction) = report.books.enter(&payment) {
-            report.find("reconciled_days", id, contradiction);
+        if let Some(inconsistency) = report.books.enter(&payment) {
+            report.find("payments", id, inconsistency);
         }
     }
-    same_length(report, "slugs", &slugs, rows)?;
-    same_length(report, "payments_by_merchant", &listed, rows)?;
-    same_days(snapshot, report, &days)?;
-    same_length(report, "deadlines", &deadlines, pending)?;
-    same_length(report, "in_flight", &in_flight, undecided)?;
-    same_length(report, "transfers", &snapshot.transfers(), transfer_rows)?;
-    same_length(report, "transfer_order", &snapshot.transfer_order(), transfer_rows)
+    compare_length(report, "slugs", &slugs, rows)?;
+    compare_length(report, "payments_by_merchant", &listed, rows)?;
+    compare_days(snapshot, report, &days)?;
+    compare_length(report, "deadlines", &deadlines, pending)?;
+    compare_length(report, "in_flight", &in_flight, undecided)?;
+    compare_length(report, "transfers", &snapshot.transfers(), transfer_rows)?;
+    compare_length(report, "transfer_order", &snapshot.transfer_order(), transfer_rows)
 }
 
-/// Holds the sums of days against what the payments come to; a day without a payment has no row.
-fn same_days(snapshot: &Snapshot, report: &mut Report, counted: &BTreeMap<DayKey, DaySums>) -> Result<(), Fault> {
-    let stored = snapshot.payment_days();
+/// Compares the daily sums with the payments. A day without payments has no row.
+fn compare_days(snapshot: &Snapshot, report: &mut Report, counted: &BTreeMap<DayKey, DaySums>) -> Result<(), Fault> {
+    let table = snapshot.payment_days();
     for (key, sums) in counted {
         let name = format!("day {} of {}", key.1, MerchantId::from_bits(key.0));
-        let Some(bytes) = stored.get_sound(*key)? else {
-            report.find("payment_days", name, "it is not there");
+        let Some(bytes) = table.get_intact(*key)? else {
+            report.find("payment_days", name, "the row is missing");
             continue;
         };
-        let says = report.read("payment_days", &name, record::sums_from_bytes(bytes.value()));
+        let stored = report.read("payment_days", &name, record::sums_from_bytes(bytes.value()));
         report.hold(
-            says.is_none_or(|says| says == *sums),
+            stored.is_none_or(|stored| stored == *sums),
             "payment_days",
             &name,
-            "it is not what its payments come to",
+            "the sums differ from the payments",
         );
     }
-    same_length(report, "payment_days", &stored, counted.len() as u64)
+    compare_length(report, "payment_days", &table, counted.len() as u64)
 }
 
-/// Holds the transfers of a payment against what its record lists and sums up; returns how many rows there are.
+/// Compares the transfers of a payment with the list and the totals in its record; returns the number of rows.
 fn transfers(snapshot: &Snapshot, report: &mut Report, payment: &Payment) -> Result<u64, Fault> {
     let order = snapshot.transfer_order();
     let (bits, id) = (payment.id.bits(), payment.id);
@@ -220,21 +223,21 @@ fn transfers(snapshot: &Snapshot, report: &mut Report, payment: &Payment) -> Res
         };
         totals.add(&credit);
         let is_in_order = order
-            .get_sound((bits, credit.seq))?
+            .get_intact((bits, credit.seq))?
             .is_some_and(|found| found.value() == (&credit.tx_id.0, credit.op_in_tx));
-        report.hold(is_in_order, "transfer_order", &name, "the list of transfers does not lead to it");
+        report.hold(is_in_order, "transfer_order", &name, "no entry for the transfer");
         if let Some(shown) = payment.listed(credit.tx_id, credit.op_in_tx) {
             listed += 1;
             let memo = shown_memo(credit.memo.clone());
-            report.hold(*shown == Credit { memo, ..credit }, "transfers", &name, "its payment's record differs");
+            report.hold(*shown == Credit { memo, ..credit }, "transfers", &name, "differs from the payment's record");
         }
     }
-    report.hold(listed == payment.transfers.len(), "transfers", id, "one that the record lists is not there");
-    report.hold(totals == payment.totals(), "transfers", id, "they do not add up to what the record says");
+    report.hold(listed == payment.transfers.len(), "transfers", id, "a listed transfer is missing");
+    report.hold(totals == payment.totals(), "transfers", id, "the totals differ from the payment's record");
     Ok(rows)
 }
 
-/// Holds what was counted for billing against the payments that completed: each counts once, in whatever month.
+/// Compares usage in billing periods with completed payments: each payment counts once, in any month.
 fn months(snapshot: &Snapshot, report: &mut Report, sales: &Sales) -> Result<(), Fault> {
     let (unsettled, sessions) = (snapshot.unsettled(), snapshot.invoice_sessions());
     let mut counted = Sales::new();
@@ -244,7 +247,7 @@ fn months(snapshot: &Snapshot, report: &mut Report, sales: &Sales) -> Result<(),
         let (number, bits) = key.value();
         let merchant = MerchantId::from_bits(bits);
         let Some(month) = Month::from_number(number) else {
-            report.find("billing", merchant, format_args!("{number} is no month"));
+            report.find("billing", merchant, format_args!("{number} is not a month"));
             continue;
         };
         let name = format!("{month} of {merchant}");
@@ -257,36 +260,56 @@ fn months(snapshot: &Snapshot, report: &mut Report, sales: &Sales) -> Result<(),
         *cents = cents.saturating_add(period.usage.volume_cents);
         if period.is_unsettled() {
             waiting += 1;
-            report.hold(unsettled.get_sound(key.value())?.is_some(), "unsettled", &name, "nobody would bill it");
+            report.hold(
+                unsettled.get_intact(key.value())?.is_some(),
+                "unsettled",
+                &name,
+                "no entry: the month would never be invoiced",
+            );
         }
         if let Some((session, _)) = period.invoice.as_ref().and_then(|invoice| invoice.session.as_ref()) {
-            let is_its = sessions.get_sound(session.bits())?.is_some_and(|found| found.value() == key.value());
-            report.hold(is_its, "invoice_sessions", &name, "its payment would not settle it");
+            let is_its = sessions.get_intact(session.bits())?.is_some_and(|found| found.value() == key.value());
+            report.hold(
+                is_its,
+                "invoice_sessions",
+                &name,
+                "no entry: a payment of the invoice would not seal_secrets it",
+            );
         }
     }
     for bits in sales.keys().chain(counted.keys().filter(|bits| !sales.contains_key(bits))) {
         let (sold, billed) =
             (sales.get(bits).copied().unwrap_or_default(), counted.get(bits).copied().unwrap_or_default());
         let says =
-            format!("{} payments of {} cents completed, {} of {} are counted", sold.0, sold.1, billed.0, billed.1);
+            format!("{} payments of {} cents completed, {} of {} cents counted", sold.0, sold.1, billed.0, billed.1);
         report.hold(sold == billed, "billing", MerchantId::from_bits(*bits), &says);
     }
-    same_length(report, "unsettled", &unsettled, waiting)
+    compare_length(report, "unsettled", &unsettled, waiting)
 }
 
-/// Holds the counts against what was counted; a count of none may be stored or not.
-fn same_counts(snapshot: &Snapshot, report: &mut Report, counted: &Counts) -> Result<(), Fault> {
-    let stored = snapshot.payment_counts();
+/// Compares the stored counts with the counted rows. A count of zero may be stored or not.
+fn compare_counts(snapshot: &Snapshot, report: &mut Report, counted: &Counts) -> Result<(), Fault> {
+    let table = snapshot.payment_counts();
     for (key, count) in counted {
-        let says = stored.get_sound(*key)?.map_or(0, |count| count.value());
+        let stored = table.get_intact(*key)?.map_or(0, |count| count.value());
         let merchant = MerchantId::from_bits(key.0);
-        report.hold(says == *count, "payment_counts", merchant, &format!("code {}: {says} of {count}", key.1));
+        report.hold(
+            stored == *count,
+            "payment_counts",
+            merchant,
+            &format!("code {}: {stored} stored, {count} counted", key.1),
+        );
     }
-    for entry in stored.iter()? {
+    for entry in table.iter()? {
         let (key, count) = entry?;
         let is_none = counted.contains_key(&key.value()) || count.value() == 0;
         let merchant = MerchantId::from_bits(key.value().0);
-        report.hold(is_none, "payment_counts", merchant, &format!("code {}: {} of 0", key.value().1, count.value()));
+        report.hold(
+            is_none,
+            "payment_counts",
+            merchant,
+            &format!("code {}: {} stored, 0 counted", key.value().1, count.value()),
+        );
     }
     Ok(())
 }
@@ -303,36 +326,46 @@ fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         let facts = report.read("merchants", id, record::merchant_facts(bytes.value()));
         for digest in facts.iter().flat_map(|facts| &facts.digests) {
             digests += 1;
-            let is_its = keys.get_sound(digest)?.is_some_and(|holder| holder.value() == id.bits());
-            report.hold(is_its, "api_keys", id, "one of its keys does not lead to it");
+            let is_its = keys.get_intact(digest)?.is_some_and(|holder| holder.value() == id.bits());
+            report.hold(is_its, "api_keys", id, "no entry for one of the merchant's keys");
         }
-        // What is sealed stays sealed: a backup can be verified without its master key.
+        // Secrets stay sealed, so that a backup can be verified without its master key.
         if let Some(merchant) = report.read("merchants", id, record::merchant_to_json(id, bytes.value())) {
             let account = merchant["hiveAccount"].as_str().unwrap_or_default();
-            report.hold(accounts.get_sound(account)?.is_some(), "accounts", id, "its account is not watched");
+            report.hold(
+                accounts.get_intact(account)?.is_some(),
+                "accounts",
+                id,
+                "the merchant's account is not watched",
+            );
         }
         if let Some(facts) = facts {
             owners.0 += 1;
             let key = (facts.account.as_str(), id.bits());
             report.hold(
-                by_account.get_sound(key)?.is_some(),
+                by_account.get_intact(key)?.is_some(),
                 "account_merchants",
                 id,
-                "it is not found by its account",
+                "no entry for the merchant's account",
             );
             if facts.is_proven {
                 owners.1 += 1;
                 report.hold(
-                    proven.get_sound(key)?.is_some(),
+                    proven.get_intact(key)?.is_some(),
                     "proven_merchants",
                     id,
-                    "its limits would not bind others",
+                    "no entry: its limits would not apply to other merchants of the account",
                 );
             }
             if let Some(due_at) = facts.pending_due_at {
                 owners.2 += 1;
-                let is_found = pending.get_sound((due_at.millis(), id.bits()))?.is_some();
-                report.hold(is_found, "pending_accounts", id, "its change of account would never take effect");
+                let is_found = pending.get_intact((due_at.millis(), id.bits()))?.is_some();
+                report.hold(
+                    is_found,
+                    "pending_accounts",
+                    id,
+                    "no entry: the change of account would never take effect",
+                );
             }
         }
     }
@@ -340,22 +373,22 @@ fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         let (key, bytes) = entry?;
         report.read("endpoints", MerchantId::from_bits(key.value()), record::endpoint_from_bytes(bytes.value()));
     }
-    same_length(report, "api_keys", &keys, digests)?;
-    same_length(report, "account_merchants", &by_account, owners.0)?;
-    same_length(report, "proven_merchants", &proven, owners.1)?;
-    same_length(report, "pending_accounts", &pending, owners.2)?;
+    compare_length(report, "api_keys", &keys, digests)?;
+    compare_length(report, "account_merchants", &by_account, owners.0)?;
+    compare_length(report, "proven_merchants", &proven, owners.1)?;
+    compare_length(report, "pending_accounts", &pending, owners.2)?;
     let on_hold = snapshot.on_hold();
     let mut held = 0;
     for entry in snapshot.compliance_statuses().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
-        let standing = report.read("compliance_statuses", id, record::compliance_from_bytes(bytes.value()));
-        if standing.is_some_and(|standing| standing.hold.is_some()) {
+        let status = report.read("compliance_statuses", id, record::compliance_from_bytes(bytes.value()));
+        if status.is_some_and(|status| status.hold.is_some()) {
             held += 1;
-            report.hold(on_hold.get_sound(id.bits())?.is_some(), "on_hold", id, "nobody would look at its hold");
+            report.hold(on_hold.get_intact(id.bits())?.is_some(), "on_hold", id, "no entry for the merchant's hold");
         }
     }
-    same_length(report, "on_hold", &on_hold, held)
+    compare_length(report, "on_hold", &on_hold, held)
 }
 
 fn idempotency(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
@@ -367,13 +400,18 @@ fn idempotency(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts) ->
         let merchant = MerchantId::from_bits(bits);
         rows += 1;
         *counts.entry((bits, KEYS_COUNT)).or_default() += 1;
-        let read = record::remembered_from_bytes(merchant, *digest, bytes.value());
-        if let Some(remembered) = report.read("idempotency", merchant, read) {
-            let is_timed = times.get_sound((remembered.at.millis(), bits, digest))?.is_some();
-            report.hold(is_timed, "idempotency_times", merchant, "one of its keys would never be forgotten");
+        let read = record::idempotency_from_bytes(merchant, *digest, bytes.value());
+        if let Some(record) = report.read("idempotency", merchant, read) {
+            let is_timed = times.get_intact((record.at.millis(), bits, digest))?.is_some();
+            report.hold(
+                is_timed,
+                "idempotency_times",
+                merchant,
+                "no entry: one of the merchant's keys would never be deleted",
+            );
         }
     }
-    same_length(report, "idempotency_times", &times, rows)
+    compare_length(report, "idempotency_times", &times, rows)
 }
 
 fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
@@ -386,19 +424,19 @@ fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         let Some(event) = report.read("events", place.1, record::event_from_bytes(place, bytes.value())) else {
             continue;
         };
-        let is_found = ids.get_sound(event.id.bits())?.is_some_and(|stored| stored.value() == place);
-        report.hold(is_found, "event_ids", event.id, "the event is not found by its id");
-        let is_timed = times.get_sound((event.at.millis(), event.id.bits()))?.is_some();
-        report.hold(is_timed, "event_times", event.id, "it would never be forgotten");
-        let is_counted = seqs.get_sound(place.0)?.is_some_and(|tail| tail.value().0 >= place.1);
-        report.hold(is_counted, "event_seqs", event.id, "its place would be given again");
+        let is_found = ids.get_intact(event.id.bits())?.is_some_and(|stored| stored.value() == place);
+        report.hold(is_found, "event_ids", event.id, "no entry for the event");
+        let is_timed = times.get_intact((event.at.millis(), event.id.bits()))?.is_some();
+        report.hold(is_timed, "event_times", event.id, "no entry: the event would never be deleted");
+        let is_counted = seqs.get_intact(place.0)?.is_some_and(|tail| tail.value().0 >= place.1);
+        report.hold(is_counted, "event_seqs", event.id, "its sequence number would be used again");
     }
     for entry in snapshot.attempts().iter()? {
         let (key, bytes) = entry?;
         report.read("attempts", format!("{:?}", key.value()), record::attempt_from_bytes(key.value(), bytes.value()));
     }
-    same_length(report, "event_times", &times, rows)?;
-    same_length(report, "event_ids", &ids, rows)
+    compare_length(report, "event_times", &times, rows)?;
+    compare_length(report, "event_ids", &ids, rows)
 }
 
 fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
@@ -413,16 +451,16 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         rows += 1;
         let Some(logged) = report.read("deliveries", key.value().1, read) else { continue };
         let of_payment = (logged.delivery.payment.bits(), logged.delivery.id.bits());
-        let is_listed = listed.get_sound(of_payment)?.is_some();
-        report.hold(is_listed, "payment_deliveries", logged.delivery.id, "its payment does not list it");
+        let is_listed = listed.get_intact(of_payment)?.is_some();
+        report.hold(is_listed, "payment_deliveries", logged.delivery.id, "no entry for the delivery");
         let of_event = (logged.delivery.event.bits(), logged.delivery.id.bits());
-        let is_listed = of_events.get_sound(of_event)?.is_some();
-        report.hold(is_listed, "event_deliveries", logged.delivery.id, "its event does not list it");
+        let is_listed = of_events.get_intact(of_event)?.is_some();
+        report.hold(is_listed, "event_deliveries", logged.delivery.id, "no entry for the delivery");
         if logged.state != DeliveryState::Delivered {
             unfinished += 1;
             let place = (key.value().0, logged.state.number(), key.value().1);
-            let is_listed = undelivered.get_sound(place)?.is_some();
-            report.hold(is_listed, "undelivered", logged.delivery.id, "the list of its state does not have it");
+            let is_listed = undelivered.get_intact(place)?.is_some();
+            report.hold(is_listed, "undelivered", logged.delivery.id, "no entry for the delivery");
         }
         if logged.state != DeliveryState::Pending {
             continue;
@@ -431,34 +469,39 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         waiting += 1;
         let (merchant, due_ms) = (delivery.merchant.bits(), delivery.due_at.millis());
         let place = (merchant, due_ms, delivery.event_seq, delivery.id.bits());
-        report.hold(outbox.get_sound(place)?.is_some(), "outbox", delivery.id, "it waits and would never be sent");
+        report.hold(
+            outbox.get_intact(place)?.is_some(),
+            "outbox",
+            delivery.id,
+            "no entry: the delivery would never be sent",
+        );
         let head = heads.entry(merchant).or_insert(due_ms);
         *head = due_ms.min(*head);
         if delivery.trigger == Trigger::Auto {
             waiting_auto += 1;
             let key = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
             report.hold(
-                pending_deliveries.get_sound(key)?.is_some(),
+                pending_deliveries.get_intact(key)?.is_some(),
                 "pending_deliveries",
                 delivery.id,
-                "later events would not wait for it",
+                "no entry: later events would not wait for the delivery",
             );
         }
     }
     let (stored_heads, due) = (snapshot.outbox_heads(), snapshot.outbox_due());
     for (merchant, due_ms) in &heads {
-        let is_head = stored_heads.get_sound(merchant)?.is_some_and(|stored| stored.value() == *due_ms);
-        let is_due = due.get_sound((*due_ms, *merchant))?.is_some();
+        let is_head = stored_heads.get_intact(merchant)?.is_some_and(|stored| stored.value() == *due_ms);
+        let is_due = due.get_intact((*due_ms, *merchant))?.is_some();
         let id = MerchantId::from_bits(*merchant);
-        report.hold(is_head && is_due, "outbox_heads", id, "its queue would not be looked at in time");
+        report.hold(is_head && is_due, "outbox_heads", id, "wrong head: the queue would be read too late or never");
     }
-    same_length(report, "payment_deliveries", &listed, rows)?;
-    same_length(report, "event_deliveries", &of_events, rows)?;
-    same_length(report, "undelivered", &undelivered, unfinished)?;
-    same_length(report, "outbox", &outbox, waiting)?;
-    same_length(report, "pending_deliveries", &pending_deliveries, waiting_auto)?;
-    same_length(report, "outbox_heads", &stored_heads, heads.len() as u64)?;
-    same_length(report, "outbox_due", &due, heads.len() as u64)
+    compare_length(report, "payment_deliveries", &listed, rows)?;
+    compare_length(report, "event_deliveries", &of_events, rows)?;
+    compare_length(report, "undelivered", &undelivered, unfinished)?;
+    compare_length(report, "outbox", &outbox, waiting)?;
+    compare_length(report, "pending_deliveries", &pending_deliveries, waiting_auto)?;
+    compare_length(report, "outbox_heads", &stored_heads, heads.len() as u64)?;
+    compare_length(report, "outbox_due", &due, heads.len() as u64)
 }
 
 fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
@@ -470,24 +513,24 @@ fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         let Some(claimed) = report.read("claims", tx_id, record::claimed_from_bytes(tx_id, bytes.value())) else {
             continue;
         };
-        for name in prepared::names_of(&claimed) {
+        for name in prepared::unique_keys(&claimed) {
             names += 1;
-            let stored = nonces.get_sound(&name)?;
+            let stored = nonces.get_intact(&name)?;
             let is_its = stored.is_some_and(|stored| *stored.value() == tx_id.0);
-            report.hold(is_its, "nonces", tx_id, "its nonce or identifier could be used again");
+            report.hold(is_its, "nonces", tx_id, "no entry: the claim's nonce or identifier could be used again");
         }
-        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome == ClaimOutcome::Open {
+        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.outcome.is_open() {
             undecided += 1;
             report.hold(
-                open.get_sound(&tx_id.0)?.is_some(),
+                open.get_intact(&tx_id.0)?.is_some(),
                 "facilitations",
                 tx_id,
-                "nobody would ask for its outcome",
+                "no entry: nothing would follow the claim's transaction",
             );
         }
     }
-    same_length(report, "nonces", &nonces, names)?;
-    same_length(report, "facilitations", &open, undecided)
+    compare_length(report, "nonces", &nonces, names)?;
+    compare_length(report, "facilitations", &open, undecided)
 }
 
 fn unmatched_by_payment(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
@@ -503,39 +546,39 @@ fn unmatched_by_payment(snapshot: &Snapshot, report: &mut Report) -> Result<(), 
         };
         report.books.enter_unmatched(unmatched.transfer.money);
         if let Handling::Assigned { .. } = &unmatched.handling {
-            let is_taken = assigned.get_sound(&unmatched.transfer.tx_id.0)?.is_some();
-            report.hold(is_taken, "assigned", &name, "its transaction could be claimed for something else");
+            let is_taken = assigned.get_intact(&unmatched.transfer.tx_id.0)?.is_some();
+            report.hold(is_taken, "assigned", &name, "no entry: the transaction could be claimed again");
         }
         if let (Some(id), Handling::Open) = (unmatched::named(&unmatched), &unmatched.handling) {
             rows += 1;
-            let is_waiting = waiting.get_sound((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
-            report.hold(is_waiting, "unmatched_by_payment", name, "it would not find its session");
+            let is_waiting = waiting.get_intact((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
+            report.hold(is_waiting, "unmatched_by_payment", name, "no entry: the transfer would not find its session");
         }
     }
-    same_length(report, "unmatched_by_payment", &waiting, rows)
+    compare_length(report, "unmatched_by_payment", &waiting, rows)
 }
 
 fn audit(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     let listed = snapshot.audit_by_merchant();
     let mut rows = 0;
-    for (wanted, entry) in (1..).zip(snapshot.audit().iter()?) {
+    for (expected, entry) in (1..).zip(snapshot.audit().iter()?) {
         let (key, bytes) = entry?;
         let seq = key.value();
-        report.hold(seq == wanted, "audit", seq, "the log has a gap before it");
+        report.hold(seq == expected, "audit", seq, "gap before this entry");
         let Some(entry) = report.read("audit", seq, record::audit_from_bytes(seq, bytes.value())) else { continue };
-        for merchant in Audited::of(entry).merchants() {
+        for merchant in EncodedEntry::of(entry).merchants() {
             rows += 1;
-            let is_listed = listed.get_sound((merchant, seq))?.is_some();
-            report.hold(is_listed, "audit_by_merchant", seq, "a merchant it concerns would not see it");
+            let is_listed = listed.get_intact((merchant, seq))?.is_some();
+            report.hold(is_listed, "audit_by_merchant", seq, "no entry for a merchant that it concerns");
         }
     }
-    same_length(report, "audit_by_merchant", &listed, rows)
+    compare_length(report, "audit_by_merchant", &listed, rows)
 }
 
 fn singles(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     audit(snapshot, report)?;
     let names = snapshot.meta();
-    let single = |name| Ok::<_, Fault>(names.pass(single::read(&names, name))?.flatten());
+    let single = |name| Ok::<_, Fault>(names.skip_damaged(single::read(&names, name))?.flatten());
     if let Some(bytes) = single(meta::CURSOR)? {
         let cursor = report.read("meta", meta::CURSOR, record::cursor_from_bytes(&bytes));
         report.scanned_block = cursor.map(|cursor| cursor.block_id.number());

@@ -15,8 +15,9 @@ pub(crate) fn audit(snapshot: &Snapshot, query: &AuditQuery) -> Result<Vec<Entry
         Some(0) => return Ok(Vec::new()),
         before => before.map_or(u64::MAX, |before| before - 1),
     };
-    let read =
-        |seq: u64, bytes: &[u8]| log.pass(record::audit_from_bytes(seq, bytes).map_err(Fault::damaged("audit", seq)));
+    let read = |seq: u64, bytes: &[u8]| {
+        log.skip_damaged(record::audit_from_bytes(seq, bytes).map_err(Fault::damaged("audit", seq)))
+    };
     let mut found = Vec::new();
     if let Some(merchant) = query.merchant.map(MerchantId::bits) {
         for row in snapshot.audit_by_merchant().range((merchant, 0)..=(merchant, last))?.rev() {
@@ -24,7 +25,7 @@ pub(crate) fn audit(snapshot: &Snapshot, query: &AuditQuery) -> Result<Vec<Entry
                 break;
             }
             let (_, seq) = row?.0.value();
-            let Some(bytes) = log.get_sound(seq)? else { continue };
+            let Some(bytes) = log.get_intact(seq)? else { continue };
             found.extend(read(seq, bytes.value())?);
         }
         return Ok(found);

@@ -1,4 +1,4 @@
-//! Reads of what merchants use and owe.
+//! Reads of usage and invoices.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub(crate) fn month_of(number: u32) -> Result<Month, Fault> {
-    Month::from_number(number).ok_or_else(|| Fault::inconsistent("billing", number, "that is no month"))
+    Month::from_number(number).ok_or_else(|| Fault::inconsistent("billing", number, "not a month"))
 }
 
 pub(crate) fn read(key: PeriodKey, bytes: &[u8]) -> Result<Period, Fault> {
@@ -41,7 +41,7 @@ pub(crate) fn period(snapshot: &Snapshot, merchant: MerchantId, month: Month) ->
     }
 }
 
-/// Returns a merchant's periods, newest first. The table orders by month, so that each month is one point read.
+/// Returns a merchant's periods, newest first. The table orders by month, so each month is one point read.
 pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Vec<Period>, Fault> {
     let table = snapshot.billing();
     let (Some((first, _)), Some((last, _))) = (table.first()?, table.last()?) else { return Ok(Vec::new()) };
@@ -49,8 +49,8 @@ pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Ve
     let mut periods = Vec::new();
     for number in months.rev() {
         let key = (number, merchant.bits());
-        if let Some(bytes) = table.get_sound(key)? {
-            periods.extend(table.pass(read(key, bytes.value()))?);
+        if let Some(bytes) = table.get_intact(key)? {
+            periods.extend(table.skip_damaged(read(key, bytes.value()))?);
         }
     }
     Ok(periods)
@@ -66,7 +66,7 @@ pub(crate) fn periods(snapshot: &Snapshot, query: &PeriodQuery) -> Result<Page<P
         if query.merchant.is_some_and(|merchant| merchant.bits() != key.value().1) {
             continue;
         }
-        let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
+        let Some(period) = table.skip_damaged(read(key.value(), bytes.value()))? else { continue };
         if query.status.is_none_or(|status| status == period.status(query.now)) {
             if page.total >= skipped && page.items.len() < query.limit {
                 page.items.push(period);
@@ -77,8 +77,8 @@ pub(crate) fn periods(snapshot: &Snapshot, query: &PeriodQuery) -> Result<Page<P
     Ok(page)
 }
 
-/// Returns periods of months before `before` of which something is still to be billed or paid, the oldest first, after
-/// the entry `after`.
+/// Returns periods of months before `before` that still have to be invoiced or paid, oldest first, after the entry
+/// `after`.
 pub(crate) fn unsettled(
     snapshot: &Snapshot,
     before: Month,
@@ -98,27 +98,27 @@ pub(crate) fn unsettled(
         let key = entry?.0.value();
         let period = match records.get(key) {
             Ok(Some(bytes)) => read(key, bytes.value()),
-            Ok(None) => Err(Fault::inconsistent("billing", format!("{key:?}"), "it is not there")),
+            Ok(None) => Err(Fault::inconsistent("billing", format!("{key:?}"), "it is missing")),
             Err(fault) => Err(fault),
         };
-        found.extend(records.pass(period)?);
+        found.extend(records.skip_damaged(period)?);
     }
     Ok(found)
 }
 
-/// Returns what every merchant's periods come to, by merchant.
+/// Returns the totals of every merchant's periods, by merchant.
 pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<BillingTotals>, Fault> {
     let mut accounts = BTreeMap::new();
     let table = snapshot.billing();
     for entry in table.iter()? {
         let (key, bytes) = entry?;
-        let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
+        let Some(period) = table.skip_damaged(read(key.value(), bytes.value()))? else { continue };
         accounts.entry(period.merchant).or_insert_with(|| BillingTotals::of(period.merchant)).add(&period, now);
     }
     Ok(accounts.into_values().collect())
 }
 
-/// Returns the stored tiers.
+/// Returns the stored fee tiers.
 pub(crate) fn schedule(snapshot: &Snapshot) -> Result<Option<Schedule>, Fault> {
     match single::read(&snapshot.meta(), meta::FEE_TIERS)? {
         Some(bytes) => record::schedule_from_bytes(&bytes).map(Some).map_err(damaged_tiers),

@@ -9,8 +9,8 @@ use crate::{
     record,
 };
 
-/// Returns claims that may be forgotten and whose transactions expired before `expired_before`, among the `limit` claims
-/// after `after`, and where the walk goes on.
+/// Returns, among the `limit` claims after `after`, those that can be deleted and whose transactions expired before
+/// `expired_before`; and the claim to continue after.
 pub(crate) fn forgettable(
     snapshot: &Snapshot,
     expired_before: Timestamp,
@@ -29,13 +29,15 @@ pub(crate) fn forgettable(
         last = Some(tx_id);
         let read = record::claimed_from_bytes(tx_id, bytes.value()).map_err(Fault::damaged("claims", tx_id));
         found.extend(
-            claims.pass(read)?.filter(|claimed| claimed.is_forgettable() && claimed.expired_before(expired_before)),
+            claims
+                .skip_damaged(read)?
+                .filter(|claimed| claimed.is_forgettable() && claimed.expired_before(expired_before)),
         );
     }
     Ok((found, None))
 }
 
-/// Finds a claim by the key of its nonce or identifier.
+/// Returns a claim by the key of its nonce or identifier.
 pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.nonces().get(name)? {
         Some(tx_id) => find(snapshot, TxId(*tx_id.value())),
@@ -43,7 +45,36 @@ pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claim
     }
 }
 
-/// Finds a claim by its transaction.
+/// Returns the claims of some transactions. Damaged records are skipped.
+pub(crate) fn of(snapshot: &Snapshot, tx_ids: &[TxId]) -> Result<Vec<ClaimRecord>, Fault> {
+    let claims = snapshot.claims();
+    let mut found = Vec::new();
+    for tx_id in tx_ids {
+        found.extend(claims.skip_damaged(find(snapshot, *tx_id))?.flatten());
+    }
+    Ok(found)
+}
+
+/// Returns the first claim of some transactions, or else the first one with one of some unique keys.
+pub(crate) fn overlapping(
+    snapshot: &Snapshot,
+    tx_ids: &[TxId],
+    keys: impl IntoIterator<Item = [u8; 32]>,
+) -> Result<Option<ClaimRecord>, Fault> {
+    for tx_id in tx_ids {
+        if let Some(claimed) = find(snapshot, *tx_id)? {
+            return Ok(Some(claimed));
+        }
+    }
+    for key in keys {
+        if let Some(claimed) = named(snapshot, &key)? {
+            return Ok(Some(claimed));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a claim by its transaction.
 pub(crate) fn find(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<ClaimRecord>, Fault> {
     match snapshot.claims().get(&tx_id.0)? {
         Some(bytes) => {

@@ -1,4 +1,4 @@
-//! Reads of where merchants stand with compliance.
+//! Reads of the compliance status of merchants.
 
 use engine::{compliance::ComplianceStatus, ids::MerchantId};
 
@@ -11,7 +11,7 @@ pub(crate) fn read(merchant: u128, bytes: &[u8]) -> Result<ComplianceStatus, Fau
     record::compliance_from_bytes(bytes).map_err(Fault::damaged("compliance_statuses", MerchantId::from_bits(merchant)))
 }
 
-/// Returns where a merchant stands.
+/// Returns the compliance status of a merchant.
 pub(crate) fn compliance_status(snapshot: &Snapshot, merchant: MerchantId) -> Result<ComplianceStatus, Fault> {
     match snapshot.compliance_statuses().get(merchant.bits())? {
         Some(bytes) => read(merchant.bits(), bytes.value()),

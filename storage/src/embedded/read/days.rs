@@ -1,8 +1,8 @@
-//! The sums of a merchant's days, kept as they happen: how many payments of each facet were made on a day, what came in, and
-//! how long it took. Totals of lists, pages far from the first, and the overview read a row a day instead of a payment each.
+//! Daily sums of a merchant's payments: the number of new payments by facet, the volume, and the times to completion.
+//! Totals of lists, pages far from the first, and the overview read one row a day instead of every payment.
 //!
-//! Sums wrap around at 2^64: that changes nothing of what is added and taken away again, and the ledger's whole supply is
-//! far below.
+//! Sums wrap around at 2^64. Additions and subtractions still cancel out, and the total supply of the ledger is far
+//! smaller.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,28 +17,28 @@ use crate::{
     },
     record::{
         self,
-        sums::{DaySums, middle_of},
+        sums::{DaySums, bucket_middle},
     },
     store::payments::{DayVolume, Volume, VolumeQuery},
 };
 
 const DAY_MS: u64 = 86_400_000;
 
-/// Returns the day on which a payment was made.
+/// Returns the day on which a payment was created.
 pub(crate) fn day_of(id: u128) -> u64 {
     PaymentId::from_bits(id).created_at().millis() / DAY_MS
 }
 
-/// Returns the ids made on a day.
+/// Returns the ids of a day.
 pub(crate) fn ids_of(day: u64) -> Ids {
     let start = |day: u64| engine::time::Timestamp::from_millis(day.saturating_mul(DAY_MS));
     listed::ids_made(Some(start(day)), Some(start(day.saturating_add(1))))
 }
 
-/// Returns the sums of a day; the outer is none where its row is damaged, the inner where there is no row.
+/// Returns the sums of a day. The outer option is `None` if the row is damaged, the inner one if there is no row.
 pub(crate) fn read(snapshot: &Snapshot, key: DayKey) -> Result<Option<Option<DaySums>>, Fault> {
     let table = snapshot.payment_days();
-    table.pass(table.get(key).and_then(|found| {
+    table.skip_damaged(table.get(key).and_then(|found| {
         let named = || format!("{} of {}", key.1, MerchantId::from_bits(key.0));
         found
             .map(|bytes| record::sums_from_bytes(bytes.value()))
@@ -47,12 +47,12 @@ pub(crate) fn read(snapshot: &Snapshot, key: DayKey) -> Result<Option<Option<Day
     }))
 }
 
-/// Returns how many payments of some facets were made.
-fn made_of(sums: &DaySums, facets: Facets) -> u64 {
+/// Returns the number of new payments of some facets.
+fn count_of(sums: &DaySums, facets: Facets) -> u64 {
     facets.iter().filter_map(|facet| sums.made.get(usize::from(facet))).sum()
 }
 
-/// Adds up the payments of a day anew, those of some facets and ids.
+/// Computes the sums of a day from its payments, of some facets and ids.
 pub(crate) fn recount(
     snapshot: &Snapshot,
     (merchant, day): DayKey,
@@ -66,31 +66,31 @@ pub(crate) fn recount(
     Ok(sums)
 }
 
-/// How many payments of a list were made on each day.
+/// The number of a list's payments by day.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The days that have any, oldest first: the day, how many, and whether there are more.
+    /// The days with payments, oldest first: the day, its count, and whether counting stopped at the maximum.
     days: Vec<(u64, u64, bool)>,
 }
 
 impl Tally {
-    /// Returns the tally of days, oldest first: the day, how many, and whether there are more.
+    /// Returns the tally of days, oldest first: the day, its count, and whether there are more.
     pub(crate) const fn of(days: Vec<(u64, u64, bool)>) -> Self {
         Self { days }
     }
 
-    /// Returns how many there are in all.
+    /// Returns the total.
     pub(crate) fn total(&self) -> u64 {
         self.days.iter().map(|(_, count, _)| count).sum()
     }
 
-    /// Says whether the first or the last day holds more than were counted.
+    /// Returns whether the first or the last day has more payments than were counted.
     pub(crate) fn is_lower_bound(&self) -> bool {
         self.days.iter().any(|(_, _, has_more)| *has_more)
     }
 
-    /// Returns the greatest id that may be among those after the `skipped` newest, and how many of them stand before those
-    /// still.
+    /// Returns the largest id that may be among those after the `skipped` newest ones, and how many of the `skipped`
+    /// are at or before it.
     pub(crate) fn after(&self, mut skipped: u64) -> (u128, u64) {
         let mut last = u128::MAX;
         for (day, count, has_more) in self.days.iter().rev() {
@@ -104,8 +104,8 @@ impl Tally {
     }
 }
 
-/// Counts the payments of some facets and ids, day by day: a row for a whole day. Of a day at the edge at most `edge_max` are
-/// counted.
+/// Counts the payments of some facets and ids by day: one row for each whole day. Of a partial day at most `edge_max`
+/// payments are counted.
 pub(crate) fn tally(
     snapshot: &Snapshot,
     merchant: u128,
@@ -124,8 +124,8 @@ pub(crate) fn tally(
         let (mut count, mut has_more) = (0, false);
         if common(&whole, ids) == whole {
             count = match read(snapshot, key)? {
-                Some(sums) => made_of(&sums.unwrap_or_default(), facets),
-                None => made_of(&recount(snapshot, key, facets, ids)?, facets),
+                Some(sums) => count_of(&sums.unwrap_or_default(), facets),
+                None => count_of(&recount(snapshot, key, facets, ids)?, facets),
             };
         } else {
             for listed in listed::newest(snapshot, merchant, facets, common(&whole, ids))? {
@@ -144,7 +144,7 @@ pub(crate) fn tally(
     Ok(tally)
 }
 
-/// Returns the sums of the days that were asked for.
+/// Returns the volume by day.
 pub(crate) fn volume(snapshot: &Snapshot, query: &VolumeQuery) -> Result<Volume, Fault> {
     let merchant = query.merchant.bits();
     let first = query.last_day.saturating_sub(query.days.saturating_sub(1));
@@ -176,7 +176,7 @@ pub(crate) fn median(waits: &BTreeMap<u32, u64>) -> Option<u64> {
     let mut before = waits.values().sum::<u64>() / 2;
     for (bucket, count) in waits {
         if before < *count {
-            return Some(middle_of(*bucket));
+            return Some(bucket_middle(*bucket));
         }
         before -= count;
     }
@@ -189,18 +189,18 @@ mod tests {
     use crate::record::sums::bucket_of;
 
     #[test]
-    fn a_bucket_tells_a_wait_to_one_part_in_sixty_four() {
+    fn a_bucket_is_accurate_to_one_part_in_sixty_four() {
         let day = 86_400_000;
         for wait in (0..2_000).chain((0..50_000).map(|step| step * step)).chain([day, 365 * day, u64::MAX]) {
-            let told = middle_of(bucket_of(wait));
-            assert!(told.abs_diff(wait) <= wait / 64, "{wait} is told as {told}");
+            let middle = bucket_middle(bucket_of(wait));
+            assert!(middle.abs_diff(wait) <= wait / 64, "{wait} in the bucket of {middle}");
         }
         let buckets: Vec<u32> = (0..100_000).map(bucket_of).collect();
-        assert!(buckets.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0] + 1), "none is left out");
+        assert!(buckets.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0] + 1), "buckets have no gaps");
     }
 
     #[test]
-    fn the_middle_wait_is_the_upper_one_of_two() {
+    fn the_median_of_an_even_number_is_the_upper_one() {
         let waits = |waits: &[u64]| {
             let mut buckets = BTreeMap::new();
             waits.iter().for_each(|wait| *buckets.entry(bucket_of(*wait)).or_default() += 1);

@@ -1,4 +1,4 @@
-//! What is asked of events and deliveries: what is due, whose turn it is, and the log.
+//! Reads of events and deliveries: due work, event lists, attempts.
 
 use std::collections::BTreeSet;
 
@@ -13,30 +13,32 @@ use crate::{
     batch::EventRecord,
     embedded::{
         fault::Fault,
+        read::merchants,
         tables::{DeliveryKey, OutboxKey, meta},
         wal::{single, snapshot::Snapshot, view::View},
     },
-    record::{self, checked::Text},
+    record::{self, checked::Text, vault::Vault},
     store::outbox::{Due, DueWork, Passed},
 };
 
-/// Queues with something due that are asked when the next delivery will be.
-const QUEUES_LOOKED_INTO: usize = 64;
+/// Maximum number of due queues whose next due time is read.
+const MAX_QUEUES_READ: usize = 64;
 
-/// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant` deliveries,
-/// of at most `merchants` merchants, and nothing of what is `passed`.
+/// Returns due deliveries of at most `merchants` merchants, at most `per_merchant` of each, without the `passed` ones.
+/// The merchant with the earliest due delivery comes first.
 pub(crate) fn due_work(
     snapshot: &Snapshot,
     now: Timestamp,
     merchants: usize,
     per_merchant: usize,
     passed: &Passed,
+    vault: &Vault,
 ) -> Result<Vec<DueWork>, Fault> {
     let pending_deliveries = snapshot.pending_deliveries();
     let (mut work, mut found) = (Vec::new(), 0);
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
-        if passed.merchants.contains(&merchant) {
+        if passed.merchants.contains(&merchant) || !passed.buckets.has_merchant(merchant) {
             continue;
         }
         if found == merchants {
@@ -49,14 +51,15 @@ pub(crate) fn due_work(
                 delivery.trigger == Trigger::Auto && pending_deliveries.range(earlier)?.next().transpose()?.is_some();
             deliveries.push(Due { delivery, follows });
         }
-        // A queue of which nothing can be sent takes nobody's place.
+        // A queue without a deliverable entry does not count toward `merchants`.
         found += usize::from(!deliveries.is_empty());
-        work.push(DueWork { merchant, endpoint: endpoint(snapshot, merchant)?, deliveries });
+        let record = snapshot.merchants().skip_damaged(merchants::merchant(snapshot, merchant, vault))?.flatten();
+        work.push(DueWork { merchant, record, endpoint: endpoint(snapshot, merchant)?, deliveries });
     }
     Ok(work)
 }
 
-/// Returns deliveries due at or before `now`, earliest first, at most `limit`.
+/// Returns at most `limit` deliveries that are due at or before `now`, earliest first.
 pub(crate) fn due(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
     let mut due = Vec::new();
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
@@ -68,13 +71,13 @@ pub(crate) fn due(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<V
     Ok(due)
 }
 
-/// Returns when the first delivery that is not due at `now` will be.
+/// Returns the earliest due time after `now`.
 pub(crate) fn next_due(snapshot: &Snapshot, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let Some(later) = now.millis().checked_add(1) else { return Ok(None) };
     let (outbox, queues) = (snapshot.outbox(), snapshot.outbox_due());
     let mut next = queues.range((later, 0)..)?.next().transpose()?.map(|(key, _)| key.value().0);
-    // Who has something due may have something else that will be. Where many have, it is looked for often enough.
-    for entry in queues.range(..(later, 0))?.take(QUEUES_LOOKED_INTO) {
+    // A queue with due deliveries may also have later ones. With many such queues the dispatcher polls often anyway.
+    for entry in queues.range(..(later, 0))?.take(MAX_QUEUES_READ) {
         let merchant = entry?.0.value().1;
         let rest = (merchant, later, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
         let first = outbox.range(rest)?.next().transpose()?.map(|(key, _)| key.value().1);
@@ -83,7 +86,7 @@ pub(crate) fn next_due(snapshot: &Snapshot, now: Timestamp) -> Result<Option<Tim
     Ok(next.map(Timestamp::from_millis))
 }
 
-/// Returns a merchant's due deliveries, earliest first, but for those that are `known`.
+/// Returns a merchant's due deliveries, earliest first, without the `known` ones.
 fn waiting(
     snapshot: &Snapshot,
     merchant: MerchantId,
@@ -103,19 +106,19 @@ fn waiting(
         if known.contains(&DeliveryId::from_bits(id)) {
             continue;
         }
-        // One that cannot be read waits for somebody to look at it; those behind it go out.
-        waiting.extend(log.pass(in_queue(snapshot, (merchant, id), due_ms))?);
+        // A damaged delivery stays in the queue until it is repaired; the ones after it are sent.
+        waiting.extend(log.skip_damaged(in_queue(snapshot, (merchant, id), due_ms))?);
     }
     Ok(waiting)
 }
 
-/// Returns a delivery that the outbox says is due.
+/// Returns the delivery of an outbox entry.
 fn in_queue(snapshot: &Snapshot, key: DeliveryKey, due_ms: u64) -> Result<Delivery, Fault> {
     let wrong = |why| Fault::inconsistent("outbox", DeliveryId::from_bits(key.1), why);
     let bytes = snapshot.deliveries().get(key)?.ok_or_else(|| wrong("it has no record"))?;
     let logged = read(key, bytes.value())?;
     if logged.delivery.due_at.millis() != due_ms {
-        return Err(wrong("its record is due at another time"));
+        return Err(wrong("its record has another due time"));
     }
     Ok(logged.delivery)
 }
@@ -124,15 +127,15 @@ fn read(key: DeliveryKey, bytes: &[u8]) -> Result<DeliveryRecord, Fault> {
     record::delivery_from_bytes(key, bytes).map_err(Fault::damaged("deliveries", DeliveryId::from_bits(key.1)))
 }
 
-/// Returns what is known of a merchant's endpoint.
+/// Returns the health of a merchant's endpoint.
 pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<EndpointHealth, Fault> {
     let table = snapshot.endpoints();
-    let Some(bytes) = table.get_sound(merchant.bits())? else { return Ok(EndpointHealth::default()) };
+    let Some(bytes) = table.get_intact(merchant.bits())? else { return Ok(EndpointHealth::default()) };
     let read = record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant));
-    Ok(table.pass(read)?.unwrap_or_default())
+    Ok(table.skip_damaged(read)?.unwrap_or_default())
 }
 
-/// Returns what a merchant's cursors are read with.
+/// Returns the epochs and the end of a merchant's list of events.
 pub(crate) fn event_list(snapshot: &Snapshot, merchant: u128) -> Result<EventList, Fault> {
     let epochs = epochs(&snapshot.meta())?;
     let current = epochs.last().copied().unwrap_or(Epoch::FIRST);
@@ -150,11 +153,11 @@ pub(crate) fn epoch(names: &View<'_, Text, &'static [u8]>) -> Result<Epoch, Faul
     Ok(epochs(names)?.last().copied().unwrap_or(Epoch::FIRST))
 }
 
-/// Returns the end of a merchant's list. Where that cannot be read, its newest event and its newest delivery tell the
-/// last place; its holders read the list from the beginning then.
+/// Returns the end of a merchant's list of events. If its row is damaged, the last number is derived from the newest
+/// event and the newest delivery, and existing cursors start from the beginning.
 pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Result<Tail, Fault> {
     let places = snapshot.event_seqs();
-    if let Some(stored) = places.pass(places.get(merchant))? {
+    if let Some(stored) = places.skip_damaged(places.get(merchant))? {
         return Ok(stored.map_or(Tail::EMPTY, |stored| {
             let (last, epoch, before) = stored.value();
             Tail { last, epoch: Epoch::from_bits(epoch), last_before_epoch: before }
@@ -164,7 +167,7 @@ pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Resul
     let log = snapshot.deliveries();
     let delivery = log.range::<DeliveryKey>((merchant, 0)..=(merchant, u128::MAX))?.next_back().transpose()?;
     let delivery = match &delivery {
-        Some((key, bytes)) => log.pass(read(key.value(), bytes.value()))?,
+        Some((key, bytes)) => log.skip_damaged(read(key.value(), bytes.value()))?,
         None => None,
     };
     let places =
@@ -185,7 +188,7 @@ pub(crate) fn delivery(
     }
 }
 
-/// Returns a merchant's events after `after`, in order, at most `limit`.
+/// Returns at most `limit` of a merchant's events after `after`, in order.
 pub(crate) fn events(
     snapshot: &Snapshot,
     merchant: MerchantId,
@@ -203,12 +206,12 @@ pub(crate) fn events(
         let (key, bytes) = entry?;
         let key = key.value();
         let read = record::event_from_bytes(key, bytes.value()).map_err(Fault::damaged("events", format!("{key:?}")));
-        found.extend(table.pass(read)?);
+        found.extend(table.skip_damaged(read)?);
     }
     Ok(found)
 }
 
-/// Returns an event of a merchant by its place in the list.
+/// Returns an event by its position in the merchant's list.
 pub(crate) fn event(snapshot: &Snapshot, merchant: MerchantId, seq: u64) -> Result<Option<EventRecord>, Fault> {
     let key = (merchant.bits(), seq);
     let damaged = Fault::damaged("events", format!("{seq} of {merchant}"));
@@ -216,13 +219,13 @@ pub(crate) fn event(snapshot: &Snapshot, merchant: MerchantId, seq: u64) -> Resu
     bytes.map(|bytes| record::event_from_bytes(key, bytes.value())).transpose().map_err(damaged)
 }
 
-/// Returns whose an event is, and its place in the list.
+/// Returns the merchant of an event, and the event's position in the merchant's list.
 pub(crate) fn event_place(snapshot: &Snapshot, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
     let place = snapshot.event_ids().get(event.bits())?;
     Ok(place.map(|place| (MerchantId::from_bits(place.value().0), place.value().1)))
 }
 
-/// Returns when the oldest event that is kept happened.
+/// Returns when the oldest stored event happened.
 pub(crate) fn oldest_event(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
     let times = snapshot.event_times();
     let oldest = times.first()?;
@@ -239,7 +242,7 @@ pub(crate) fn attempts(snapshot: &Snapshot, event: EventId) -> Result<Vec<Attemp
         let key = key.value();
         let read =
             record::attempt_from_bytes(key, bytes.value()).map_err(Fault::damaged("attempts", format!("{key:?}")));
-        found.extend(table.pass(read)?);
+        found.extend(table.skip_damaged(read)?);
     }
     Ok(found)
 }

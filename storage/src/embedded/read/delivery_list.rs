@@ -1,4 +1,4 @@
-//! The log of a merchant's deliveries: pages of it by state, event and payment, each from an index or a bounded part of the log.
+//! Lists of a merchant's deliveries by state, event and payment, each from an index or from a bounded part of the log.
 
 use engine::{
     ids::{DeliveryId, MerchantId},
@@ -12,15 +12,15 @@ use crate::{
     store::{outbox::DeliveryQuery, page::Page},
 };
 
-/// Deliveries that a page may read, beside those it shows, before the next one goes on.
+/// Maximum number of deliveries that a page reads without returning them.
 const READ_MAX: usize = 2_000;
 
-/// Says whether deliveries in a state have an index.
+/// Returns whether deliveries in a state have an index.
 pub(crate) fn is_listed(state: DeliveryState) -> bool {
-    state != DeliveryState::Delivered || mutant!("replay-takes-the-taken")
+    state != DeliveryState::Delivered || mutant!("replay-includes-delivered")
 }
 
-/// A page being cut out of deliveries that are offered newest first.
+/// A page under construction, to which deliveries are offered newest first.
 struct Slice<'q> {
     query: &'q DeliveryQuery,
     found: Vec<DeliveryRecord>,
@@ -28,7 +28,7 @@ struct Slice<'q> {
 }
 
 impl Slice<'_> {
-    /// Takes a delivery; returns the page once nothing more may be read.
+    /// Adds a delivery if it matches; returns the page once it is complete or the read limit is reached.
     fn offer(&mut self, logged: DeliveryRecord) -> Option<Page<DeliveryRecord>> {
         let last = logged.delivery.id;
         let DeliveryQuery { merchant, limit, states, event, payment, .. } = self.query;
@@ -53,7 +53,7 @@ impl Slice<'_> {
     }
 }
 
-/// Lists a merchant's deliveries, newest first; they are not counted.
+/// Lists a merchant's deliveries, newest first, without a total.
 pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<Page<DeliveryRecord>, Fault> {
     let mut slice = Slice { query, found: Vec::new(), passed: 0 };
     let last = match query.before.map(DeliveryId::bits) {
@@ -83,7 +83,7 @@ pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<P
                 let (key, bytes) = row?;
                 let id = DeliveryId::from_bits(key.value().1);
                 let read = record::delivery_from_bytes(key.value(), bytes.value());
-                let Some(logged) = log.pass(read.map_err(Fault::damaged("deliveries", id)))? else { continue };
+                let Some(logged) = log.skip_damaged(read.map_err(Fault::damaged("deliveries", id)))? else { continue };
                 if let Some(page) = slice.offer(logged) {
                     return Ok(page);
                 }
@@ -92,7 +92,8 @@ pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<P
         }
     };
     for id in ids {
-        let logged = snapshot.deliveries().pass(delivery(snapshot, query.merchant, DeliveryId::from_bits(id?)))?;
+        let logged =
+            snapshot.deliveries().skip_damaged(delivery(snapshot, query.merchant, DeliveryId::from_bits(id?)))?;
         if let Some(page) = logged.flatten().and_then(|logged| slice.offer(logged)) {
             return Ok(page);
         }
@@ -100,7 +101,7 @@ pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<P
     Ok(slice.page(None))
 }
 
-/// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
+/// Returns at most `limit` of a merchant's deliveries after `after` that can be replayed, oldest first.
 pub(crate) fn replayable(
     snapshot: &Snapshot,
     merchant: MerchantId,
@@ -117,7 +118,7 @@ pub(crate) fn replayable(
         if found.len() == limit {
             break;
         }
-        let logged = snapshot.deliveries().pass(delivery(snapshot, merchant, DeliveryId::from_bits(id?)))?;
+        let logged = snapshot.deliveries().skip_damaged(delivery(snapshot, merchant, DeliveryId::from_bits(id?)))?;
         found.extend(logged.flatten().filter(DeliveryRecord::is_replayable).map(|logged| logged.delivery));
     }
     Ok(found)
@@ -125,7 +126,7 @@ pub(crate) fn replayable(
 
 type Ids<'s> = Box<dyn Iterator<Item = Result<u128, Fault>> + 's>;
 
-/// Returns a merchant's deliveries in a state that is not delivered, from the first to the last, both included.
+/// Returns a merchant's deliveries in a state other than delivered, in an inclusive range.
 fn in_state(
     snapshot: &Snapshot,
     merchant: u128,
@@ -136,7 +137,7 @@ fn in_state(
     Ok(snapshot.undelivered().range::<(u128, u32, u128)>(rows)?.map(|row| Ok(row?.0.value().2)))
 }
 
-/// Merges lists; of two ids `is_before` says whether the one stands before the other. Faults come first.
+/// Merges lists; `is_before` returns whether one id precedes another. Faults come first.
 fn merged<I: Iterator<Item = Result<u128, Fault>>>(
     mut lists: Vec<std::iter::Peekable<I>>,
     is_before: impl Fn(u128, u128) -> bool,

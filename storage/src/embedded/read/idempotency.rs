@@ -7,21 +7,21 @@ use crate::{
     record,
 };
 
-/// Returns what was done under a key that is still kept.
+/// Returns the record of a stored key.
 pub(crate) fn find(
     snapshot: &Snapshot,
     merchant: MerchantId,
     key: [u8; 32],
 ) -> Result<Option<IdempotencyRecord>, Fault> {
     match snapshot.idempotency().get((merchant.bits(), &key))? {
-        Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+        Some(bytes) => record::idempotency_from_bytes(merchant, key, bytes.value())
             .map(Some)
             .map_err(Fault::damaged("idempotency", merchant)),
         None => Ok(None),
     }
 }
 
-/// Returns when the oldest key was made that is still kept.
+/// Returns when the oldest stored key was created.
 pub(crate) fn oldest(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
     let times = snapshot.idempotency_times();
     let oldest = times.first()?;

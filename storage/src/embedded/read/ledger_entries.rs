@@ -1,4 +1,4 @@
-//! Reads of ledger entries, of the accounts they belong to, and of the results of reconciliation.
+//! Reads of ledger entries, their accounts, and results of reconciliation.
 
 use std::ops::Bound;
 
@@ -17,11 +17,11 @@ use crate::{
     store::ledger_entries::LedgerEntryKey,
 };
 
-/// What stands in place of a payment where there is none.
-pub(crate) const NOBODY: u128 = 0;
+/// The payment id of ledger entries that belong to no payment.
+pub(crate) const NO_PAYMENT: u128 = 0;
 
-/// Returns what was counted for an account in blocks from `from` up to but without `to`, after a place, and where it ends
-/// if there is more.
+/// Returns the ledger entries of an account in blocks from `from` (inclusive) to `to` (exclusive) after a key, and the
+/// key to continue from if there are more.
 pub(crate) fn ledger_entries(
     snapshot: &Snapshot,
     account: &AccountName,
@@ -29,13 +29,13 @@ pub(crate) fn ledger_entries(
     after: Option<LedgerEntryKey>,
     limit: usize,
 ) -> Result<(Vec<LedgerEntry>, Option<LedgerEntryKey>), Fault> {
-    let first = LedgerEntryKey { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NOBODY };
+    let first = LedgerEntryKey { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NO_PAYMENT };
     let key = |place: &LedgerEntryKey| (place.at_ms, place.op_in_tx, place.kind, place.payment);
     let start = after.unwrap_or(first);
     let (at_ms, op_in_tx, kind, payment) = key(&start);
     let start_key = (account.as_str(), at_ms, &start.tx_id, op_in_tx, kind, payment);
     let start_bound = if after.is_some() { Bound::Excluded(start_key) } else { Bound::Included(start_key) };
-    let end = Bound::Excluded((account.as_str(), to.millis(), &[0; 20], 0, 0, NOBODY));
+    let end = Bound::Excluded((account.as_str(), to.millis(), &[0; 20], 0, 0, NO_PAYMENT));
     let (mut found, mut last) = (Vec::new(), None);
     let table = snapshot.ledger_entries();
     for line in table.range((start_bound, end))? {
@@ -55,11 +55,11 @@ pub(crate) fn ledger_entries(
             3 => EntryKind::RefundReceived(id),
             4 => EntryKind::RefundSent(id),
             _ => {
-                table.pass::<()>(Err(unreadable()))?;
+                table.skip_damaged::<()>(Err(unreadable()))?;
                 continue;
             }
         };
-        let Some(currency) = table.pass(Code::from_number(currency).ok_or_else(unreadable))? else { continue };
+        let Some(currency) = table.skip_damaged(Code::from_number(currency).ok_or_else(unreadable))? else { continue };
         let money = Money::new(units, currency);
         let (tx_id, at) = (*tx_id, Timestamp::from_millis(at_ms));
         found.push(LedgerEntry { tx_id: TxId(tx_id), op_in_tx, at, money, kind: entry });
@@ -67,7 +67,7 @@ pub(crate) fn ledger_entries(
     Ok((found, None))
 }
 
-/// Returns every account that ever was a merchant's, and since when it is watched, after `after` in order of name.
+/// Returns every account that is watched or was, with its start, after `after` in order of name.
 pub(crate) fn accounts(
     snapshot: &Snapshot,
     after: Option<&AccountName>,
@@ -86,7 +86,7 @@ pub(crate) fn accounts(
     Ok(found)
 }
 
-/// Returns what the checks of days before `before` said, newest first.
+/// Returns the reconciliations of days before `before`, newest first.
 pub(crate) fn days(snapshot: &Snapshot, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
     let end = before.map_or(Bound::Unbounded, |before| Bound::Excluded(before.millis()));
     let table = snapshot.reconciled_days();
@@ -96,10 +96,9 @@ pub(crate) fn days(snapshot: &Snapshot, before: Option<Timestamp>, limit: usize)
             break;
         }
         let (key, bytes) = entry?;
-        found.extend(
-            table
-                .pass(record::day_from_bytes(bytes.value()).map_err(Fault::damaged("reconciled_days", key.value())))?,
-        );
+        found.extend(table.skip_damaged(
+            record::day_from_bytes(bytes.value()).map_err(Fault::damaged("reconciled_days", key.value())),
+        )?);
     }
     Ok(found)
 }

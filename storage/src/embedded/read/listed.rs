@@ -1,7 +1,7 @@
-//! The list of a merchant's payments: one index, divided by what lists filter by most, so that a page costs what it shows.
+//! The index of a merchant's payments by facet, so that a page reads only what it returns.
 //!
-//! A row's key is merchant, facet, payment. A list of several facets merges their ranges, newest first. Ids begin with the
-//! time they were made, so a span of time is a range of each.
+//! The key of a row is merchant, facet, payment. A list of several facets merges their ranges, newest first. Ids start
+//! with their creation time, so a time range is a range of ids.
 
 use std::ops::RangeInclusive;
 
@@ -29,15 +29,15 @@ use crate::{
     store::payments::PaymentQuery,
 };
 
-/// Facets that a list asks for.
+/// The facets of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facets(u32);
 
 impl Facets {
-    /// All of them.
+    /// All facets.
     pub(crate) const ALL: Self = Self((1 << FACETS) - 1);
 
-    /// Returns those that a query's states, currency and attention leave.
+    /// Returns the facets that match a query's states, currency and attention.
     pub(crate) fn of(query: &PaymentQuery) -> Self {
         let mut facets = 0;
         for state in State::ALL.into_iter().filter(|state| query.states.is_empty() || query.states.contains(state)) {
@@ -52,18 +52,18 @@ impl Facets {
         Self(facets)
     }
 
-    /// Says whether a facet is among them.
+    /// Returns whether a facet is in the set.
     pub(crate) const fn has(self, facet: u8) -> bool {
         self.0 & (1 << facet) != 0
     }
 
-    /// Returns them one by one.
+    /// Returns the facets.
     pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
         (0..32).filter(move |facet| self.has(*facet))
     }
 }
 
-/// Ids from the first to the last, both included; empty where the first is the greater one.
+/// An inclusive range of ids; empty if the first id is greater than the last.
 pub(crate) type Ids = RangeInclusive<u128>;
 
 /// All ids.
@@ -72,33 +72,33 @@ pub(crate) const ANY_ID: Ids = 0..=u128::MAX;
 /// No id.
 pub(crate) const NO_ID: Ids = Ids::new(1, 0);
 
-/// Returns the ids that both hold.
+/// Returns the intersection of two ranges.
 pub(crate) fn common(one: &Ids, other: &Ids) -> Ids {
     *one.start().max(other.start())..=*one.end().min(other.end())
 }
 
-/// Returns the ids made at or after `from` and before `to`.
+/// Returns the ids created at or after `from` and before `to`.
 pub(crate) fn ids_made(from: Option<Timestamp>, to: Option<Timestamp>) -> Ids {
     let first = |time: Timestamp| u128::from(time.millis().min((1 << 48) - 1)) << 80;
     match to.map(first) {
-        // Nothing is made before time begins.
+        // There are no ids before time zero.
         Some(0) => NO_ID,
         to => from.map_or(0, first)..=to.map_or(u128::MAX, |end| end - 1),
     }
 }
 
-/// Payments of a list, newest first. Damaged rows are noted and passed over.
+/// Payments of a list, newest first. Damaged rows are recorded and skipped.
 pub(crate) struct Newest<'s> {
     merchant: u128,
     snapshot: &'s Snapshot,
-    /// No payment before this one is asked for.
+    /// The smallest id of the list.
     first: u128,
     lists: Vec<List<'s>>,
-    /// The payment that was sought last.
+    /// The last result of `seek`.
     current: Option<(u128, Summary)>,
 }
 
-/// What is left of one facet's range.
+/// The remaining range of one facet.
 struct List<'s> {
     facet: u8,
     rest: Range<'s, ListKey, &'static [u8; SUMMARY_LEN]>,
@@ -137,11 +137,11 @@ pub(crate) fn newest(snapshot: &Snapshot, merchant: u128, facets: Facets, ids: I
     Ok(Newest { merchant, snapshot, first: *ids.start(), lists, current: None })
 }
 
-/// Rows of a facet that are stepped over before its range is sought anew.
+/// Number of rows of a facet that are skipped one by one before seeking.
 const STEPS: usize = 4;
 
 impl Newest<'_> {
-    /// Returns the newest payment at or before `bound`, the same again for the same bound; bounds only go down.
+    /// Returns the newest payment at or before `bound`, the same again for the same bound. Bounds must not increase.
     pub(crate) fn seek(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<(u128, Summary)>, Fault> {
         if self.current.is_none_or(|(id, _)| id > bound) {
             self.skip(bound, budget)?;
@@ -183,7 +183,7 @@ impl Newest<'_> {
             }
             let Some((_, (_, value))) = row else { continue };
             let table = self.snapshot.payments_by_merchant();
-            if let Some(summary) = table.pass(summary(self.merchant, id, value.value()))? {
+            if let Some(summary) = table.skip_damaged(summary(self.merchant, id, value.value()))? {
                 return Ok(Some((id, summary)));
             }
         }
@@ -198,12 +198,12 @@ impl Iterator for Newest<'_> {
     }
 }
 
-/// Returns what the list says of one payment, if it is of one of the facets.
+/// Returns the summary of one payment if it has one of the facets.
 pub(crate) fn one(snapshot: &Snapshot, merchant: u128, facets: Facets, id: u128) -> Result<Option<Summary>, Fault> {
     let table = snapshot.payments_by_merchant();
     for facet in facets.iter() {
-        if let Some(bytes) = table.get_sound((merchant, facet, id))? {
-            return table.pass(summary(merchant, id, bytes.value()));
+        if let Some(bytes) = table.get_intact((merchant, facet, id))? {
+            return table.skip_damaged(summary(merchant, id, bytes.value()));
         }
     }
     Ok(None)
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_currency_and_attention_has_a_facet_of_its_own() {
+    fn every_combination_of_state_currency_and_attention_has_its_own_facet() {
         let mut facets = BTreeSet::new();
         for state in State::ALL {
             for currency in Currency::ALL {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_time_is_a_range_of_ids() {
+    fn a_time_range_is_a_range_of_ids() {
         let id = |millis: u64| PaymentId::new(Timestamp::from_millis(millis), [0; 10]).bits();
         let span = |from: Option<u64>, to: Option<u64>| {
             ids_made(from.map(Timestamp::from_millis), to.map(Timestamp::from_millis))

@@ -1,8 +1,8 @@
-//! Lists of merchants.
+//! Reads of merchants: one by id, and lists.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
-use engine::ids::MerchantId;
+use engine::{ids::MerchantId, merchant::Merchant};
 
 use crate::{
     embedded::{fault::Fault, wal::snapshot::Snapshot},
@@ -13,7 +13,17 @@ use crate::{
     },
 };
 
-/// A page being cut out of a list that is offered newest first.
+/// Returns a merchant.
+pub(crate) fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Arc<Merchant>>, Fault> {
+    match snapshot.merchants().get(id.bits())? {
+        Some(bytes) => {
+            record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
+        }
+        None => Ok(None),
+    }
+}
+
+/// A page under construction, to which items are offered newest first.
 struct Slice {
     at: PageAt,
     limit: usize,
@@ -27,7 +37,7 @@ impl Slice {
         Self { at, limit, known_total, ids: Vec::new(), seen: 0 }
     }
 
-    /// Counts an item; says whether it is on the page.
+    /// Counts an item; returns whether it is on the page.
     fn offer(&mut self, id: u128) -> bool {
         let starts = match self.at {
             PageAt::Number(number) => self.seen >= number.saturating_sub(1).saturating_mul(self.limit as u64),
@@ -41,7 +51,7 @@ impl Slice {
         is_on_page
     }
 
-    /// Says whether nothing that follows can change the page or its total.
+    /// Returns whether later items cannot change the page or its total.
     fn is_settled(&self) -> bool {
         let is_full = self.ids.len() >= self.limit;
         let is_uncounted = matches!(self.at, PageAt::Following(_));
@@ -49,7 +59,7 @@ impl Slice {
     }
 }
 
-/// Lists merchants. There are few of them: words are looked for by reading them all.
+/// Lists merchants. A text query reads all merchants, because there are few.
 pub(crate) fn merchants(
     snapshot: &Snapshot,
     query: &MerchantQuery,
@@ -79,7 +89,7 @@ pub(crate) fn merchants(
             continue;
         }
         let read = record::merchant_from_bytes(id, bytes.value(), vault).map_err(Fault::damaged("merchants", id));
-        let Some(merchant) = list.pass(read)? else { continue };
+        let Some(merchant) = list.skip_damaged(read)? else { continue };
         let is_found = text.as_ref().is_none_or(|text| {
             id.to_string().contains(text)
                 || merchant.name.to_lowercase().contains(text)

@@ -10,6 +10,7 @@ pub(crate) mod days;
 pub(crate) mod deadlines;
 pub(crate) mod deliveries;
 pub(crate) mod delivery_list;
+pub(crate) mod duties;
 pub(crate) mod idempotency;
 pub(crate) mod ledger_entries;
 pub(crate) mod listed;

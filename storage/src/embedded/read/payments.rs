@@ -1,4 +1,4 @@
-//! The list of a merchant's payments: a page, and how many there are, for a bounded number of rows.
+//! Lists of a merchant's payments: a page and the total, within a bounded number of reads.
 
 use std::{collections::BTreeSet, ops::Bound};
 
@@ -27,18 +27,31 @@ use crate::{
     },
 };
 
-/// Where a list must be read to be counted, it is counted up to so many.
-pub(crate) const COUNTED_MAX: u64 = 10_000;
-/// What a page may cost beside what it shows, in rows of an index.
+/// Maximum total of a list that must be read to be counted.
+pub(crate) const MAX_COUNTED: u64 = 10_000;
+/// Budget of a page beyond what it returns, in index rows.
 const BUDGET: Budget = Budget::of(10_000);
-/// What it costs to find that the rows of a word are too many.
-const SOUGHT: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
-/// What it costs more to read one payment's record.
-const RECORD: u64 = 8;
-/// Words and amounts of a query that are looked up in the index; of the others the records are read.
-pub(crate) const TRIED: usize = 3;
-/// A list of so many is read rather than searched.
-const SHORT: usize = 500;
+/// Cost of finding that a word has too many rows, in index rows.
+const LOOKUP_COST: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
+/// Additional cost of reading a payment's record, in index rows.
+const RECORD_COST: u64 = 8;
+/// Maximum number of words and amounts of a query that are looked up in the index. The others are compared with
+/// records.
+pub(crate) const MAX_LOOKED_UP: usize = 3;
+/// Length up to which a list is read instead of searched.
+const SHORT_LIST: usize = 500;
+
+/// Returns the versions of those of the payments that exist. Damaged records are skipped.
+pub(crate) fn versions(snapshot: &Snapshot, ids: &[PaymentId]) -> Result<Vec<(PaymentId, u64)>, Fault> {
+    let payments = snapshot.payments();
+    let mut found = Vec::new();
+    for id in ids {
+        let Some(bytes) = payments.get_intact(id.bits())? else { continue };
+        let facts = record::payment_facts(bytes.value()).map_err(Fault::damaged("payments", id));
+        found.extend(payments.skip_damaged(facts)?.map(|facts| (*id, facts.version)));
+    }
+    Ok(found)
+}
 
 /// Lists a merchant's payments.
 pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
@@ -60,16 +73,16 @@ pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page
     let records = snapshot.payments();
     let load = |id| {
         let key = PaymentId::from_bits(id);
-        let bytes =
-            records.get(id)?.ok_or_else(|| Fault::inconsistent("payments", key, "it is listed and not there"))?;
+        let bytes = records.get(id)?.ok_or_else(|| Fault::inconsistent("payments", key, "it is listed but missing"))?;
         record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
     };
-    // The others are shown without one that cannot be read.
-    let items = found.into_iter().filter_map(|id| records.pass(load(id)).transpose()).collect::<Result<_, Fault>>()?;
+    // A damaged payment is skipped, the others are returned.
+    let items =
+        found.into_iter().filter_map(|id| records.skip_damaged(load(id)).transpose()).collect::<Result<_, Fault>>()?;
     Ok(Page { items, total, total_is_lower_bound, next })
 }
 
-/// Returns payments of all merchants after `after`, oldest first, of at most `limit` records.
+/// Returns payments of all merchants after `after`, oldest first, from at most `limit` records.
 pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Result<Page<Payment>, Fault> {
     let records = snapshot.payments();
     let mut page = Page::of(Vec::new(), 0);
@@ -77,23 +90,23 @@ pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Resu
         let (key, bytes) = row?;
         let id = PaymentId::from_bits(key.value());
         let read = record::payment_from_bytes(id, bytes.value()).map_err(Fault::damaged("payments", id));
-        page.items.extend(records.pass(read)?);
+        page.items.extend(records.skip_damaged(read)?);
         page.next = Some(key.value());
     }
     Ok(page)
 }
 
-/// A page being cut out of a list that is offered newest first.
+/// A page under construction, to which items are offered newest first.
 pub(crate) struct Slice {
     limit: usize,
-    /// Items that stand before the page and are still to come.
+    /// Number of items before the page that are still to come.
     pub(crate) skipped: u64,
     pub(crate) is_counted: bool,
     pub(crate) found: Vec<u128>,
     pub(crate) next: Option<u128>,
     pub(crate) total: u64,
     pub(crate) total_is_lower_bound: bool,
-    /// Whether nothing more is to be offered.
+    /// Whether no more items must be offered.
     is_over: bool,
 }
 
@@ -116,7 +129,7 @@ impl Slice {
         }
     }
 
-    /// Takes an item of the list.
+    /// Adds an item of the list.
     pub(crate) fn offer(&mut self, id: u128) {
         self.total += u64::from(self.is_counted);
         if self.skipped > 0 {
@@ -124,32 +137,32 @@ impl Slice {
         } else if self.found.len() < self.limit {
             self.found.push(id);
         } else if self.next.is_none() {
-            // There is more.
+            // There is a next page.
             self.next = self.found.last().copied();
         }
     }
 
-    /// Says whether the page is full, and whether more follows is known.
+    /// Returns whether the page is full and whether a next one exists is known.
     const fn is_full(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Says whether nothing that follows is asked for.
+    /// Returns whether later items cannot change the page or its total.
     pub(crate) const fn is_settled(&self) -> bool {
-        self.is_full() && (!self.is_counted || self.total > COUNTED_MAX)
+        self.is_full() && (!self.is_counted || self.total > MAX_COUNTED)
     }
 
-    /// Ends where there may be more after `last`, the last item that was looked at.
+    /// Ends the page at the limit; there may be more items after `last`, the last one read.
     pub(crate) fn stop(&mut self, last: u128) {
-        // What stands before a page by number was not all passed: nothing leads to that page.
+        // For a page by number, items before the page are missing: there is no page to continue from.
         self.next = self.next.or(Some(last)).filter(|_| self.skipped == 0);
         self.total_is_lower_bound = self.is_counted;
-        self.total = self.total.min(COUNTED_MAX);
+        self.total = self.total.min(MAX_COUNTED);
         self.is_over = true;
     }
 }
 
-/// Returns the ids of a list that stand at or after the place where the page may start.
+/// Returns the part of a range at or after the start of the page.
 pub(crate) fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
     match query.at {
         PageAt::Number(_) | PageAt::After(u128::MAX) | PageAt::Following(u128::MAX) => ids,
@@ -158,7 +171,7 @@ pub(crate) fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
     }
 }
 
-/// Lists what the index lists: nothing is read that is not on the page, but for the summaries of one day.
+/// Lists from the index alone. Reads only what is on the page, and the summaries of one day.
 fn indexed(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) -> Result<Slice, Fault> {
     let merchant = query.merchant.bits();
     let mut slice = Slice::of(query);
@@ -170,7 +183,7 @@ fn indexed(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) 
             slice.total = total;
             Tally::default()
         }
-        None if is_counted => days::tally(snapshot, merchant, facets, &ids, COUNTED_MAX)?,
+        None if is_counted => days::tally(snapshot, merchant, facets, &ids, MAX_COUNTED)?,
         None => Tally::default(),
     };
     if is_counted && by_state.is_none() {
@@ -191,7 +204,7 @@ fn indexed(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) 
     Ok(slice)
 }
 
-/// What a list by ids, words or amounts must still be asked for.
+/// The conditions on a payment that the index does not decide.
 struct Check<'q> {
     snapshot: &'q Snapshot,
     merchant: u128,
@@ -201,9 +214,9 @@ struct Check<'q> {
 }
 
 impl Check<'_> {
-    /// Says whether a payment of the list's facets is one of the list, for what that costs.
-    fn keeps(&mut self, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
-        // The list tells the amount; where it was not read the record does.
+    /// Returns whether a payment of the list's facets matches, and subtracts the cost.
+    fn matches(&mut self, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+        // The index row has the amount; without it the record is read.
         let is_of_amount = |wanted: &&Wanted| match (wanted, &listed) {
             (Wanted::Amount(units), Some(summary)) => Some(units.contains(&summary.amount.units)),
             _ => None,
@@ -215,13 +228,13 @@ impl Check<'_> {
         if words.is_empty() {
             return Ok(true);
         }
-        self.budget.spend(RECORD);
+        self.budget.spend(RECORD_COST);
         search::finds(self.snapshot, &words, id, &mut self.budget)
     }
 
-    /// Offers a payment; says whether the page is as it will be.
-    fn offer(&mut self, slice: &mut Slice, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
-        if self.keeps(id, listed)? {
+    /// Offers a payment; returns whether the page is complete.
+    pub(crate) fn offer(&mut self, slice: &mut Slice, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+        if self.matches(id, listed)? {
             slice.offer(id);
         }
         let is_over = slice.is_settled() || self.budget.is_spent();
@@ -232,8 +245,8 @@ impl Check<'_> {
     }
 }
 
-/// Lists by ids, words and amounts: what the indexer has not read yet by reading it, then what the index finds. A bounded
-/// number of payments is looked at; the next page goes on from there.
+/// Lists by ids, words and amounts: reads the payments that are not indexed yet, then searches the index. The number of
+/// reads is bounded; the next page continues.
 fn searched(
     snapshot: &Snapshot,
     query: &PaymentQuery,
@@ -256,17 +269,17 @@ fn searched(
     }
     let cursor = search::cursor(snapshot)?;
     let is_short = (facets != Facets::ALL || *ids != listed::ANY_ID)
-        && listed::newest(snapshot, merchant, facets, ids.clone())?.take(SHORT + 1).count() <= SHORT;
-    // A short list is read; so is one where everything that is wanted is found too often.
+        && listed::newest(snapshot, merchant, facets, ids.clone())?.take(SHORT_LIST + 1).count() <= SHORT_LIST;
+    // A short list is read directly, and so is a list for which every condition has too many entries.
     let (mut found, mut others) = (Vec::new(), Vec::new());
     let indexed = common(ids, &(0..=cursor));
     for (at, wanted) in wanted.iter().enumerate() {
-        if is_short || at >= TRIED {
+        if is_short || at >= MAX_LOOKED_UP {
             others.push(wanted);
         } else if let Some(postings) = search::find(snapshot, merchant, wanted, &indexed)? {
             found.push(postings);
         } else {
-            check.budget.spend(SOUGHT);
+            check.budget.spend(LOOKUP_COST);
             others.push(wanted);
         }
     }
@@ -274,7 +287,7 @@ fn searched(
         return walk(snapshot, &mut check, slice, ids.clone());
     }
     let unread = common(ids, &(cursor.saturating_add(1)..=u128::MAX));
-    let is_all_read = cursor == u128::MAX || mutant!("unread-not-searched");
+    let is_all_read = cursor == u128::MAX || mutant!("unindexed-not-searched");
     let mut slice = if is_all_read { slice } else { walk(snapshot, &mut check, slice, unread)? };
     if slice.is_over {
         return Ok(slice);
@@ -299,7 +312,7 @@ fn searched(
     Ok(slice)
 }
 
-/// Offers what is listed, one by one.
+/// Offers every payment of a list.
 fn walk(snapshot: &Snapshot, check: &mut Check<'_>, mut slice: Slice, ids: Ids) -> Result<Slice, Fault> {
     for listed in listed::newest(snapshot, check.merchant, check.facets, ids)? {
         let (id, summary) = listed?;
@@ -311,7 +324,7 @@ fn walk(snapshot: &Snapshot, check: &mut Check<'_>, mut slice: Slice, ids: Ids) 
     Ok(slice)
 }
 
-/// Returns how many payments a list has, where the counts by state can tell.
+/// Returns the total of a list if the counts by state provide it.
 fn counted(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
     let PaymentQuery { merchant, states, from: None, to: None, currency: None, unusual: None, .. } = query else {
         return Ok(None);
@@ -320,9 +333,9 @@ fn counted(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<u64>, Fau
     let mut total = 0;
     for state in State::ALL {
         if states.is_empty() || states.contains(&state) {
-            match counts.pass(counts.get((merchant.bits(), state.number())))? {
+            match counts.skip_damaged(counts.get((merchant.bits(), state.number())))? {
                 Some(count) => total += count.map_or(0, |count| count.value()),
-                // Those that are listed are counted.
+                // A list of ids is counted when it is read.
                 None => return Ok(None),
             }
         }

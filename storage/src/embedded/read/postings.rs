@@ -1,5 +1,5 @@
-//! Posting lists: the payments of a word, of an amount or of a facet, newest first, and their intersection. A list that is
-//! behind the others skips what they do not have.
+//! Posting lists: the payments of a word, an amount or a facet, newest first, and their intersection. A list behind the
+//! others seeks to their position.
 
 use std::collections::BinaryHeap;
 
@@ -12,21 +12,21 @@ use crate::{
     record::{checked::Text, summary::Summary},
 };
 
-/// Rows that are stepped over before a list is sought anew: a seek costs as much as a few steps.
+/// Number of rows that are skipped one by one before seeking, because a seek costs as much as a few rows.
 const STEPS: u64 = 4;
 
-/// The payments of one word in the index, newest first.
+/// The indexed payments of one word, newest first.
 pub(crate) struct WordRows<'s> {
     snapshot: &'s Snapshot,
     merchant: u128,
     word: String,
-    /// No payment before this one is asked for.
+    /// The smallest id of the list.
     first: u128,
     rest: Range<'s, (u128, Text, u128), ()>,
 }
 
 impl<'s> WordRows<'s> {
-    /// Returns a word's payments from the first to the last, both included.
+    /// Returns a word's payments in an inclusive range.
     pub(crate) fn of(
         snapshot: &'s Snapshot,
         merchant: u128,
@@ -60,11 +60,11 @@ impl<'s> WordRows<'s> {
     }
 }
 
-/// One of the lists that are merged.
+/// A list to merge.
 pub(crate) enum List<'s> {
-    /// A word's.
+    /// The payments of a word.
     Word(Box<WordRows<'s>>),
-    /// Those whose ids are found.
+    /// Payments by id.
     Ids(Newest<'s>),
 }
 
@@ -77,7 +77,7 @@ impl List<'_> {
     }
 }
 
-/// The payments of any of several lists. Of each the next payment is known.
+/// The union of several lists, with the next payment of each.
 #[derive(Default)]
 pub(crate) struct Merged<'s> {
     next: BinaryHeap<(u128, usize)>,
@@ -85,7 +85,7 @@ pub(crate) struct Merged<'s> {
 }
 
 impl<'s> Merged<'s> {
-    /// Returns how many lists are merged.
+    /// Returns the number of lists.
     pub(crate) const fn len(&self) -> usize {
         self.lists.len()
     }
@@ -110,16 +110,16 @@ impl<'s> Merged<'s> {
     }
 }
 
-/// Payments that are found by one thing.
+/// The payments that match one condition.
 pub(crate) enum Postings<'s> {
     /// All of them, oldest first.
     Few(Vec<u128>),
-    /// Those of some lists.
+    /// A union of lists.
     Merged(Merged<'s>),
 }
 
 impl Postings<'_> {
-    /// Returns the newest payment at or before `bound`; bounds only go down.
+    /// Returns the newest payment at or before `bound`. Bounds must not increase.
     fn seek(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<u128>, Fault> {
         match self {
             Self::Few(ids) => {
@@ -132,27 +132,27 @@ impl Postings<'_> {
     }
 }
 
-/// The payments that all of several lists have, newest first.
+/// The intersection of several lists, newest first.
 pub(crate) struct Intersection<'s> {
     found: Vec<Postings<'s>>,
-    /// Those of some facets, where not all are asked for.
+    /// The payments of some facets; `None` for all facets.
     listed: Option<Newest<'s>>,
-    /// The newest payment that was not looked at yet; none at the end.
+    /// The upper bound of the remaining payments; `None` at the end.
     bound: Option<u128>,
 }
 
-/// A step of an intersection.
+/// The result of a step.
 pub(crate) enum Step {
-    /// All lists have this payment; of the list of facets its summary.
+    /// A payment in all lists, with its summary from the list of facets.
     Found(u128, Option<Summary>),
-    /// The budget is spent. What follows is older than this payment.
+    /// The budget is spent. Remaining payments are older than this one.
     Spent(u128),
-    /// There are no more.
+    /// There are no more payments.
     End,
 }
 
 impl<'s> Intersection<'s> {
-    /// Intersects at least one list, of payments at or before `bound`.
+    /// Intersects at least one list, for payments at or before `bound`.
     pub(crate) const fn of(found: Vec<Postings<'s>>, listed: Option<Newest<'s>>, bound: u128) -> Self {
         Self { found, listed, bound: Some(bound) }
     }

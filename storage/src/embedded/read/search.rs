@@ -1,8 +1,10 @@
-//! Search over payments: which words a payment has, the index over them, and what a query finds.
+//! Search for payments: the words of a payment, the index of words, and queries.
 //!
-//! A payment is found by a query if each word of the query starts a word of its description, of a metadata value, of a
-//! payer's name or of a transaction's id, or its own id. Ids need no index: the digits of an id are a number's, so their
-//! beginning is a range of the payment table. Words are indexed later than their payment; what the indexer has not read
+//! A query matches a payment if each of its words is the beginning of a word of the description, a metadata value, a
+//! payer's name or a transaction id, or the beginning of the payment's id. Ids need no index: a prefix of an id is a
+//! range of the payments table. Words are indexed after their payment was committed; payments that are not indexed yet
+//! are read. Words of transfers and refunds are indexed by the commit that adds them, because the indexer may have
+//! passed their payment.
 //! yet is searched by reading it. What money adds is indexed by the commit that adds it: the indexer may have passed.
 
 use std::{
@@ -33,18 +35,18 @@ use crate::{
     record,
 };
 
-/// Bytes of a word that count.
+/// Maximum length of an indexed word, bytes. Longer words are truncated.
 const WORD_MAX_BYTES: usize = 32;
-/// Different words of a payment that count.
+/// Maximum number of different indexed words of a payment.
 const WORDS_MAX: usize = 100;
-/// Payments the indexer leaves alone at first: one of the same moment may still be on its way to the disk.
+/// Age at which the indexer reads a payment: payments with earlier ids may still be committed until then.
 const INDEX_LAG: std::time::Duration = std::time::Duration::from_secs(10);
-/// Words of the index that are merged; of more, their rows are sorted.
+/// Maximum number of words that are merged. With more words, their rows are sorted.
 pub(crate) const MERGED_MAX: usize = 64;
-/// Rows of the index that are sorted.
+/// Maximum number of rows that are sorted.
 pub(crate) const SORTED_MAX: usize = 2_000;
 
-/// Returns the words a payment is found by from its creation on, apart from its id.
+/// Returns the search words of a payment at its creation, without its id.
 pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
     let texts = payment.metadata.values().flat_map(|value| value.texts());
     let mut words = BTreeSet::new();
@@ -59,26 +61,26 @@ pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
     words
 }
 
-/// Returns the words that a transfer adds to its payment: who paid, and the transaction's id.
+/// Returns the search words of a transfer: the payer and the transaction id.
 pub(crate) fn transfer_words_of(credit: &Credit) -> Vec<String> {
     let mut words = if mutant!("payers-not-searched") { Vec::new() } else { words_in(credit.from.as_str()) };
     words.push(word_of(credit.tx_id));
     words
 }
 
-/// Returns the words that refunds add: the transactions' ids.
+/// Returns the search words of refunds: the transaction ids.
 pub(crate) fn refund_words_of(payment: &Payment) -> Vec<String> {
     payment.refunds.iter().map(|refund| word_of(refund.tx_id)).collect()
 }
 
-/// Returns the word that a transaction's id is.
+/// Returns the search word of a transaction id.
 fn word_of(tx_id: TxId) -> String {
     let mut word = tx_id.to_string();
     word.truncate(WORD_MAX_BYTES);
     word
 }
 
-/// Returns the words of a text: letters and digits in lower case, cut to [`WORD_MAX_BYTES`].
+/// Returns the words of a text: letters and digits in lower case, truncated to [`WORD_MAX_BYTES`].
 fn words_in(text: &str) -> Vec<String> {
     let text = match text.is_ascii() {
         true => Cow::Borrowed(text),
@@ -90,30 +92,30 @@ fn words_in(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a payment is found by: the beginning of a word, or an amount.
+/// A search condition: the beginning of a word, or an amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// A word starts with it.
+    /// The beginning of a word.
     Word {
-        /// In lower case.
+        /// The text, in lower case.
         text: String,
-        /// The ids whose digits start with it.
+        /// The range of ids that start with the text.
         ids: Option<RangeInclusive<u128>>,
     },
-    /// So many smallest units are asked for.
+    /// A range of requested amounts, smallest units.
     Amount(RangeInclusive<u64>),
 }
 
 impl Wanted {
-    /// Reads the words of a query, each of which must be found; none if it is blank. A query of nothing but punctuation has no
-    /// words and finds nothing.
+    /// Parses a query into conditions that must all match; `None` if it is blank. A query of punctuation only has no
+    /// conditions and matches nothing.
     pub(crate) fn parse(query: &str) -> Option<Vec<Self>> {
         if query.trim().is_empty() {
             return None;
         }
         let words: BTreeSet<String> = query.split_whitespace().flat_map(|term| words_in(bare_id(term))).collect();
         let mut words: Vec<_> = words.into_iter().map(|text| Self::Word { ids: id_range(&text), text }).collect();
-        // Longer words are found less often.
+        // Longer words have fewer matches.
         words.sort_by_key(|word| std::cmp::Reverse(word.text().len()));
         Some(words)
     }
@@ -125,7 +127,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the first of its words in the index that may stand there.
+    /// Returns the smallest word in the index that may match.
     pub(crate) fn first(&self) -> String {
         match self {
             Self::Word { text, .. } => text.clone(),
@@ -133,7 +135,7 @@ impl Wanted {
         }
     }
 
-    /// Says whether a word of the index at or after the first is one of its words.
+    /// Returns whether a word of the index, at or after the first, matches.
     fn is_word(&self, word: &str) -> bool {
         match self {
             Self::Word { text, .. } => word.starts_with(text),
@@ -141,7 +143,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the word that stands after all of its words in the index.
+    /// Returns the word that sorts after all of its words in the index.
     pub(crate) fn end(&self) -> String {
         match self {
             Self::Word { text, .. } => format!("{text}{}", char::MAX),
@@ -149,7 +151,7 @@ impl Wanted {
         }
     }
 
-    /// Says whether a payment is found by it, as far as its record tells.
+    /// Returns whether a payment's record matches.
     pub(crate) fn finds(&self, payment: &Payment, words: &BTreeSet<String>) -> bool {
         match self {
             Self::Word { text, ids } => {
@@ -165,27 +167,26 @@ impl Wanted {
     }
 }
 
-/// Returns the word in the index that an amount is: no text has it, and it orders as the amount does.
+/// Returns the index word of an amount. No text has such a word, and words order like amounts.
 fn amount_word(units: u64) -> String {
     format!("\u{1}{units:016x}")
 }
 
-/// Returns what the indexer writes of a payment.
+/// Returns the words of a payment that the indexer writes.
 pub(crate) fn indexed_words_of(payment: &Payment) -> impl Iterator<Item = String> {
     words_of(payment).into_iter().chain(std::iter::once(amount_word(payment.amount.units)))
 }
 
-/// Says whether a payment is found by everything that is wanted. Transfers that its record does not list are read, as many as
-/// `budget` has; what remains of it is left there.
+/// Returns whether a payment matches all conditions. Transfers that its record does not list are read within `budget`.
 pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &mut Budget) -> Result<bool, Fault> {
     let (payments, key) = (snapshot.payments(), PaymentId::from_bits(id));
     let read = || {
         let bytes = payments.get(id)?;
-        let bytes = bytes.ok_or_else(|| Fault::inconsistent("payments", key, "it is listed and not there"))?;
+        let bytes = bytes.ok_or_else(|| Fault::inconsistent("payments", key, "it is listed but missing"))?;
         record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
     };
-    // What cannot be read is not found.
-    let Some(payment) = payments.pass(read())? else { return Ok(false) };
+    // A damaged payment does not match.
+    let Some(payment) = payments.skip_damaged(read())? else { return Ok(false) };
     let mut words = words_of(&payment);
     words.extend(payment.transfers.iter().flat_map(transfer_words_of));
     words.extend(refund_words_of(&payment));
@@ -198,7 +199,7 @@ pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &
         let (key, bytes) = entry?;
         let name = || format!("{} of {}", TxId(*key.value().1), PaymentId::from_bits(id));
         let read = record::transfer_from_bytes(key.value(), bytes.value());
-        let Some(credit) = rows.pass(read.map_err(|why| Fault::inconsistent("transfers", name(), why)))? else {
+        let Some(credit) = rows.skip_damaged(read.map_err(|why| Fault::inconsistent("transfers", name(), why)))? else {
             continue;
         };
         let words: BTreeSet<String> = transfer_words_of(&credit).into_iter().collect();
@@ -211,7 +212,7 @@ pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &
     Ok(missing.is_empty())
 }
 
-/// Returns a term without the `pay_` or `pos-pay_` before an id.
+/// Returns a term without the prefix `pay_` or `pos-pay_` of an id.
 fn bare_id(term: &str) -> &str {
     let prefix = |prefix: &str| {
         let head = term.get(..prefix.len())?;
@@ -221,7 +222,7 @@ fn bare_id(term: &str) -> &str {
     prefix("pos-pay_").or_else(|| prefix("pay_")).unwrap_or(term)
 }
 
-/// Returns the ids whose digits start with `word`.
+/// Returns the range of ids whose text starts with `word`.
 fn id_range(word: &str) -> Option<RangeInclusive<u128>> {
     if word.len() > ids::ENCODED_LEN {
         return None;
@@ -233,8 +234,8 @@ fn id_range(word: &str) -> Option<RangeInclusive<u128>> {
     Some(bound('0')?..=bound('z')?)
 }
 
-/// Returns the indexed payments that are found by one thing; none where its words are too many to be merged, and their rows
-/// too many to be sorted.
+/// Returns the indexed payments that match a condition; `None` if it has too many words to merge and too many rows to
+/// sort.
 pub(crate) fn find<'s>(
     snapshot: &'s Snapshot,
     merchant: u128,
@@ -305,10 +306,10 @@ fn sorted<'s>(
     Ok(Some(Postings::Few(found.into_iter().collect())))
 }
 
-/// Returns the last payment the indexer has read.
+/// Returns the last indexed payment.
 pub(crate) fn cursor(snapshot: &Snapshot) -> Result<u128, Fault> {
     match single::read(&snapshot.meta(), meta::SEARCH_CURSOR) {
-        // From the beginning: the words that are indexed already are indexed again.
+        // Start from the beginning: indexing words again has no effect.
         Ok(None) | Err(Fault::Damaged { .. }) => Ok(0),
         Ok(Some(bytes)) => bytes.as_slice().try_into().map(u128::from_be_bytes).map_err(|_| {
             Fault::inconsistent("meta", meta::SEARCH_CURSOR, format_args!("it has {} bytes", bytes.len()))
@@ -317,23 +318,23 @@ pub(crate) fn cursor(snapshot: &Snapshot) -> Result<u128, Fault> {
     }
 }
 
-/// The words of some payments, next in line to be indexed.
+/// The search words of a range of payments, ready to be indexed.
 #[derive(Debug)]
 pub(crate) struct Indexed {
-    /// The search cursor they were read after.
+    /// The search cursor before.
     pub(crate) after: u128,
-    /// The last of them.
+    /// The last payment.
     pub(crate) up_to: u128,
-    /// How many they are.
+    /// The number of payments.
     pub(crate) payments: u64,
-    /// Merchant, word, payment; sorted, which is how a B-tree takes them fastest.
+    /// Merchant, word, payment; sorted, which is the fastest order for inserts into a B-tree.
     pub(crate) entries: Vec<(u128, String, u128)>,
 }
 
-/// Gathers the words of at most `max` payments after the cursor, oldest first; none if there is nothing to do.
+/// Collects the words of at most `max` payments after the search cursor, oldest first; `None` if there are no payments.
 pub(crate) fn gather(snapshot: &Snapshot, now: Timestamp, max: usize) -> Result<Option<Indexed>, Fault> {
     let after = cursor(snapshot)?;
-    // The last id that can have been made so long ago: all of its random bits set.
+    // The largest id of that time: all random bits set.
     let settled = (u128::from(now.minus(INDEX_LAG).millis()) << 80) | (u128::MAX >> 48);
     if settled <= after {
         return Ok(None);
@@ -348,7 +349,7 @@ pub(crate) fn gather(snapshot: &Snapshot, now: Timestamp, max: usize) -> Result<
                 let merchant = payment.merchant.bits();
                 indexed.entries.extend(indexed_words_of(&payment).map(|word| (merchant, word, id.bits())));
             }
-            // One that cannot be read must not keep all later ones from being found.
+            // A damaged payment must not stop the indexing of later ones.
             Err(damage) => tracing::error!(payment.id = %id, %damage, "payment {id} is damaged: not indexed"),
         }
         indexed.up_to = id.bits();
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_an_id_is_a_range_of_ids() {
+    fn a_prefix_of_an_id_is_a_range_of_ids() {
         let id = PaymentId::from_bits(u128::MAX / 5);
         let text = id.to_string();
         for length in 1..=26 {

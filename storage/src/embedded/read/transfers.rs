@@ -17,7 +17,7 @@ pub(crate) fn read(key: TransferKey<'_>, bytes: &[u8]) -> Result<Credit, Fault> 
         .map_err(Fault::damaged("transfers", format!("{} of {}", TxId(*key.1), PaymentId::from_bits(key.0))))
 }
 
-/// Returns a payment's transfer, with the whole memo.
+/// Returns a payment's transfer, with its full memo.
 pub(crate) fn one(
     snapshot: &Snapshot,
     payment: PaymentId,
@@ -28,8 +28,8 @@ pub(crate) fn one(
     snapshot.transfers().get(key)?.map(|bytes| read(key, bytes.value())).transpose()
 }
 
-/// Returns a payment's transfers, newest first, before the place `before`, at most `limit`, with their whole memos; damaged
-/// ones are noted and passed over.
+/// Returns at most `limit` of a payment's transfers before the sequence number `before`, newest first, with their full
+/// memos. Damaged ones are recorded and skipped.
 pub(crate) fn page(
     snapshot: &Snapshot,
     payment: PaymentId,
@@ -48,10 +48,10 @@ pub(crate) fn page(
             Some(bytes) => read(key, bytes.value()),
             None => {
                 let name = format!("{} of {payment}", place.value().1);
-                Err(Fault::inconsistent("transfers", name, "it is listed and not there"))
+                Err(Fault::inconsistent("transfers", name, "it is listed but missing"))
             }
         });
-        found.extend(rows.pass(row)?);
+        found.extend(rows.skip_damaged(row)?);
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Reads of transfers that paid no session.
+//! Reads of unmatched transfers.
 
 use std::ops::Bound;
 
@@ -20,8 +20,8 @@ use crate::{
     store::{payments::Vicinity, unmatched::WaitingTransferKey},
 };
 
-/// Summaries looked at for the payments near a transfer at most.
-pub(crate) const MAX_LOOKED_AT: usize = 20_000;
+/// Maximum number of summaries that a search for candidate payments reads.
+pub(crate) const MAX_SUMMARIES_READ: usize = 20_000;
 
 /// The account and ledger position of an unmatched transfer.
 pub(crate) type UnmatchedPlace = (AccountName, ChainPosition);
@@ -32,7 +32,7 @@ pub(crate) fn key(account: &AccountName, place: ChainPosition) -> Key<'_> {
     (account.as_str(), place.block_num, place.tx_in_block, place.op_in_tx)
 }
 
-/// Returns the session a transfer names that nobody knew when it came.
+/// Returns the session that a transfer names and that was unknown when the transfer arrived.
 pub(crate) fn named(unmatched: &Unmatched) -> Option<PaymentId> {
     if unmatched.reason != UnmatchedReason::UnknownSession {
         return None;
@@ -49,13 +49,13 @@ pub(crate) fn read(key: Key<'_>, bytes: &[u8]) -> Result<Unmatched, Fault> {
     record::unmatched_from_bytes(key, bytes).map_err(Fault::damaged("unmatched", format!("{key:?}")))
 }
 
-/// Returns a transfer that paid no session.
+/// Returns an unmatched transfer.
 pub(crate) fn at(snapshot: &Snapshot, account: &AccountName, place: ChainPosition) -> Result<Option<Unmatched>, Fault> {
     let key = key(account, place);
     snapshot.unmatched().get(key)?.map(|bytes| read(key, bytes.value())).transpose()
 }
 
-/// Returns the transfers to an account that paid no session and are older than `before`, newest first.
+/// Returns the unmatched transfers of an account before the position `before`, newest first.
 pub(crate) fn before(
     snapshot: &Snapshot,
     account: &AccountName,
@@ -69,12 +69,12 @@ pub(crate) fn before(
             break;
         }
         let (key, bytes) = entry?;
-        found.extend(table.pass(read(key.value(), bytes.value()))?);
+        found.extend(table.skip_damaged(read(key.value(), bytes.value()))?);
     }
     Ok(found)
 }
 
-/// Returns the transfers that wait for the session they name, after `after`, by session.
+/// Returns the transfers that wait for the session that they name, after `after`, by session.
 pub(crate) fn waiting(
     snapshot: &Snapshot,
     after: Option<&WaitingTransferKey>,
@@ -101,12 +101,12 @@ pub(crate) fn waiting(
         .collect()
 }
 
-/// Returns the payments of a vicinity, newest first: ids begin with the time they were made, so a span of time is a
-/// range of them.
+/// Returns the candidate payments for a transfer, newest first. Ids start with their creation time, so a time range is
+/// a range of ids.
 pub(crate) fn payments_near(snapshot: &Snapshot, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
     let ids = listed::ids_made(Some(near.from), Some(Timestamp::from_millis(near.to.millis().saturating_add(1))));
     let mut found = Vec::new();
-    for listed in listed::newest(snapshot, near.merchant.bits(), Facets::ALL, ids)?.take(MAX_LOOKED_AT) {
+    for listed in listed::newest(snapshot, near.merchant.bits(), Facets::ALL, ids)?.take(MAX_SUMMARIES_READ) {
         let (id, summary) = listed?;
         if summary.amount == near.money || summary.is_unusual {
             found.push(PaymentId::from_bits(id));

@@ -1,4 +1,4 @@
-//! Checkpoints write the rows of a full segment into the database, beside the commits that follow.
+//! A checkpoint writes the rows of a sealed WAL segment into the database, concurrently with later commits.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use crate::embedded::{
     wal::{entry::Lsn, log, snapshot::Epoch},
 };
 
-/// A checkpoint to be made.
+/// A checkpoint to run.
 #[derive(Clone)]
 pub(crate) struct Checkpoint {
     /// The database.
     pub(crate) database: Arc<Database>,
-    /// Its immutable memtables. Not a snapshot: a pinned commit keeps every later version in memory.
+    /// The tables with the sealed memtables. Not a snapshot: a pinned commit would keep every later version in memory.
     pub(crate) epoch: Arc<Epoch>,
-    /// Where the log begins once it is durable.
+    /// The LSN at which the log begins once the checkpoint is durable.
     pub(crate) begin: Lsn,
-    /// Counts it.
+    /// Records the duration.
     pub(crate) metrics: CommitMetrics,
     /// Records a panic.
     pub(crate) health: Arc<Health>,
 }
 
 impl Checkpoint {
-    /// Writes the rows, durably.
+    /// Writes the rows durably.
     ///
     /// # Errors
-    /// Those of the disk; the log still holds everything, and nothing more may be written.
+    /// Those of the disk. The log still has every entry, and no more writes are allowed.
     pub(crate) fn make(&self) -> Result<(), Fault> {
         let begun_at = Instant::now();
         let transaction = begin_write(&self.database)?;

@@ -1,4 +1,4 @@
-//! Entries of the write-ahead log: numbered, checked one by one, and encoded as the rows that a commit changes.
+//! Entries of the write-ahead log: numbered, checksummed, encoded as the rows that a commit changes.
 
 use std::cell::RefCell;
 
@@ -6,10 +6,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::embedded::{fault::Fault, tables::meta};
 
-/// The first bytes of an entry: it is found by them where the entries before it cannot be read. No UTF-8 text contains its
-/// first byte.
+/// The first bytes of an entry. They locate entries after an unreadable one. Their first byte occurs in no UTF-8 text.
 const MAGIC: [u8; 4] = *b"\xf5log";
-/// Bytes of an entry before its changes: the magic bytes, the length of the changes, the entry's number, and the checksum.
+/// Size of an entry's header, bytes: magic, length of the changes, entry number, checksum.
 pub(super) const HEAD_LEN: usize = MAGIC.len() + 4 + 8 + DIGEST_LEN;
 const DIGEST_LEN: usize = 16;
 /// The length that marks a removed row.
@@ -17,10 +16,10 @@ const REMOVED: u32 = u32::MAX;
 
 type Digest = [u8; DIGEST_LEN];
 
-/// Log sequence number: an entry's place in the order of commits.
+/// Log sequence number: an entry's position in the order of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lsn {
-    /// Identifies the log: a copy of a store has a log of its own.
+    /// The identity of the log. A copy of a store has another log identity.
     log: Digest,
     number: u64,
 }
@@ -29,12 +28,12 @@ impl Lsn {
     /// The first entry of a new store.
     pub(crate) const START: Self = Self { log: [0; DIGEST_LEN], number: 0 };
 
-    /// Encodes it for the database: [`meta::LOG`].
+    /// Encodes the LSN for [`meta::LOG`].
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         [self.log.as_slice(), &self.number.to_be_bytes()].concat()
     }
 
-    /// Decodes it.
+    /// Decodes an LSN.
     ///
     /// # Errors
     /// [`Fault::Damaged`].
@@ -45,7 +44,7 @@ impl Lsn {
         Ok(Self { log: *log, number })
     }
 
-    /// Returns the number without the log's identity.
+    /// Returns the entry number without the identity of the log.
     pub(super) const fn number(self) -> u64 {
         self.number
     }
@@ -54,7 +53,7 @@ impl Lsn {
         Self { number: self.number + 1, ..self }
     }
 
-    /// Returns the same number in another log, which `why` identifies.
+    /// Returns the same number in a new log, whose identity is derived from `why`.
     pub(super) fn in_other_log(self, why: &[u8]) -> Self {
         Self { log: digest(&[&self.log, why]), ..self }
     }
@@ -63,22 +62,22 @@ impl Lsn {
         digest(&[&self.log, &self.number.to_be_bytes(), changes])
     }
 
-    /// Returns the head of the entry of this number.
+    /// Returns the header of the entry with this number.
     ///
     /// # Errors
-    /// More than 4 GiB of changes.
+    /// The changes exceed 4 GiB.
     pub(super) fn head(&self, changes: &[u8]) -> Result<Vec<u8>, Fault> {
         let length = u32::try_from(changes.len()).map_err(std::io::Error::other)?;
         let (length, number) = (length.to_be_bytes(), self.number.to_be_bytes());
         Ok([MAGIC.as_slice(), &length, &number, &self.checksum(changes)].concat())
     }
 
-    /// Returns the entry of this number if the bytes begin with it.
+    /// Returns the entry with this number if the bytes start with it.
     pub(super) fn entry_in<'b>(&self, bytes: &'b [u8]) -> Option<Entry<'b>> {
         Entry::at_start_of(bytes).filter(|entry| entry.number == self.number && entry.is_of(self))
     }
 
-    /// Returns whether the bytes contain an entry with a higher number anywhere.
+    /// Returns whether the bytes contain an entry with a higher number.
     pub(super) fn is_passed_in(&self, bytes: &[u8]) -> bool {
         let mut entries = memchr::memmem::find_iter(bytes, &MAGIC).filter_map(|at| Entry::at_start_of(&bytes[at..]));
         entries.any(|entry| entry.number > self.number && entry.is_of(self))
@@ -90,7 +89,7 @@ pub(super) struct Entry<'b> {
     number: u64,
     checksum: Digest,
     pub(super) changes: &'b [u8],
-    /// The bytes after it.
+    /// The bytes after the entry.
     pub(super) rest: &'b [u8],
 }
 
@@ -103,16 +102,16 @@ impl<'b> Entry<'b> {
         Some(Self { number: u64::from_be_bytes(*number), checksum: *checksum, changes, rest })
     }
 
-    /// Returns whether it was written to this log, and is complete.
+    /// Returns whether the entry belongs to this log and is complete.
     fn is_of(&self, log: &Lsn) -> bool {
         Lsn { number: self.number, ..*log }.checksum(self.changes) == self.checksum
     }
 }
 
-/// The initial capacity of a buffer: most commits of one batch need no more bytes.
+/// Initial capacity of a buffer, bytes. Most commits of one batch fit.
 const USUAL_LEN: usize = 4_096;
 
-/// The rows that a commit changes, encoded for the log.
+/// The changed rows of a commit, encoded for the log.
 #[derive(Debug)]
 pub(crate) struct Changes(RefCell<Vec<u8>>);
 
@@ -123,14 +122,14 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Starts empty, in a buffer that was used before.
+    /// Creates an empty list in a reused buffer.
     pub(super) fn reusing(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         bytes.resize(HEAD_LEN, 0);
         Self(RefCell::new(bytes))
     }
 
-    /// Records that a row has a new value, or is removed.
+    /// Records that a row was set or removed.
     pub(crate) fn note(&self, table: &str, key: &[u8], value: Option<&[u8]>) {
         let mut bytes = self.0.borrow_mut();
         put(&mut bytes, table.as_bytes());
@@ -146,16 +145,16 @@ impl Changes {
         self.0.borrow().len() == HEAD_LEN
     }
 
-    /// Returns the buffer: room for the head, then the changes.
+    /// Returns the buffer: space for the header, then the changes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0.into_inner()
     }
 
-    /// Returns the names of the tables whose rows change.
+    /// Returns the names of the tables with changed rows.
     #[cfg(test)]
     pub(crate) fn tables(&self) -> std::collections::BTreeSet<String> {
         let bytes = self.0.borrow();
-        let changes = rows(&bytes[HEAD_LEN..]).map(|row| row.expect("it was written just now").table.to_owned());
+        let changes = rows(&bytes[HEAD_LEN..]).map(|row| row.expect("it was encoded above").table.to_owned());
         changes.collect()
     }
 }
@@ -172,7 +171,7 @@ fn digest(parts: &[&[u8]]) -> Digest {
     digest
 }
 
-/// Returns the fault of an entry that this program cannot read.
+/// Returns the fault of an entry that this version cannot decode.
 pub(super) fn unknown(what: &str) -> Fault {
     Fault::inconsistent("log", "entry", what)
 }
@@ -181,11 +180,11 @@ pub(super) fn unknown(what: &str) -> Fault {
 pub(super) struct Row<'b> {
     pub(super) table: &'b str,
     pub(super) key: &'b [u8],
-    /// `None` if it is removed.
+    /// `None` if the row is removed.
     pub(super) value: Option<&'b [u8]>,
 }
 
-/// Returns the rows of an entry.
+/// Decodes the rows of an entry.
 pub(super) fn rows(mut changes: &[u8]) -> impl Iterator<Item = Result<Row<'_>, Fault>> {
     std::iter::from_fn(move || {
         if changes.is_empty() {
@@ -200,9 +199,9 @@ pub(super) fn rows(mut changes: &[u8]) -> impl Iterator<Item = Result<Row<'_>, F
         };
         let (Some(Some(table)), Some(Some(key)), Some(value)) = (part(), part(), part()) else {
             changes = &[];
-            return Some(Err(unknown("a change is cut short")));
+            return Some(Err(unknown("a change is truncated")));
         };
-        let table = std::str::from_utf8(table).map_err(|_| unknown("a table's name is no text"));
+        let table = std::str::from_utf8(table).map_err(|_| unknown("a table name is not UTF-8"));
         Some(table.map(|table| Row { table, key, value }))
     })
 }

@@ -1,16 +1,16 @@
 //! The write-ahead log: a group of batches is durable once its changes are appended here, with one write and one sync.
 //!
-//! redb alone writes some seventeen scattered pages for one payment. So commits are appended here, and the rows that they
-//! change stay in memory ([`crate::embedded::wal::memtable`]). When a segment is full, a checkpoint writes these rows into the
-//! database together, each in its last version. After a crash the entries are replayed into the database: they hold whole
-//! values, not differences, so that replaying one twice does no harm.
+//! redb alone writes about seventeen scattered pages for one payment. Therefore commits are appended here, and the
+//! changed rows stay in memory ([`crate::embedded::wal::memtable`]). When a segment is full, a checkpoint writes these
+//! rows into the database, each in its last version. After a crash the entries are replayed into the database. They
+//! contain whole values, so that replay is idempotent.
 //!
-//! The log has two segments. While a checkpoint writes the rows of one of them, commits go on in the other.
+//! The log has two segments. While a checkpoint writes the rows of one segment, commits use the other.
 //!
-//! Entries are numbered, and each has a checksum. The database stores the LSN at which the log begins, so that an entry of
-//! an earlier round in the same file never passes for one of this round. An entry is written after the one before it is
-//! synced: where one cannot be read the log ends, unless an entry with a higher number exists. Then the disk has lost an
-//! entry that it had synced, and the store refuses to open.
+//! Entries are numbered and checksummed. The database stores the LSN at which the log begins, so that old entries in a
+//! reused segment are ignored. An entry is written only after the entry before it was synced. Therefore the log ends at
+//! the first unreadable entry, unless an entry with a higher number exists: then the disk has lost a synced entry, and
+//! the store does not open.
 
 use engine::mutant;
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase, StorageBackend, WriteTransaction};
@@ -26,41 +26,41 @@ use crate::embedded::{
     },
 };
 
-/// A buffer with more capacity is not kept: a large commit is seldom followed by another.
+/// Maximum capacity of a buffer that is reused, bytes. A larger one is freed, because large commits are rare.
 const BUFFER_MAX: usize = 256 * 1_024;
 
-/// The log and its end.
+/// The log with its write position.
 #[derive(Debug)]
 pub(crate) struct Log {
     segments: [Segment; 2],
-    /// The segment that entries are appended to.
+    /// The index of the segment to which entries are appended.
     current: usize,
     /// The number of the first entry in the current segment.
     begin: u64,
-    /// The database holds every entry before this number.
+    /// The database contains every entry before this number.
     checkpointed: u64,
-    /// The next entry.
+    /// The LSN of the next entry.
     next: Lsn,
     /// The offset of the next entry in the current segment, bytes.
     end: u64,
-    /// The length of a segment at which a checkpoint is due, bytes.
+    /// The segment size at which a checkpoint is due, bytes.
     limit: u64,
-    /// The buffer of the last entry: memory that was written a moment ago is written fastest.
+    /// The buffer of the last entry, for reuse: its memory is still in the processor's cache.
     buffer: Vec<u8>,
 }
 
 impl Log {
-    /// Opens the log of a database, and replays its entries into the database, durably.
+    /// Opens the log of a database, and replays its entries into the database durably.
     ///
     /// # Errors
-    /// Those of the disk; [`Fault::Damaged`] if an entry cannot be read although later ones exist, or contains what this
-    /// program does not know.
+    /// Those of the disk; [`Fault::Damaged`] if an entry is unreadable although later ones exist, or has content that
+    /// this version does not support.
     pub(crate) fn recover(files: [Box<dyn StorageBackend>; 2], limit: u64, database: &Database) -> Result<Self, Fault> {
         let [first, second] = files;
         let segments = [Segment::of(first)?, Segment::of(second)?];
         let stored = stored(&database.begin_read()?)?;
         if stored.is_none() && segments.iter().any(|segment| !segment.is_empty()) {
-            return Err(unknown("the database does not know where the log begins"));
+            return Err(unknown("the database has no LSN of the log's start"));
         }
         let begin = stored.unwrap_or(Lsn::START);
         let mut next = begin;
@@ -68,7 +68,8 @@ impl Log {
         if begin.entry_in(&contents[1]).is_some() {
             contents.swap(0, 1);
         }
-        let read = if mutant!("log-not-replayed") { 0 } else { 2 - usize::from(mutant!("turned-log-not-read")) };
+        let read =
+            if mutant!("log-not-replayed") { 0 } else { 2 - usize::from(mutant!("second-segment-not-replayed")) };
         let mut replay = Replay::default();
         for segment in &contents[..read] {
             let mut rest = segment.as_slice();
@@ -78,13 +79,13 @@ impl Log {
                 rest = entry.rest;
             }
         }
-        if contents[..read].iter().any(|segment| next.is_passed_in(segment)) && !mutant!("damaged-log-is-cut") {
-            return Err(Fault::inconsistent("log", next.number(), "it cannot be read, and later ones are there"));
+        if contents[..read].iter().any(|segment| next.is_passed_in(segment)) && !mutant!("damaged-log-is-truncated") {
+            return Err(Fault::inconsistent("log", next.number(), "it is unreadable, and later entries exist"));
         }
         if stored != Some(next) {
             let transaction = begin_write(database)?;
             replay.write(&transaction)?;
-            // The entries may never have reached the disk: a sync that failed leaves them in the page cache.
+            // The entries may never have reached the disk: a failed sync can leave them in the page cache.
             begin_at(transaction, next)?;
             if next != begin {
                 let entries = next.number() - begin.number();
@@ -96,12 +97,12 @@ impl Log {
         Ok(Self { segments, current: 0, begin: number, checkpointed: number, next, end: 0, limit, buffer })
     }
 
-    /// Returns whether so many quarters of the length at which a checkpoint is due are full.
+    /// Returns whether this many quarters of the segment size limit are filled.
     pub(crate) const fn is_filled(&self, quarters: u64) -> bool {
         self.end >= self.limit / 4 * quarters
     }
 
-    /// Returns whether nothing was appended to the current segment.
+    /// Returns whether the current segment has no entries.
     pub(crate) const fn is_empty(&self) -> bool {
         self.end == 0
     }
@@ -111,10 +112,10 @@ impl Log {
         Changes::reusing(std::mem::take(&mut self.buffer))
     }
 
-    /// Appends the entry of a commit and makes it durable.
+    /// Appends the entry of a commit durably.
     ///
     /// # Errors
-    /// Those of the disk: the outcome of the commit is unknown, and nothing more may be written.
+    /// Those of the disk. The outcome of the commit is unknown, and no more writes are allowed.
     pub(crate) fn append(&mut self, changes: Changes) -> Result<(), Fault> {
         let mut entry = changes.into_bytes();
         let (head, changes) = entry.split_at_mut(HEAD_LEN);
@@ -125,7 +126,7 @@ impl Log {
         Ok(())
     }
 
-    /// Drops the entry of a commit that changes nothing.
+    /// Drops the entry of a commit without changes.
     pub(crate) fn drop_empty(&mut self, changes: Changes) {
         self.keep_buffer(changes.into_bytes());
     }
@@ -136,23 +137,24 @@ impl Log {
         }
     }
 
-    /// Goes on at the start of the other segment, and leaves the rows of this one to a checkpoint. Returns where the log
-    /// begins once that is durable ([`begin_at`]).
+    /// Seals the current segment and continues at the start of the other. Returns the LSN at which the log begins once
+    /// a checkpoint of the sealed segment is durable ([`begin_at`]).
     ///
     /// # Panics
-    /// If the database lacks entries of the other segment: they would be overwritten.
+    /// If the database lacks entries of the other segment, which would be overwritten.
     pub(crate) fn rotate(&mut self) -> Lsn {
-        assert_eq!(self.checkpointed, self.begin, "a segment is reused after its checkpoint");
+        assert_eq!(self.checkpointed, self.begin, "a segment is reused only after its checkpoint");
         (self.current, self.begin, self.end) = (1 - self.current, self.next.number(), 0);
         self.next
     }
 
-    /// Notes that the checkpoint of the other segment is durable: the database holds what precedes the current one.
+    /// Records that the checkpoint of the sealed segment is durable: the database contains every entry before the
+    /// current segment.
     pub(crate) const fn installed(&mut self) {
         self.checkpointed = self.begin;
     }
 
-    /// Removes every byte of a log whose entries are all in the database.
+    /// Truncates a log whose entries are all in the database.
     ///
     /// # Errors
     /// Those of the disk.
@@ -160,17 +162,17 @@ impl Log {
     /// # Panics
     /// If the database lacks an entry.
     pub(crate) fn clear(&mut self) -> Result<(), Fault> {
-        assert_eq!(self.checkpointed, self.next.number(), "the log is removed after its checkpoint");
+        assert_eq!(self.checkpointed, self.next.number(), "the log is removed only after its checkpoint");
         self.segments.iter_mut().try_for_each(Segment::clear)
     }
 }
 
-/// Makes a transaction durable in the database, which then holds every entry before `begin`: the log begins there.
+/// Commits a database transaction that contains every entry before `begin`, and moves the start of the log there.
 ///
 /// # Errors
-/// Those of the disk; the log still holds every entry, and nothing more may be written.
+/// Those of the disk. The log still has every entry, and no more writes are allowed.
 pub(crate) fn begin_at(mut transaction: WriteTransaction, begin: Lsn) -> Result<(), Fault> {
-    if !mutant!("log-place-not-stored") {
+    if !mutant!("log-start-not-stored") {
         single::store(&mut transaction.open_table(META)?, meta::LOG, &begin.to_bytes())?;
     }
     transaction.set_durability(Durability::Immediate)?;
@@ -178,7 +180,7 @@ pub(crate) fn begin_at(mut transaction: WriteTransaction, begin: Lsn) -> Result<
     Ok(())
 }
 
-/// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
+/// Gives a copy of a store a new log identity, so that entries of the original's log are not replayed into the copy.
 pub(crate) fn separate(transaction: &WriteTransaction, why: &[u8]) -> Result<(), Fault> {
     let mut names = transaction.open_table(META)?;
     let stored = single::stored(&names, meta::LOG)?;
@@ -186,7 +188,7 @@ pub(crate) fn separate(transaction: &WriteTransaction, why: &[u8]) -> Result<(),
     single::store(&mut names, meta::LOG, &original.in_other_log(why).to_bytes())
 }
 
-/// Returns where the log begins; `None` in a new store.
+/// Returns the LSN at which the log begins; `None` in a new store.
 fn stored(snapshot: &ReadTransaction) -> Result<Option<Lsn>, Fault> {
     let stored = single::stored(&snapshot.open_table(META)?, meta::LOG)?;
     stored.map(|bytes| Lsn::from_bytes(&bytes)).transpose()
@@ -196,7 +198,7 @@ fn collect<'l>(replay: &mut Replay<'l>, changes: &'l [u8]) -> Result<(), Fault> 
     for row in rows(changes) {
         let Row { table, key, value } = row?;
         if !replay.add(table, key, value) {
-            return Err(unknown(&format!("there is no table {table}, or no such row in it")));
+            return Err(unknown(&format!("unknown table {table} or invalid row")));
         }
     }
     Ok(())

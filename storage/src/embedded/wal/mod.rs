@@ -1,4 +1,4 @@
-//! The write-ahead log, and what keeps its rows in memory until a checkpoint writes them into the database.
+//! The write-ahead log, the memtables, and the checkpoints that move their rows into the database.
 
 pub(crate) mod checkpoint;
 pub(crate) mod entry;

@@ -1,4 +1,4 @@
-//! The rows of a log that is replayed into the database.
+//! Replay of the log into the database.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use crate::{
     },
 };
 
-/// The last value of each row of a table; `None` if it is removed.
+/// The last value of each row of a table; `None` if the row is removed.
 type LastValues<'l, K> = BTreeMap<RowKey<K>, Option<&'l [u8]>>;
 
 macro_rules! replay {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
-        /// The rows of every table that a log changes, in the order of their keys, each with its last value.
+        /// The rows that a log changes, by table in key order, each with its last value.
         #[derive(Default)]
         pub(crate) struct Replay<'l> {
             $($field: LastValues<'l, $key>,)+
         }
 
         impl<'l> Replay<'l> {
-            /// Adds a row with its value, or removed. Returns `false` if there is no such table, or no such row can be in it.
+            /// Adds a set or removed row. Returns `false` if the table does not exist or cannot hold the row.
             pub(crate) fn add(&mut self, table: &str, key: &[u8], value: Option<&'l [u8]>) -> bool {
                 match table {
                     $(stringify!($field) if fits::<$key>(key) && value.is_none_or(fits::<$value>) => {

@@ -5,14 +5,14 @@ use redb::StorageBackend;
 
 use crate::embedded::fault::Fault;
 
-/// Bytes by which a segment grows: a sync that also records a new length costs more, so growth is rare.
+/// Growth of a segment, bytes. A sync that also stores a new file length takes longer, so segments grow rarely.
 const GROWTH: u64 = 64 * 1024;
 
-/// A file that entries are appended to.
+/// A file to which entries are appended.
 #[derive(Debug)]
 pub(super) struct Segment {
     backend: Box<dyn StorageBackend>,
-    /// Bytes.
+    /// The length, bytes.
     length: u64,
 }
 
@@ -22,25 +22,25 @@ impl Segment {
         Ok(Self { backend, length })
     }
 
-    /// Returns whether it has no bytes.
+    /// Returns whether it is empty.
     pub(super) const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Returns all its bytes.
+    /// Returns its content.
     pub(super) fn read(&self) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; usize::try_from(self.length).map_err(std::io::Error::other)?];
         self.backend.read(0, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Writes an entry and syncs it.
+    /// Writes an entry and syncs the file.
     pub(super) fn write(&mut self, offset: u64, entry: &[u8]) -> Result<(), Fault> {
         let end = offset + entry.len() as u64;
         if end > self.length {
             let longer = end.next_multiple_of(GROWTH);
             self.backend.set_len(longer)?;
-            // Allocates the blocks: a sync of blocks that are allocated records no metadata.
+            // Zeros allocate the blocks: a sync of allocated blocks needs no metadata.
             let zeros = vec![0; usize::try_from(longer - self.length).map_err(std::io::Error::other)?];
             self.backend.write(self.length, &zeros)?;
             self.length = longer;
@@ -52,7 +52,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Truncates it to nothing, durably.
+    /// Truncates the file to zero length, durably.
     pub(super) fn clear(&mut self) -> Result<(), Fault> {
         self.backend.set_len(0)?;
         self.backend.sync_data()?;

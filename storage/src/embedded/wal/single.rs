@@ -1,4 +1,5 @@
-//! Single values, each stored twice: where one row is damaged the other is read. The engine cannot do without them.
+//! Single values, each stored in two rows: if one row is damaged, the other one is read. The engine cannot run without
+//! these values.
 
 use redb::{ReadableTable, Table};
 
@@ -19,7 +20,7 @@ pub(crate) fn second(name: &str) -> String {
 /// Returns a value.
 ///
 /// # Errors
-/// [`Fault::Damaged`] where both of its rows are damaged, or one is and the other is not there.
+/// [`Fault::Damaged`] if both rows are damaged, or one is damaged and the other is missing.
 pub(crate) fn read(singles: &View<'_, Text, &'static [u8]>, name: &str) -> Result<Option<Vec<u8>>, Fault> {
     let of = |name: &str| Ok(singles.get(name)?.map(|found| found.value().to_vec()));
     first_of(of(name), || of(&second(name)))
@@ -41,7 +42,7 @@ fn first_of(
     }
 }
 
-/// Returns a value of a database, as [`read`] does.
+/// Returns a value from a database, as [`read`] does.
 pub(crate) fn stored(
     singles: &impl ReadableTable<Text, Checked<&'static [u8]>>,
     name: &str,
@@ -56,7 +57,7 @@ pub(crate) fn stored(
     first_of(of(name), || of(&second(name)))
 }
 
-/// Sets a value of a database.
+/// Sets a value in a database.
 pub(crate) fn store(
     singles: &mut Table<'_, Text, Checked<&'static [u8]>>,
     name: &str,

@@ -1,4 +1,4 @@
-//! The store as it is after its last commit, for everybody who asks before the next.
+//! Snapshots: the store as of one commit.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
 use crate::{
     embedded::{
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         tables::{self, DayKey, DeliveryKey, ListKey, OutboxKey, with_tables},
         wal::view::{Layers, View},
@@ -17,26 +17,26 @@ use crate::{
     record::{checked::Text, summary::SUMMARY_LEN},
 };
 
-/// The store as one commit left it. Later commits change nothing of it, as long as it is held.
+/// The store as of one commit. Later commits do not affect it while it is pinned.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     epoch: Arc<Epoch>,
-    /// The number of the commit, shared by all who hold its snapshot.
+    /// The number of the commit. Each clone of the snapshot pins the commit.
     commit: Arc<u64>,
 }
 
 impl Snapshot {
-    /// Begins with what a checkpoint left.
+    /// Creates the snapshot of the last checkpoint.
     pub(crate) fn of(epoch: Epoch) -> Self {
         Self { epoch: Arc::new(epoch), commit: Arc::new(0) }
     }
 
-    /// Returns the one that the next commit leaves.
+    /// Returns the snapshot of the next commit.
     pub(crate) fn next(&self) -> Self {
         Self { epoch: Arc::clone(&self.epoch), commit: Arc::new(*self.commit + 1) }
     }
 
-    /// Returns the same commit in another form of its epoch.
+    /// Returns the snapshot of the same commit in another epoch.
     fn in_epoch(&self, epoch: Epoch) -> Self {
         Self { epoch: Arc::new(epoch), commit: Arc::clone(&self.commit) }
     }
@@ -45,7 +45,7 @@ impl Snapshot {
         &self.epoch
     }
 
-    /// Returns its epoch, to be held without the commit.
+    /// Returns the epoch without pinning the commit.
     pub(crate) fn share_epoch(&self) -> Arc<Epoch> {
         Arc::clone(&self.epoch)
     }
@@ -55,7 +55,7 @@ impl Snapshot {
     }
 }
 
-/// The snapshots that somebody may still read, and nobody else can begin to but the newest.
+/// The pinned snapshots. Only the current one can be pinned again.
 #[derive(Debug)]
 pub(crate) struct PinnedSnapshots {
     newest: Snapshot,
@@ -64,35 +64,36 @@ pub(crate) struct PinnedSnapshots {
 }
 
 impl PinnedSnapshots {
-    /// Begins with the first.
+    /// Starts with the first snapshot.
     pub(crate) const fn of(newest: Snapshot) -> Self {
         Self { newest, before: VecDeque::new() }
     }
 
-    /// Returns the newest.
+    /// Returns the current snapshot.
     pub(crate) const fn newest(&self) -> &Snapshot {
         &self.newest
     }
 
-    /// Takes a newer one, which is published already.
-    pub(crate) fn follow(&mut self, newest: Snapshot) {
+    /// Makes a published snapshot the current one.
+    pub(crate) fn advance(&mut self, newest: Snapshot) {
         self.before.push_back(std::mem::replace(&mut self.newest, newest).commit);
         while self.before.pop_front_if(|commit| Arc::strong_count(commit) == 1).is_some() {}
     }
 
-    /// Freezes the newest, to be published. Who reads an earlier commit reads nothing of what is written from now on.
+    /// Seals the memtables; returns the current snapshot in the new epoch, to be published. Commits from now on do not
+    /// change the sealed memtables.
     pub(crate) fn seal_memtable(&mut self) -> &Snapshot {
         *self = Self::of(self.newest.in_epoch(self.newest.epoch.seal_memtable()));
         &self.newest
     }
 
-    /// Takes the newest over what a checkpoint has stored of it, to be published.
+    /// Installs a checkpoint under the current snapshot; returns the snapshot to publish.
     pub(crate) fn install_checkpoint(&mut self, database: &Database) -> Result<&Snapshot, Fault> {
         self.newest = self.newest.in_epoch(self.newest.epoch.install_checkpoint(database)?);
         Ok(&self.newest)
     }
 
-    /// Returns the oldest commit that somebody may read.
+    /// Returns the oldest pinned commit.
     pub(crate) fn horizon(&self) -> u64 {
         self.before.front().map_or_else(|| self.newest.commit(), |commit| **commit)
     }
@@ -104,12 +105,12 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-/// Where the newest snapshot is found; none once the store is closed.
+/// The current snapshot; `None` once the store is closed.
 #[derive(Debug)]
 pub(crate) struct CurrentSnapshot(Mutex<Option<Snapshot>>);
 
 impl CurrentSnapshot {
-    /// Starts with what is stored.
+    /// Starts with a snapshot.
     pub(crate) const fn of(snapshot: Snapshot) -> Self {
         Self(Mutex::new(Some(snapshot)))
     }
@@ -117,10 +118,10 @@ impl CurrentSnapshot {
     /// Returns the snapshot of the last commit.
     pub(crate) fn get(&self) -> Result<Snapshot, Fault> {
         let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.clone().ok_or_else(|| Fault::Disk("it is closed".to_owned()))
+        newest.clone().ok_or_else(|| Fault::Disk("the store is closed".to_owned()))
     }
 
-    /// Shows a commit that is durable. To be called before anybody is told so.
+    /// Publishes a durable commit. Call this before the commit is acknowledged.
     pub(crate) fn publish(&self, snapshot: Snapshot) {
         let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.is_some() {
@@ -128,7 +129,7 @@ impl CurrentSnapshot {
         }
     }
 
-    /// Shows nothing any more.
+    /// Ends all reads.
     pub(crate) fn close(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -136,36 +137,36 @@ impl CurrentSnapshot {
 
 macro_rules! epoch {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
-        /// The store since one checkpoint: every table as that left it, and what was committed to it since.
+        /// The store since one checkpoint: every table as of the checkpoint, and its memtables.
         pub(crate) struct Epoch {
             $($field: Layers<$key, $value>,)+
         }
 
         impl Epoch {
-            /// Begins with what the database holds.
-            pub(crate) fn begin(database: &Database, damages: &Damages) -> Result<Self, Fault> {
+            /// Starts with the content of a database.
+            pub(crate) fn begin(database: &Database, damages: &DamagedRows) -> Result<Self, Fault> {
                 Self::of(&database.begin_read()?, damages)
             }
 
-            /// Shows what a transaction reads.
-            pub(crate) fn of(transaction: &ReadTransaction, damages: &Damages) -> Result<Self, Fault> {
+            /// Starts with the content of a read transaction.
+            pub(crate) fn of(transaction: &ReadTransaction, damages: &DamagedRows) -> Result<Self, Fault> {
                 Ok(Self {
                     $($field: Layers::over(transaction.open_table(tables::$constant)?, stringify!($field), damages.clone()),)+
                 })
             }
 
-            /// Goes on so that what was committed until now can be written into the database.
+            /// Returns the epoch after sealing the memtables, which a checkpoint can then write into the database.
             pub(crate) fn seal_memtable(&self) -> Self {
                 Self { $($field: self.$field.seal_memtable(),)+ }
             }
 
-            /// Writes what was committed before it was sealed into the database.
+            /// Writes the sealed memtables into the database.
             pub(crate) fn write_immutable(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
                 $(self.$field.write_immutable(transaction, tables::$constant)?;)+
                 Ok(())
             }
 
-            /// Goes on with what the database holds since, in which the immutable memtables are.
+            /// Returns the epoch after a checkpoint: based on the new database state, without the sealed memtables.
             pub(crate) fn install_checkpoint(&self, database: &Database) -> Result<Self, Fault> {
                 let transaction = database.begin_read()?;
                 Ok(Self { $($field: self.$field.install_checkpoint(transaction.open_table(tables::$constant)?),)+ })
@@ -174,13 +175,13 @@ macro_rules! epoch {
 
         #[cfg(test)]
         impl Epoch {
-            /// Returns how many rows are kept that were changed since the checkpoint, removed ones too.
+            /// Returns the number of rows in the memtables, tombstones included.
             pub(crate) fn changed_rows(&self) -> usize {
                 0 $(+ self.$field.changed_rows())+
             }
         }
 
-        /// The store as one commit left it.
+        /// The tables as of one commit.
         impl Snapshot {
             $(
                 /// Returns the table of this name.
@@ -189,26 +190,25 @@ macro_rules! epoch {
                 }
             )+
 
-            /// Shows every row in the form of the database, damaged ones too, table by table, in the order of their
-            /// keys.
+            /// Passes every stored row to `visit`, damaged ones included, table by table, in key order.
             pub(crate) fn each_row(
                 &self,
-                see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+                visit: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
             ) -> Result<(), Fault> {
-                $(self.$field().each_sealed(&mut |key, sealed| see(stringify!($field), key, sealed))?;)+
+                $(self.$field().each_sealed(&mut |key, sealed| visit(stringify!($field), key, sealed))?;)+
                 Ok(())
             }
 
-            /// Reads every row; shows the table and the key of those that are damaged.
+            /// Reads every row; passes table and key of each damaged row to `visit`.
             pub(crate) fn each_damaged(
                 &self,
-                see: &mut impl FnMut(&'static str, String),
+                visit: &mut impl FnMut(&'static str, String),
             ) -> Result<(), Fault> {
-                $(self.$field().each_damaged(&mut |key| see(stringify!($field), key))?;)+
+                $(self.$field().each_damaged(&mut |key| visit(stringify!($field), key))?;)+
                 Ok(())
             }
 
-            /// Returns how many rows each table has.
+            /// Returns the number of rows of each table.
             pub(crate) fn lengths(&self) -> Result<Vec<(&'static str, u64)>, Fault> {
                 Ok(vec![$((stringify!($field), self.$field().len()?),)+])
             }

@@ -1,5 +1,5 @@
-//! A table as one commit left it: what the last checkpoint stored, over it what the next one is writing into the database, and
-//! over that what was committed since.
+//! A table as of one commit, merged from three layers: the database as of the last checkpoint, the sealed memtable that
+//! the next checkpoint writes, and the active memtable.
 
 use std::{
     borrow::Borrow,
@@ -15,32 +15,32 @@ use redb::{
 
 use crate::{
     embedded::{
-        damage::Damages,
+        damage::DamagedRows,
         fault::Fault,
         tables::{CHECKSUM, name_of, set_row},
-        wal::memtable::{Change, KeyRange, MemTable, RowKey, Writing},
+        wal::memtable::{Change, KeyRange, MemTable, RowKey, WriteVersion},
     },
     record::checked::{self, Checked, Seed},
 };
 
-/// A table since a checkpoint.
+/// The layers of a table.
 pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
     stored: Arc<ReadOnlyTable<K, Checked<V>>>,
     name: &'static str,
     seed: Seed,
-    damages: Damages,
-    /// What the checkpoint that is being made writes: nothing changes it any more.
+    damages: DamagedRows,
+    /// The sealed memtable that a checkpoint is writing. It does not change.
     immutable: Option<Arc<MemTable<K>>>,
     recent: Arc<MemTable<K>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
-    /// Begins with what a checkpoint stored.
-    pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: Damages) -> Self {
+    /// Creates the layers over the state of a checkpoint.
+    pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: DamagedRows) -> Self {
         Self { stored: Arc::new(stored), name, seed: Seed::of(name), damages, immutable: None, recent: Arc::default() }
     }
 
-    /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
+    /// Returns the layers after sealing the memtable, which later commits do not change.
     pub(crate) fn seal_memtable(&self) -> Self {
         assert!(self.immutable.is_none(), "one checkpoint at a time");
         Self {
@@ -52,7 +52,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         }
     }
 
-    /// Returns the same table over what that checkpoint stored.
+    /// Returns the layers over the state that a checkpoint wrote.
     pub(crate) fn install_checkpoint(&self, stored: ReadOnlyTable<K, Checked<V>>) -> Self {
         Self {
             stored: Arc::new(stored),
@@ -63,7 +63,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         }
     }
 
-    /// Returns the table as a commit left it.
+    /// Returns the table as of a commit.
     pub(crate) const fn view(&self, commit: u64) -> View<'_, K, V> {
         View { layers: self, commit }
     }
@@ -73,9 +73,9 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         self.recent.len()
     }
 
-    /// Returns what is in memory, the newest first.
+    /// Returns the memtables, latest first.
     fn memory(&self) -> impl DoubleEndedIterator<Item = &MemTable<K>> {
-        let immutable = self.immutable.as_ref().filter(|_| !mutant!("frozen-rows-unseen"));
+        let immutable = self.immutable.as_ref().filter(|_| !mutant!("sealed-memtable-not-read"));
         std::iter::once(&self.recent).chain(immutable).map(|table| &**table)
     }
 
@@ -83,7 +83,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         Ok(self.stored.get(K::from_bytes(key))?.is_some())
     }
 
-    /// Writes what is immutable into the table it belongs to, in the order of the keys.
+    /// Writes the sealed memtable into the database table, in key order.
     pub(crate) fn write_immutable(
         &self,
         transaction: &WriteTransaction,
@@ -97,7 +97,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         })
     }
 
-    /// Returns the fault of a row that is not as it was written, and notes it.
+    /// Returns the fault of a row whose checksum does not match, and records it.
     fn damaged(&self, key: &[u8]) -> Fault {
         let fault = Fault::inconsistent(self.name, name_of::<K>(self.name, key), CHECKSUM);
         self.damages.note_fault(&fault);
@@ -105,20 +105,20 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     }
 }
 
-/// A table as a commit left it.
+/// A table as of one commit.
 pub(crate) struct View<'s, K: Key + 'static, V: Value + 'static> {
     layers: &'s Layers<K, V>,
     commit: u64,
 }
 
 impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
-    /// Sets a row to a value, with the commit that is being made.
-    pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
+    /// Sets a row in the writing commit.
+    pub(crate) fn insert(&self, by: WriteVersion, key: &[u8], value: &[u8]) {
         self.layers.recent.insert(by, key, value);
     }
 
-    /// Removes a row, with the commit that is being made.
-    pub(crate) fn remove(&self, by: Writing, key: &[u8]) -> Result<(), StorageError> {
+    /// Removes a row in the writing commit.
+    pub(crate) fn remove(&self, by: WriteVersion, key: &[u8]) -> Result<(), StorageError> {
         let row = RowKey::of(key);
         let is_below = |immutable: &Arc<MemTable<K>>| immutable.get(self.commit, &row).is_some();
         let is_stored = self.layers.immutable.as_ref().is_some_and(is_below) || self.layers.is_stored(key)?;
@@ -126,10 +126,10 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         Ok(())
     }
 
-    /// Returns a row's value.
+    /// Returns the value of a row.
     ///
     /// # Errors
-    /// [`Fault::Damaged`] where the row is not as it was written; those of the disk.
+    /// [`Fault::Damaged`] if the checksum does not match; those of the disk.
     pub(crate) fn get<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
         let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
         match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
@@ -143,12 +143,12 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         }
     }
 
-    /// The same, but a damaged row, which is noted, is as one that is not there: for what can be made anew.
-    pub(crate) fn get_sound<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
-        Ok(self.layers.damages.pass(self.get(key))?.flatten())
+    /// As [`Self::get`], but a damaged row is recorded and counts as missing. For rows that can be rebuilt.
+    pub(crate) fn get_intact<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
+        Ok(self.layers.damages.skip_damaged(self.get(key))?.flatten())
     }
 
-    /// Says whether there is a row of this key, damaged or not.
+    /// Returns whether a row exists, damaged or not.
     pub(crate) fn has<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<bool, Fault> {
         let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
         match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
@@ -157,12 +157,12 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         }
     }
 
-    /// Passes over what is damaged, and notes it.
-    pub(crate) fn pass<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
-        self.layers.damages.pass(read)
+    /// Turns a damaged row into `None` and records it.
+    pub(crate) fn skip_damaged<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+        self.layers.damages.skip_damaged(read)
     }
 
-    /// Returns the sound rows of a range, in order; damaged ones are noted and passed over.
+    /// Returns the intact rows of a range, in key order. Damaged rows are recorded and skipped.
     pub(crate) fn range<'k, KR: Borrow<K::SelfType<'k>>>(
         &self,
         range: impl RangeBounds<KR>,
@@ -171,48 +171,48 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         let keys = KeyRange { low: bound(range.start_bound()), high: bound(range.end_bound()) };
         Ok(Range {
             layers: self.layers,
-            stored: Side::of(self.layers.stored.range(range)?),
-            recent: Side::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
+            stored: PeekableEnds::of(self.layers.stored.range(range)?),
+            recent: PeekableEnds::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
         })
     }
 
-    /// Returns all sound rows, in order.
+    /// Returns all intact rows, in key order.
     pub(crate) fn iter(&self) -> Result<Range<'s, K, V>, Fault> {
         self.range::<K::SelfType<'_>>(..)
     }
 
-    /// Returns the first row.
+    /// Returns the first intact row.
     pub(crate) fn first(&self) -> Result<Option<Row<K, V>>, Fault> {
         self.iter()?.next().transpose()
     }
 
-    /// Returns the last row.
+    /// Returns the last intact row.
     pub(crate) fn last(&self) -> Result<Option<Row<K, V>>, Fault> {
         self.iter()?.next_back().transpose()
     }
 
-    /// Shows every row with its checksum, damaged ones too, in order.
-    pub(crate) fn each_sealed(&self, see: &mut impl FnMut(&[u8], &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+    /// Passes every stored row with its checksum to `visit`, damaged ones included, in key order.
+    pub(crate) fn each_sealed(&self, visit: &mut impl FnMut(&[u8], &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
         let mut rows = self.iter()?;
         while let Some(row) = rows.take_row(End::Front) {
             let (key, value) = row?;
             let key = key.value();
             let key = K::as_bytes(&key);
             match &value {
-                Found::Stored(sealed) => see(key.as_ref(), sealed.value())?,
-                Found::Recent(bytes) => see(key.as_ref(), &self.layers.seed.seal(key.as_ref(), bytes))?,
+                Found::Stored(sealed) => visit(key.as_ref(), sealed.value())?,
+                Found::Recent(bytes) => visit(key.as_ref(), &self.layers.seed.seal(key.as_ref(), bytes))?,
             }
         }
         Ok(())
     }
 
-    /// Reads every row, and shows the names of those that are damaged.
-    pub(crate) fn each_damaged(&self, see: &mut impl FnMut(String)) -> Result<(), Fault> {
+    /// Reads every row; passes the names of damaged rows to `visit`.
+    pub(crate) fn each_damaged(&self, visit: &mut impl FnMut(String)) -> Result<(), Fault> {
         let mut rows = self.iter()?;
         while let Some(row) = rows.take_row(End::Front) {
             if let Err(fault) = rows.check(row?) {
                 match fault {
-                    Fault::Damaged { key, .. } => see(key),
+                    Fault::Damaged { key, .. } => visit(key),
                     fault => return Err(fault),
                 }
             }
@@ -220,7 +220,7 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         Ok(())
     }
 
-    /// Returns how many rows there are: what is stored is counted, of what was committed since each row is looked up.
+    /// Returns the number of rows: those of the database plus the effect of each row in the memtables.
     pub(crate) fn len(&self) -> Result<u64, StorageError> {
         let mut len = self.layers.stored.len()?;
         let everything = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
@@ -232,16 +232,16 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     }
 }
 
-/// A value that was read.
+/// The value of a row that was read.
 pub(crate) enum Found<T: Value + 'static> {
-    /// Where the database keeps it, with its checksum.
+    /// In the database, with its checksum.
     Stored(AccessGuard<'static, Checked<T>>),
-    /// In memory, committed since the checkpoint.
+    /// In a memtable.
     Recent(Arc<[u8]>),
 }
 
 impl<T: Value + 'static> Found<T> {
-    /// Reads it.
+    /// Decodes the value.
     pub(crate) fn value(&self) -> T::SelfType<'_> {
         match self {
             Self::Stored(guard) => T::from_bytes(checked::value_of(guard.value())),
@@ -250,16 +250,16 @@ impl<T: Value + 'static> Found<T> {
     }
 }
 
-/// A key that was read.
+/// The key of a row that was read.
 pub(crate) enum FoundKey<K: Key + 'static> {
-    /// Where the database keeps it.
+    /// In the database.
     Stored(AccessGuard<'static, K>),
-    /// In memory, committed since the checkpoint.
+    /// In a memtable.
     Recent(RowKey<K>),
 }
 
 impl<K: Key + 'static> FoundKey<K> {
-    /// Reads it.
+    /// Decodes the key.
     pub(crate) fn value(&self) -> K::SelfType<'_> {
         match self {
             Self::Stored(guard) => guard.value(),
@@ -271,12 +271,11 @@ impl<K: Key + 'static> FoundKey<K> {
 /// A key and its value.
 pub(crate) type Row<K, V> = (FoundKey<K>, Found<V>);
 
-/// The rows of a range that were committed since the checkpoint; each is looked for when it is asked for, so that nobody
-/// who commits waits for somebody who reads.
+/// The rows of a range in the memtables. Each row is looked up on demand, so that readers do not block commits.
 struct Recent<'s, K: Key + 'static, V: Value + 'static> {
     layers: &'s Layers<K, V>,
     commit: u64,
-    /// What was not looked for yet.
+    /// The remaining range.
     rest: KeyRange<K>,
 }
 
@@ -284,7 +283,7 @@ impl<K: Key + 'static, V: Value + 'static> Iterator for Recent<'_, K, V> {
     type Item = (RowKey<K>, Change);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Of equals the first is taken: the newest.
+        // Of equal keys the first one is the latest version.
         let firsts = self.layers.memory().filter_map(|table| table.first(self.commit, &self.rest));
         let (key, change) = firsts.min_by(|(one, _), (other, _)| one.cmp(other))?;
         self.rest.low = Bound::Excluded(key.clone());
@@ -294,7 +293,7 @@ impl<K: Key + 'static, V: Value + 'static> Iterator for Recent<'_, K, V> {
 
 impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Recent<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        // Of equals the last is taken: the newest again.
+        // Of equal keys the last one is the latest version.
         let lasts = self.layers.memory().rev().filter_map(|table| table.last(self.commit, &self.rest));
         let (key, change) = lasts.max_by(|(one, _), (other, _)| one.cmp(other))?;
         self.rest.high = Bound::Excluded(key.clone());
@@ -302,20 +301,20 @@ impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Recent<'_, K,
     }
 }
 
-/// Rows that can be looked at before they are taken, at both ends.
-struct Side<I: DoubleEndedIterator> {
+/// An iterator that can be peeked at both ends.
+struct PeekableEnds<I: DoubleEndedIterator> {
     rows: I,
     front: Option<I::Item>,
     back: Option<I::Item>,
     is_over: bool,
 }
 
-impl<I: DoubleEndedIterator> Side<I> {
+impl<I: DoubleEndedIterator> PeekableEnds<I> {
     const fn of(rows: I) -> Self {
         Self { rows, front: None, back: None, is_over: false }
     }
 
-    /// Returns the row at one end, which stays there.
+    /// Returns the next row at one end without consuming it.
     fn peek(&mut self, end: End) -> &mut Option<I::Item> {
         let (here, there) = match end {
             End::Front => (&mut self.front, &mut self.back),
@@ -341,11 +340,11 @@ enum End {
     Back,
 }
 
-/// The rows of a range as a commit left them.
+/// The rows of a range as of one commit.
 pub(crate) struct Range<'s, K: Key + 'static, V: Value + 'static> {
     layers: &'s Layers<K, V>,
-    stored: Side<redb::Range<'static, K, Checked<V>>>,
-    recent: Side<Recent<'s, K, V>>,
+    stored: PeekableEnds<redb::Range<'static, K, Checked<V>>>,
+    recent: PeekableEnds<Recent<'s, K, V>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
@@ -368,7 +367,7 @@ impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
                 return stored.take().map(|row| row.map(|(key, value)| (FoundKey::Stored(key), Found::Stored(value))));
             }
             if order == Ordering::Equal {
-                // What was committed since stands in its place.
+                // A row of a memtable replaces the stored one.
                 *stored = None;
             }
             if let Some((key, Some(value))) = recent.take() {
@@ -379,7 +378,7 @@ impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
 }
 
 impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
-    /// Returns a row that is as it was written.
+    /// Returns the row if its checksum matches.
     fn check(&self, row: Row<K, V>) -> Result<Row<K, V>, Fault> {
         if let (key, Found::Stored(sealed)) = &row {
             let key = key.value();
@@ -391,13 +390,13 @@ impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
         Ok(row)
     }
 
-    /// Returns the keys of all rows, of damaged ones too.
+    /// Returns the keys of all rows, damaged ones included.
     pub(crate) fn all_keys(mut self) -> impl Iterator<Item = Result<FoundKey<K>, Fault>> {
         std::iter::from_fn(move || Some(self.take_row(End::Front)?.map(|(key, _)| key).map_err(Fault::from)))
     }
 
-    /// Returns the next row that is as it was written.
-    fn take_sound(&mut self, end: End) -> Option<Result<Row<K, V>, Fault>> {
+    /// Returns the next intact row.
+    fn take_intact(&mut self, end: End) -> Option<Result<Row<K, V>, Fault>> {
         loop {
             let row = self.take_row(end)?;
             match row.map_err(Fault::from).and_then(|row| self.check(row)) {
@@ -412,12 +411,12 @@ impl<K: Key + 'static, V: Value + 'static> Iterator for Range<'_, K, V> {
     type Item = Result<Row<K, V>, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.take_sound(End::Front)
+        self.take_intact(End::Front)
     }
 }
 
 impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Range<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.take_sound(End::Back)
+        self.take_intact(End::Back)
     }
 }

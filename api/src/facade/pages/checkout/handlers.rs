@@ -1,9 +1,10 @@
-//! The checkout addresses: who looks, what they may see, and what they may do.
+//! The handlers of the checkout: the page, its live status, cancellation and wallet reports.
 //!
-//! The slug is a secret of the customer's link. The id is public once its memo is on the chain: before anybody paid, a
-//! browser that comes by the id is moved to the slug, which shows everything to the end. Afterwards the id shows an open
-//! session, without the forms, and of a finished one no more than state and amount. A browser that has seen the page by
-//! its slug keeps a cookie for the id, so that wallets may lead back to the id and learn no secret.
+//! The slug is a secret of the customer's link. The public id is in the memo and therefore on the chain once a customer
+//! has paid. Before that, a browser that requests the page by its id is redirected to the slug, which shows everything
+//! until the end. Afterwards the page by id shows an open session without forms, and only state and amount of a final
+//! one. A browser that has seen the page by its slug keeps a cookie for the id, so that wallets can return to the URL
+//! with the id without learning the secret.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use url::form_urlencoded;
 use warp::reply::{Reply, Response};
 
 use crate::facade::{
-    http::{answer, call::Call, error, refusal::Refusal, state::Facade, stream::Shared},
+    http::{call::Call, error, refusal::Refusal, response, state::Facade, stream::Shared},
     pages::{
         checkout::{
             phase::Live,
@@ -33,12 +34,12 @@ use crate::facade::{
     x402,
 };
 
-/// Keeps the token of a page that was seen by its slug; sent for the address of its id alone.
+/// The cookie with the token of a page that was seen by its slug; sent to the URL of its id only.
 const COOKIE: &str = "hivetill-checkout";
-/// As long as a session may live.
+/// The maximum lifetime of a session.
 const COOKIE_SECONDS: u32 = 86_400;
 
-/// How a visitor came: by the secret link, or by the public id.
+/// How the visitor addressed the page: by the secret slug or by the public id.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Slug(&'a str),
@@ -78,10 +79,10 @@ async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Ref
     Ok(response)
 }
 
-/// Returns the page by its slug, as the visitor wanted to see it.
+/// Returns the page by its slug, with the visitor's display options.
 fn onward(call: &Call, payment: &v1::Payment) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    for name in ["lang", "step", "still", "tx"] {
+    for name in ["lang", "still", "tx"] {
         if let Some(value) = call.query().get(name) {
             query.append_pair(name, value);
         }
@@ -90,19 +91,19 @@ fn onward(call: &Call, payment: &v1::Payment) -> String {
     if query.is_empty() { path } else { format!("{path}?{query}") }
 }
 
-/// Says whether the session waits and nothing that names its id can be on the chain.
+/// Returns whether the session is open and no transaction on the chain can contain its id.
 fn is_untouched(payment: &v1::Payment) -> bool {
     payment.status == PaymentStatus::Pending as i32 && payment.transfers.is_empty() && payment.claim_tx_id.is_none()
 }
 
-/// Says whether the visitor has seen the page by its slug.
+/// Returns whether the visitor has seen the page by its slug.
 fn knows(call: &Call, payment: &v1::Payment) -> bool {
     let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.any(|(name, value)| name == COOKIE && is_token(payment, value))
 }
 
-/// Lets the browser show by the public id that it knows the slug.
+/// Sets the cookie that gives the browser full access by the public id.
 fn remember(facade: &Facade, response: &mut Response, payment: &v1::Payment) {
     let secure = if facade.base_url.starts_with("https:") { "; Secure" } else { "" };
     let (token, id) = (form_token(payment), &payment.id);
@@ -122,7 +123,7 @@ async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment,
     Ok(found.into_record()?)
 }
 
-/// A program, not a browser: it shows a payment, or does not ask for a page.
+/// Returns whether the client is a program: it sends a payment, or does not accept HTML.
 pub(crate) fn is_program(call: &Call) -> bool {
     x402::is_shown(call.headers()) || !call.accepts("text/html")
 }
@@ -145,7 +146,7 @@ fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment
     }
 }
 
-/// Says whether this visitor may see everything, or only state and amount.
+/// Returns whether this visitor may see everything, or only state and amount.
 fn shows_all(way: Way<'_>, payment: &v1::Payment) -> bool {
     matches!(way, Way::Slug(_)) || is_open(payment)
 }
@@ -154,8 +155,8 @@ fn is_open(payment: &v1::Payment) -> bool {
     [PaymentStatus::Pending as i32, PaymentStatus::Processing as i32].contains(&payment.status)
 }
 
-/// Returns the token of a page's forms. It is made from the slug, which no stranger knows, so a page proves by it that
-/// it was shown while the session was open, and no state is kept.
+/// Returns the token of a page's forms. It is derived from the slug, which is secret, so that it proves that the page
+/// was loaded while the session was open, without stored state.
 fn form_token(payment: &v1::Payment) -> String {
     hex::encode(&token_mac(payment).finalize().into_bytes()[..16])
 }
@@ -184,7 +185,7 @@ async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let payment = find(facade, &call, way).await?;
     let words = Words(html::language(&call));
     let live = Live::of(&payment, words, shows_all(way, &payment))?;
-    let mut response = answer::json(StatusCode::OK, &live);
+    let mut response = response::json(StatusCode::OK, &live);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -197,12 +198,12 @@ pub(crate) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Resul
     events(facade, call, Way::Id(id)).await
 }
 
-/// Streams the live status until the session is finished, or we stop.
+/// Streams the live status until the session is final or the server shuts down.
 async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let permit = call.stream(&facade.edge)?;
     let request = call.caller.request(v1::WatchCheckoutRequest { session: way.session() });
     let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
-    // An engine that goes away ends the stream; the page's browser comes back by itself.
+    // If the engine disconnects, the stream ends; the browser reconnects.
     let (whole, words) = (matches!(way, Way::Slug(_)), Words(html::language(&call)));
     let snapshots = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok()));
     let snapshots = snapshots.take_until(Box::pin(facade.closed()));
@@ -219,7 +220,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let events = Shared::new(events, permit);
     let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
     let mut response = warp::sse::reply(stream).into_response();
-    answer::streams(&mut response);
+    response::streams(&mut response);
     Ok(response)
 }
 
@@ -227,7 +228,7 @@ pub(crate) async fn cancel_by_slug(facade: &Facade, call: Call, slug: &str) -> R
     cancel(facade, call, Way::Slug(slug)).await
 }
 
-/// Cancels by id: the id is public, so the page's token must come with it.
+/// Cancels by id: because the id is public, the request must contain the page's token.
 pub(crate) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let form = call.form().await?;
     let payment = find(facade, &call, Way::Id(id)).await?;
@@ -238,11 +239,11 @@ pub(crate) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> R
     cancel(facade, call, Way::Id(id)).await
 }
 
-/// Notes that the page opened a wallet or knows a transaction id.
+/// Records that the page opened a wallet or reports a transaction id.
 pub(crate) async fn report_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
     let request = call.caller.request(v1::ReportWalletRequest { session: Way::Slug(slug).session() });
     let payment = facade.engine.checkout().report_wallet(request).await?.into_record()?;
-    Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
+    Ok(response::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
 }
 
 async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
@@ -250,10 +251,10 @@ async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let cancelled = facade.engine.checkout().cancel_checkout(request).await;
     let cancelled = cancelled.and_then(IntoRecord::into_record).map_err(ApiError::from);
     if is_program(&call) {
-        return Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
+        return Ok(response::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
     }
     match cancelled {
-        // Who holds the page's token has seen it while nothing was on the chain.
+        // A client with the page's token has seen the page while no transfer was on the chain.
         Ok(payment) => Ok(html::see_other(&view(facade, &call, Way::Slug(&payment.slug), &payment).reload_path())),
         Err(refused) => {
             let payment = find(facade, &call, way).await?;

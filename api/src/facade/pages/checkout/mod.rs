@@ -1,4 +1,4 @@
-//! The customer's page: its handlers, its states and what it shows.
+//! The checkout page: handlers, states and view.
 
 pub(crate) mod handlers;
 pub(crate) mod phase;

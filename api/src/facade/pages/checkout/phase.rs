@@ -1,4 +1,4 @@
-//! Where a session is, as its customer sees it, and what each state says.
+//! The phases of the checkout page and their texts.
 
 use engine::money::Money;
 use proto::{
@@ -13,7 +13,7 @@ use crate::facade::{
     record::{self, StatusWord, Time, Units, cancellation},
 };
 
-/// A state of the page.
+/// A phase of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
@@ -65,13 +65,12 @@ impl Phase {
         matches!(self, Self::Waiting | Self::Part | Self::Seen | Self::Checking | Self::Processing | Self::Cancelling)
     }
 
-    /// How many of the four steps are done: waiting, seen, final, paid.
+    /// Returns how many of the three steps are done: waiting, confirming, paid.
     pub(crate) const fn steps(self) -> Option<usize> {
         match self {
             Self::Waiting | Self::Part => Some(0),
-            Self::Processing => Some(0),
-            Self::Seen => Some(1),
-            Self::Completed => Some(3),
+            Self::Seen | Self::Processing => Some(1),
+            Self::Completed => Some(2),
             Self::Checking | Self::Cancelling | Self::Cancelled | Self::Expired | Self::Failed => None,
         }
     }
@@ -92,8 +91,8 @@ impl Phase {
     }
 }
 
-/// Says whether money that counts is on the ledger and not final yet: all that is asked for, or a transfer that is worth
-/// mentioning. Anybody can send dust that counts; the page would never take the customer's money.
+/// Returns whether a reversible transfer counts and is not negligible: it pays everything, or a notable part. Anyone
+/// can send tiny transfers that count, which must not hide the payment form.
 fn is_seen(payment: &Payment) -> bool {
     let is_worth_it = |transfer: &Transfer| {
         let units = transfer.amount.as_ref().map_or(0, |amount| amount.units);
@@ -101,25 +100,25 @@ fn is_seen(payment: &Payment) -> bool {
             && transfer.disposition == Disposition::Counted as i32
             && units.saturating_mul(100) >= payment.amount_units
     };
-    // Many later transfers may keep the customer's from being listed.
+    // Many later transfers can push the customer's out of the list.
     payment.transfers.iter().any(is_worth_it) || payment.detected
 }
 
-/// What a state says: a headline and a sentence.
-pub(crate) struct Said {
+/// The text of a phase: a headline and a sentence.
+pub(crate) struct PhaseText {
     pub(crate) headline: &'static str,
     pub(crate) message: String,
 }
 
-impl Said {
-    /// Says where a session is. Who may not see everything is told the headline alone.
+impl PhaseText {
+    /// Returns the text of the phase. A visitor with limited access gets the headline only.
     ///
     /// # Errors
     /// `internal` where the payment's currency is unknown.
     pub(crate) fn of(payment: &Payment, words: Words, whole: bool) -> Result<Self, ApiError> {
         let phase = Phase::of(payment);
         let currency = record::currency(payment.currency)?;
-        let money = |units| Money::new(units, currency).to_string();
+        let money = |units| words.0.money(Money::new(units, currency));
         let has = |exception: PaymentException| payment.exceptions.contains(&(exception as i32));
         let is_wrong = phase == Phase::Waiting && has(PaymentException::WrongCurrency);
         let by_shop = payment.cancellation.as_ref().is_some_and(|request| request.by == CancelledBy::Merchant as i32);
@@ -158,7 +157,7 @@ impl Said {
     }
 }
 
-/// Changes whenever the page would show something else. Who may not see everything learns nothing of sums from it.
+/// Changes whenever the page would change. For a visitor with limited access it does not depend on amounts.
 pub(crate) fn version(payment: &Payment, whole: bool) -> String {
     let phase = Phase::of(payment).word();
     if !whole {
@@ -168,7 +167,7 @@ pub(crate) fn version(payment: &Payment, whole: bool) -> String {
     format!("{phase}-{paid}-{late}-{over}-{}", payment.exceptions.len())
 }
 
-/// What a customer's page shows of a payment: the status, and what to show.
+/// The live status of the checkout page: the payment's state and the text to show.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Live<'a> {
@@ -179,7 +178,7 @@ pub(crate) struct Live<'a> {
     expired: bool,
     sequence: u64,
     phase: Phase,
-    /// Another text whenever the page would look otherwise.
+    /// A version that changes whenever the page would change.
     version: String,
     /// In the language of the request.
     headline: &'static str,
@@ -189,18 +188,18 @@ pub(crate) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Writes what a visitor may see: everything, or no more than state and amount.
+    /// Returns the live status with everything the visitor may see: everything, or only state and amount.
     ///
     /// # Errors
     /// `internal` where the payment's currency is unknown.
     pub(crate) fn of(payment: &'a Payment, words: Words, whole: bool) -> Result<Self, ApiError> {
-        let Said { headline, message } = Said::of(payment, words, whole)?;
+        let PhaseText { headline, message } = PhaseText::of(payment, words, whole)?;
         Ok(Self {
             id: &payment.id,
             status: StatusWord(record::status_word(payment.status)),
             completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
             expired: payment.expired,
-            // Every exception raises it.
+            // Every exception increments it.
             sequence: if whole { payment.sequence } else { 0 },
             phase: Phase::of(payment),
             version: version(payment, whole),
@@ -252,9 +251,10 @@ mod tests {
         let checking = Payment { expired: true, ..payment(PaymentStatus::Pending) };
         let claimed = Payment { claim_tx_id: Some("ab".to_owned()), ..payment(PaymentStatus::Pending) };
         let over = Payment { amount_overpaid_units: 7, ..payment(PaymentStatus::Completed) };
-        let asked = |by: CancelledBy| Some(Cancellation { by: by.into(), ..Cancellation::default() });
-        let by_shop = Payment { cancellation: asked(CancelledBy::Merchant), ..payment(PaymentStatus::UserCancelled) };
-        let cancelling = Payment { cancellation: asked(CancelledBy::Customer), ..payment(PaymentStatus::Pending) };
+        let requested = |by: CancelledBy| Some(Cancellation { by: by.into(), ..Cancellation::default() });
+        let by_shop =
+            Payment { cancellation: requested(CancelledBy::Merchant), ..payment(PaymentStatus::UserCancelled) };
+        let cancelling = Payment { cancellation: requested(CancelledBy::Customer), ..payment(PaymentStatus::Pending) };
         let expired_part = Payment { amount_paid_units: 500, ..payment(PaymentStatus::SystemCancelled) };
         let late = Payment { amount_late_units: 9, ..payment(PaymentStatus::SystemCancelled) };
         let cases = [
@@ -275,19 +275,20 @@ mod tests {
             (payment(PaymentStatus::Failed), Phase::Failed),
         ];
         for (lang, tag, _) in LANGUAGES {
-            let mut said: Vec<String> = Vec::new();
+            let mut texts: Vec<String> = Vec::new();
             for (payment, phase) in &cases {
                 assert_eq!(Phase::of(payment), *phase);
                 assert_eq!(serde_json::to_string(phase).expect("a word"), format!("\"{}\"", phase.word()));
-                let Said { headline, message } = Said::of(payment, Words(lang), true).expect("a known currency");
+                let PhaseText { headline, message } =
+                    PhaseText::of(payment, Words(lang), true).expect("a known currency");
                 let both = format!("{headline}: {message}");
-                assert!(!both.contains(['{', '}']) && !said.contains(&both), "{tag} {both}");
-                said.push(both);
-                assert!(Said::of(payment, Words(lang), false).expect("a known currency").message.is_empty());
+                assert!(!both.contains(['{', '}']) && !texts.contains(&both), "{tag} {both}");
+                texts.push(both);
+                assert!(PhaseText::of(payment, Words(lang), false).expect("a known currency").message.is_empty());
             }
         }
         assert_eq!(Phase::of(&claimed), Phase::Processing);
-        let seen = Said::of(&cases[3].0, Words(Lang::English), true).expect("a known currency");
+        let seen = PhaseText::of(&cases[3].0, Words(Lang::English), true).expect("a known currency");
         assert!(seen.message.contains("Confirming"));
         assert_eq!(
             cases.iter().map(|(payment, _)| version(payment, true)).collect::<std::collections::BTreeSet<_>>().len(),

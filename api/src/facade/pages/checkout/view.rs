@@ -1,4 +1,4 @@
-//! The checkout page: review, ways to pay, and what became of it.
+//! The checkout page: amount, payment methods and the state of the payment, on one screen.
 
 use askama::Template;
 use engine::{
@@ -15,7 +15,7 @@ use warp::reply::Response;
 use crate::facade::{
     http::call::Call,
     pages::{
-        checkout::phase::{Phase, Said, version},
+        checkout::phase::{Phase, PhaseText, version},
         html::{self, chosen_language, language, link},
         wallets::{Qr, Wanted},
         words::{LANGUAGES, Lang, Words, fill},
@@ -23,36 +23,33 @@ use crate::facade::{
     record::{self, cancellation},
 };
 
-/// Seconds until a customer is led back to the shop.
+/// Seconds until the redirect to the shop.
 const ONWARD_SECONDS: u32 = 5;
-/// How long a page that waits for the decision about a cancellation shows no way back to the shop.
+/// How long a page with an undecided cancellation hides the link back to the shop.
 const LEAVE_AFTER_MS: u64 = 20_000;
-/// Seconds between looks of a page without script.
+/// Seconds between refreshes of a page without script.
 const RELOAD_SECONDS: u32 = 15;
 
-/// How a visitor wants to see the page; it stands in the address.
+/// The visitor's display options, from the query string.
 pub(crate) struct Look {
     lang: Lang,
-    /// Whether the address names the language, so that links must keep it.
+    /// Whether the URL contains the language, so that links must keep it.
     is_chosen: bool,
-    /// The ways to pay instead of the review.
-    pay: bool,
-    /// Nothing happens by itself.
+    /// Whether automatic updates and redirects are disabled.
     still: bool,
-    /// A wallet came back and named a transaction; no evidence.
+    /// The transaction id with which a wallet returned; unverified.
     came_back: bool,
 }
 
 impl Look {
-    /// Reads the address of a call.
+    /// Parses the query string of a request.
     pub(crate) fn of(call: &Call) -> Self {
         let query = call.query();
-        // Whatever is no transaction id, such as a placeholder that nobody filled in, says nothing.
+        // Ignores anything that is not a transaction id, such as an unfilled placeholder.
         let came_back = query.get("tx").and_then(TxId::parse).is_some();
         Self {
             lang: language(call),
             is_chosen: chosen_language(call).is_some(),
-            pay: query.get("tx").is_some() || query.get("step") == Some("pay"),
             still: query.get("still").is_some(),
             came_back,
         }
@@ -64,17 +61,17 @@ impl Look {
     }
 }
 
-/// A session as one visitor may see it.
+/// A session with the access of one visitor.
 pub(crate) struct View<'a> {
     pub(crate) payment: &'a Payment,
-    /// The address of this page.
+    /// The URL of this page.
     pub(crate) url: String,
-    /// The same for wallets, which hand it to their operator: it names the session by its public id.
+    /// The URL for wallets, which may disclose it to their operator: it contains the public id.
     pub(crate) return_url: String,
-    /// The address of this page, without the host.
+    /// The path of this page.
     pub(crate) path: String,
     pub(crate) token: Option<String>,
-    /// Whether it reports wallets and may cancel.
+    /// Whether the visitor may report wallets and cancel.
     pub(crate) reports: bool,
     /// Whether everything is shown, or only state and amount.
     pub(crate) whole: bool,
@@ -82,14 +79,13 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the address that shows the same again.
+    /// Returns the URL of the same page with the same options.
     pub(crate) fn reload_path(&self) -> String {
-        self.address(self.look.is_chosen.then_some(self.look.lang), self.look.pay, self.look.still)
+        self.address(self.look.is_chosen.then_some(self.look.lang), self.look.still)
     }
 
-    fn address(&self, lang: Option<Lang>, pay: bool, still: bool) -> String {
-        let parts =
-            [lang.map(|lang| ("lang", lang.tag())), pay.then_some(("step", "pay")), still.then_some(("still", "1"))];
+    fn address(&self, lang: Option<Lang>, still: bool) -> String {
+        let parts = [lang.map(|lang| ("lang", lang.tag())), still.then_some(("still", "1"))];
         let mut address = self.path.clone();
         for (count, (name, value)) in parts.into_iter().flatten().enumerate() {
             address.push(if count == 0 { '?' } else { '&' });
@@ -108,7 +104,7 @@ struct CheckoutPage<'a> {
     id: &'a str,
     phase: &'static str,
     version: String,
-    said: Said,
+    text: PhaseText,
     steps: Vec<Step>,
     notice: Option<&'a str>,
     live: bool,
@@ -135,7 +131,6 @@ struct CheckoutPage<'a> {
     came_back: bool,
     expires_at: Instant,
     seconds_left: u64,
-    review: Option<Review<'a>>,
     pay: Option<Pay<'a>>,
     can_cancel: bool,
     receipt: Option<Receipt<'a>>,
@@ -159,7 +154,7 @@ struct Language {
     is_current: bool,
 }
 
-/// A time for programs and for people.
+/// A time in machine-readable and human-readable form.
 struct Instant {
     exact: String,
     words: String,
@@ -173,13 +168,7 @@ impl Instant {
     }
 }
 
-/// The first screen.
-struct Review<'a> {
-    to: &'a str,
-    pay_path: String,
-}
-
-/// Everything a payer needs.
+/// The payment instructions.
 struct Pay<'a> {
     to: &'a str,
     amount: String,
@@ -191,12 +180,11 @@ struct Pay<'a> {
     hivesigner_url: String,
     qr: Option<Qr>,
     split: Option<Split<'a>>,
-    back_path: Option<String>,
     program_url: Option<&'a str>,
     sent: bool,
 }
 
-/// The fee as a transfer of its own, which needs the payer's name before anything is signed.
+/// The fee as a separate transfer, which needs the payer's name before it is signed.
 struct Split<'a> {
     net: String,
     fee_to: &'a str,
@@ -204,7 +192,7 @@ struct Split<'a> {
     fee_memo: String,
 }
 
-/// What a customer keeps.
+/// The receipt.
 struct Receipt<'a> {
     received: Option<String>,
     from: Option<&'a str>,
@@ -212,23 +200,23 @@ struct Receipt<'a> {
     tx_id: Option<&'a str>,
 }
 
-/// The way back to the merchant. The script follows it by itself where it saw the payment end; a page that shows a
-/// finished payment has the link alone, for anybody can make one that leads anywhere.
+/// The link back to the merchant. The script follows it automatically if it saw the payment become final. A page that
+/// was loaded in a final state only shows the link, because anyone can create a payment that redirects anywhere.
 struct Onward<'a> {
     url: &'a str,
     words: String,
     notice: Option<String>,
 }
 
-/// The way back while a cancellation is undecided.
+/// The link back while a cancellation is undecided.
 struct Leave<'a> {
     url: &'a str,
     words: String,
-    /// Until it is shown.
+    /// How long it stays hidden.
     wait_ms: u64,
 }
 
-/// Answers with a session's page.
+/// Returns the page of a session.
 ///
 /// # Errors
 /// `internal` where the payment's currency is unknown.
@@ -236,15 +224,14 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
     let (payment, look) = (view.payment, &view.look);
     let (phase, w) = (Phase::of(payment), look.words());
     let money = record::price(payment)?;
-    let shows_ways = phase == Phase::Part || look.pay;
-    let still_path = view.address(look.is_chosen.then_some(look.lang), look.pay, true);
+    let still_path = view.address(look.is_chosen.then_some(look.lang), true);
     let icon_url = payment.merchant_icon_url.as_deref().filter(|_| view.whole);
     let page = CheckoutPage {
         w,
         id: &payment.id,
         phase: phase.word(),
         version: version(payment, view.whole),
-        said: Said::of(payment, w, view.whole)?,
+        text: PhaseText::of(payment, w, view.whole)?,
         steps: steps(phase, w),
         notice,
         live: phase.is_live(),
@@ -255,9 +242,9 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         initials: initials(&payment.merchant_name),
         icon_url,
         description: &payment.description,
-        amount: decimal(money),
+        amount: look.lang.number(money),
         currency: money.currency.code(),
-        usd: format!("{}.{:02}", payment.usd_cents / 100, payment.usd_cents % 100),
+        usd: look.lang.usd(payment.usd_cents),
         rate_at: payment.rate_at.map(Instant::of),
         path: &view.path,
         reload_path: view.reload_path(),
@@ -271,10 +258,9 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         came_back: look.came_back,
         expires_at: Instant::of(payment.expires_at),
         seconds_left: millis_between(payment.read_at, payment.expires_at) / 1_000,
-        review: (phase.takes_money() && !shows_ways).then(|| review(view)),
-        pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase, money.currency)),
+        pay: phase.takes_money().then(|| pay(view, phase, money.currency)),
         can_cancel: phase.takes_money() && view.reports && !look.came_back && is_untouched(payment),
-        receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment, money.currency)),
+        receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment, money.currency, look.lang)),
         onward: onward(view, phase),
         onward_seconds: ONWARD_SECONDS,
         leave: leave(view, phase),
@@ -285,7 +271,7 @@ pub(crate) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
 }
 
 fn steps(phase: Phase, w: Words) -> Vec<Step> {
-    let names = [w.step_waiting(), w.step_seen(), w.step_final(), w.step_paid()];
+    let names = [w.step_waiting(), w.step_confirming(), w.step_paid()];
     let Some(now) = phase.steps() else { return Vec::new() };
     let is_over = now + 1 == names.len();
     let steps = names.into_iter().enumerate();
@@ -296,15 +282,10 @@ fn languages(view: &View<'_>) -> Vec<Language> {
     let language = |(lang, tag, name)| Language {
         tag,
         name,
-        path: view.address(Some(lang), view.look.pay, view.look.still),
+        path: view.address(Some(lang), view.look.still),
         is_current: lang == view.look.lang,
     };
     LANGUAGES.into_iter().map(language).collect()
-}
-
-fn review<'a>(view: &View<'a>) -> Review<'a> {
-    let lang = view.look.is_chosen.then_some(view.look.lang);
-    Review { to: &view.payment.pay_to, pay_path: view.address(lang, true, view.look.still) }
 }
 
 fn pay<'a>(view: &'a View<'a>, phase: Phase, currency: Currency) -> Pay<'a> {
@@ -312,7 +293,6 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase, currency: Currency) -> Pay<'a> {
     let rest = Money::new(payment.amount_remaining_units, currency);
     let wanted = Wanted { to: payment.pay_to.clone(), amount: rest.to_string(), memo: payment.memo.clone() };
     let hive_uri = wanted.hive_uri();
-    let lang = view.look.is_chosen.then_some(view.look.lang);
     Pay {
         to: &payment.pay_to,
         number: decimal(rest),
@@ -324,13 +304,12 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase, currency: Currency) -> Pay<'a> {
         qr: Qr::of(&hive_uri),
         hive_uri,
         split: split(payment, currency),
-        back_path: (phase == Phase::Waiting).then(|| view.address(lang, false, view.look.still)),
         program_url: payment.x402_enabled.then_some(view.url.as_str()),
         sent: view.look.came_back && phase == Phase::Waiting,
     }
 }
 
-/// The two transfers of a collected fee; once a part has come, the rest goes to the merchant as one.
+/// The two transfers of a collected fee; once a part has arrived, the rest is one transfer to the merchant.
 fn split(payment: &Payment, currency: Currency) -> Option<Split<'_>> {
     let fee_to = payment.fee_account.as_deref().filter(|_| payment.amount_paid_units == 0)?;
     let money = |units| Money::new(units, currency).to_string();
@@ -338,14 +317,14 @@ fn split(payment: &Payment, currency: Currency) -> Option<Split<'_>> {
     Some(Split { net, fee_to, fee: money(payment.fee_units), fee_memo: format!("fee-{}", payment.id) })
 }
 
-fn receipt(payment: &Payment, currency: Currency) -> Receipt<'_> {
+fn receipt(payment: &Payment, currency: Currency, lang: Lang) -> Receipt<'_> {
     let counted = |transfer: &&proto::v1::Transfer| transfer.disposition == Disposition::Counted as i32;
     let completed_it = |transfer: &&proto::v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
     let mut all = payment.transfers.iter().filter(counted);
     let payer = all.clone().find(completed_it).or_else(|| all.next());
     let received = Money::new(payment.amount_paid_units, currency);
     Receipt {
-        received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
+        received: (payment.amount_paid_units != payment.amount_units).then(|| lang.money(received)),
         from: payer.map(|transfer| transfer.from_account.as_str()),
         at: payment.completed_at.map(Instant::of),
         tx_id: payment.tx_id.as_deref(),
@@ -369,7 +348,7 @@ fn onward<'a>(view: &'a View<'a>, phase: Phase) -> Option<Onward<'a>> {
     Some(Onward { url, words, notice })
 }
 
-/// Returns how many milliseconds pass from one instant to a later one.
+/// Returns the milliseconds from one instant to a later one.
 fn millis_between(from: Option<proto::time::Timestamp>, to: Option<proto::time::Timestamp>) -> u64 {
     record::instant(to).millis().saturating_sub(record::instant(from).millis())
 }
@@ -383,12 +362,12 @@ fn leave<'a>(view: &'a View<'a>, phase: Phase) -> Option<Leave<'a>> {
     Some(Leave { url, words, wait_ms })
 }
 
-/// Says whether no money came and no wallet was opened.
+/// Returns whether no transfer arrived and no wallet was opened.
 const fn is_untouched(payment: &Payment) -> bool {
     payment.amount_paid_units == 0 && payment.wallet_opened_at.is_none()
 }
 
-/// The number without its currency, as wallets want it apart.
+/// The amount without its currency, which some wallets require separately.
 fn decimal(money: Money) -> String {
     let text = money.to_string();
     text.split(' ').next().unwrap_or_default().to_owned()
@@ -420,8 +399,8 @@ mod tests {
         }
     }
 
-    fn look(lang: Lang, pay: bool) -> Look {
-        Look { lang, is_chosen: true, pay, still: false, came_back: false }
+    fn look(lang: Lang) -> Look {
+        Look { lang, is_chosen: true, still: false, came_back: false }
     }
 
     fn view(payment: &Payment, look: Look, whole: bool) -> View<'_> {
@@ -439,9 +418,7 @@ mod tests {
     #[tokio::test]
     async fn an_open_page_has_everything_a_payer_needs_and_escapes_what_it_shows() {
         let payment = payment(PaymentStatus::Pending);
-        let review = text(&view(&payment, look(Lang::English, false), true)).await;
-        assert!(review.contains("10.500") && review.contains("step=pay") && !review.contains("hive://"));
-        let page = text(&view(&payment, look(Lang::English, true), true)).await;
+        let page = text(&view(&payment, look(Lang::English), true)).await;
         for needed in ["10.500", "HBD", "blue.mugs", "pos-pay_1", "hive://sign/op/", "hivesigner.com/sign/", "<path"] {
             assert!(page.contains(needed), "{needed}");
         }
@@ -453,22 +430,25 @@ mod tests {
         for (lang, tag, name) in LANGUAGES {
             for status in 1..=6 {
                 let payment = Payment { status, ..payment(PaymentStatus::Pending) };
-                let page = text(&view(&payment, look(lang, true), true)).await;
-                assert!(page.contains(&format!("<html lang=\"{tag}\"")) && page.contains(name), "{tag} {status}");
+                let page = text(&view(&payment, look(lang), true)).await;
+                assert!(
+                    page.contains(&format!("<html lang=\"{tag}\" dir=\"{}\"", lang.direction())) && page.contains(name),
+                    "{tag} {status}"
+                );
                 assert!(page.len() < 40_000, "{} bytes", page.len());
             }
         }
     }
 
     #[tokio::test]
-    async fn a_stranger_sees_of_a_finished_session_only_state_and_amount() {
+    async fn limited_access_to_a_final_session_shows_only_state_and_amount() {
         let payment = payment(PaymentStatus::Completed);
-        let page = text(&view(&payment, look(Lang::English, false), false)).await;
+        let page = text(&view(&payment, look(Lang::English), false)).await;
         assert!(page.contains("Paid") && page.contains("10.500"));
         for hidden in ["shop.example", "mugs", "Mugs", "tok"] {
             assert!(!page.contains(hidden), "{hidden}");
         }
-        let page = text(&view(&payment, look(Lang::English, false), true)).await;
+        let page = text(&view(&payment, look(Lang::English), true)).await;
         assert!(page.contains("https://shop.example/ok"));
     }
 
@@ -482,7 +462,7 @@ mod tests {
             merchant_icon_url: bad(),
             ..payment(PaymentStatus::Completed)
         };
-        let page = text(&view(&payment, look(Lang::English, false), true)).await;
+        let page = text(&view(&payment, look(Lang::English), true)).await;
         assert!(!page.contains("href=\"javascript:") && !page.contains("href=\"data:"), "{page}");
     }
 }

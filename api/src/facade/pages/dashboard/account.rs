@@ -1,4 +1,4 @@
-//! The merchant's Hive account: whether it is proven, a challenge to prove it, and a change that is pending.
+//! The merchant's Hive account: verification, challenges, and a pending change.
 
 use askama::Template;
 use http::StatusCode;
@@ -20,14 +20,14 @@ use crate::facade::{
 struct AccountPage<'v> {
     frame: Frame<'v>,
     account: &'v str,
-    standing: &'static str,
-    /// When and how it was proven.
+    verification: &'static str,
+    /// When and how ownership was proven.
     proven: Option<String>,
     pending: Option<Pending>,
     challenge: Option<Challenge>,
 }
 
-/// A change that has not taken effect.
+/// A pending change.
 struct Pending {
     account: String,
     requested: String,
@@ -48,7 +48,7 @@ impl Pending {
     }
 }
 
-/// What an account is asked to sign or to send.
+/// The text or the transfer to sign.
 struct Challenge {
     account: String,
     text: String,
@@ -80,14 +80,14 @@ impl Challenge {
 fn shown(visit: &Visit<'_>, status: StatusCode, challenge: Option<Challenge>, wrong: Vec<String>) -> Response {
     let merchant = &visit.merchant;
     let means = match merchant.account_verified_by() {
-        v1::AccountProofMeans::Signature => " by signature",
-        v1::AccountProofMeans::Transfer => " by transfer",
-        v1::AccountProofMeans::Operator => " by the operator",
-        v1::AccountProofMeans::Unspecified => "",
+        v1::AccountProofMethod::Signature => " by signature",
+        v1::AccountProofMethod::Transfer => " by transfer",
+        v1::AccountProofMethod::Operator => " by the operator",
+        v1::AccountProofMethod::Unspecified => "",
     };
     let page = AccountPage {
         account: &merchant.hive_account,
-        standing: record::verification_word(merchant.account_verification()),
+        verification: record::verification_word(merchant.account_verification()),
         proven: merchant.account_verified_at.map(|at| format!("on {} (UTC){means}", minute(at))),
         pending: merchant.pending_account.as_ref().map(Pending::of),
         challenge,
@@ -96,12 +96,12 @@ fn shown(visit: &Visit<'_>, status: StatusCode, challenge: Option<Challenge>, wr
     html::page(status, page.render(), None)
 }
 
-/// Answers with how the account stands.
+/// Returns the page of the account.
 pub(super) fn page(visit: &Visit<'_>) -> Response {
     shown(visit, StatusCode::OK, None, Vec::new())
 }
 
-/// Answers a merchant that asked for what needs a proof with the way to give one.
+/// Redirects a merchant whose request needs a proof to the page of the account.
 pub(super) fn instead(visit: &Visit<'_>, refused: ApiError) -> Result<Response, Refusal> {
     match refused.reason {
         Reason::AccountNotProven => Ok(shown(visit, StatusCode::FORBIDDEN, None, problems(&refused))),
@@ -135,9 +135,9 @@ pub(super) async fn prove(visit: &Visit<'_>) -> Result<Response, Refusal> {
         nonce: text("nonce").trim().to_owned(),
         signatures,
     };
-    let answered = visit.facade.engine.account_proofs().submit_account_proof(visit.request(request)).await;
-    match answered.map_err(ApiError::from) {
-        Ok(answered) if answered.get_ref().complete => Ok(html::see_other("/dashboard/account?done=proven")),
+    let response = visit.facade.engine.account_proofs().submit_account_proof(visit.request(request)).await;
+    match response.map_err(ApiError::from) {
+        Ok(response) if response.get_ref().complete => Ok(html::see_other("/dashboard/account?done=proven")),
         Ok(_) => challenge(visit).await,
         Err(refused) if refused.http() < 500 => {
             let again = issued(visit).await.ok();

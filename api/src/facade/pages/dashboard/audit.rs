@@ -1,4 +1,4 @@
-//! For admins: who did what.
+//! The audit log, for admins.
 
 use askama::Template;
 use http::StatusCode;
@@ -14,7 +14,7 @@ use crate::facade::{
     record,
 };
 
-/// Entries on a page.
+/// Entries per page.
 const LIMIT: u32 = 50;
 
 #[derive(Template)]
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-/// Answers with entries of the audit log, newest first, to admins.
+/// Returns entries of the audit log, newest first, for admins.
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let merchant_id = query.get("merchantId").unwrap_or_default().trim().to_owned();

@@ -1,4 +1,4 @@
-//! The way into the dashboard: who visits, whether the form is theirs, and what becomes of strangers.
+//! Access to the dashboard: authentication, CSRF protection, and redirects to the login.
 
 use engine::mutant;
 use http::Method;
@@ -6,7 +6,7 @@ use proto::{ApiError, IntoRecord, Reason, v1};
 use warp::reply::Response;
 
 use super::{
-    login::{self, LOGIN, admit_stranger, is_from_here, login_page, visitor, with_cookie},
+    login::{self, LOGIN, admit_anonymous, is_from_here, login_page, visitor, with_cookie},
     visit::Visit,
 };
 use crate::facade::{
@@ -15,17 +15,17 @@ use crate::facade::{
         query::Query,
         refusal::Refusal,
         route::{Access, PLACEHOLDERS_MAX, Responding},
-        sessions::{Desk, Session},
+        sessions::{DashboardState, Session},
         state::Facade,
     },
     limits::Rates,
     pages::html,
 };
 
-/// Responds to a visit; the text is what stands in the placeholders of the path.
+/// Handles a request of a visitor; the second argument has the values of the path's placeholders.
 pub(super) type Page = for<'v> fn(&'v Visit<'v>, [&'v str; PLACEHOLDERS_MAX]) -> Responding<'v>;
 
-/// Shows a page to whoever may see it.
+/// Shows a page to an authorized visitor.
 pub(super) async fn enter(
     facade: &Facade,
     mut call: Call,
@@ -33,16 +33,16 @@ pub(super) async fn enter(
     values: [&str; PLACEHOLDERS_MAX],
     page: Page,
 ) -> Result<Response, Refusal> {
-    let desk = open(facade, &call)?;
-    let Some((token, session)) = visitor(desk, &call) else { return to_login(facade, &call) };
-    let form = admit(facade, desk, &mut call, (&token, &session), rates).await?;
+    let dashboard = open(facade, &call)?;
+    let Some((token, session)) = visitor(dashboard, &call) else { return to_login(facade, &call) };
+    let form = admit(facade, dashboard, &mut call, (&token, &session), rates).await?;
     let request = call.caller.request(v1::GetCurrentMerchantRequest {});
     let found = facade.engine.merchants().get_current_merchant(request).await;
     let merchant = match found.and_then(IntoRecord::into_record).map_err(ApiError::from) {
         Ok(merchant) => merchant,
-        // The key has been replaced: who holds only the old one is a stranger.
+        // The session's key was replaced: the session is no longer valid.
         Err(refused) if refused.reason == Reason::InvalidApiKey => {
-            desk.sessions.close(&token);
+            dashboard.sessions.close(&token);
             return Ok(with_cookie(html::see_other(LOGIN), "", 0));
         }
         Err(refused) => return Err(refused.into()),
@@ -50,37 +50,37 @@ pub(super) async fn enter(
     if access == Access::VisitingAdmin && !merchant.admin {
         return Err(Reason::AdminRequired.into());
     }
-    let visit = Visit { facade, desk, call, token, merchant, form };
+    let visit = Visit { facade, dashboard, call, token, merchant, form };
     page(&visit, values).await
 }
 
-/// Shows the page that asks for an API key.
+/// Shows the login page.
 pub(super) async fn show_login(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     open(facade, &call)?;
-    admit_stranger(facade, &call)?;
+    admit_anonymous(facade, &call)?;
     Ok(login_page(facade, &call, None).await)
 }
 
-/// Opens a session for the key of the form.
+/// Opens a session with the key of the form.
 pub(super) async fn log_in(facade: &Facade, call: Call) -> Result<Response, Refusal> {
-    let desk = open(facade, &call)?;
-    login::log_in(facade, desk, call).await
+    let dashboard = open(facade, &call)?;
+    login::log_in(facade, dashboard, call).await
 }
 
 /// Closes the session, or every session of its merchant.
 pub(super) async fn log_out(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
-    let desk = open(facade, &call)?;
-    let Some((token, session)) = visitor(desk, &call) else { return to_login(facade, &call) };
-    let form = admit(facade, desk, &mut call, (&token, &session), Rates::Calls).await?;
+    let dashboard = open(facade, &call)?;
+    let Some((token, session)) = visitor(dashboard, &call) else { return to_login(facade, &call) };
+    let form = admit(facade, dashboard, &mut call, (&token, &session), Rates::Calls).await?;
     match form.get("everywhere") {
-        Some(_) => desk.sessions.close_all(&session.merchant_id),
-        None if mutant!("facade-logout-leaves-the-session") => {}
-        None => desk.sessions.close(&token),
+        Some(_) => dashboard.sessions.close_all(&session.merchant_id),
+        None if mutant!("facade-logout-keeps-the-session") => {}
+        None => dashboard.sessions.close(&token),
     }
     Ok(with_cookie(html::see_other(LOGIN), "", 0))
 }
 
-/// Responds where there is no page: to visitors that there is none, to strangers with the login.
+/// Returns 404 to visitors for unknown paths, and redirects other clients to the login.
 pub(super) async fn unknown(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     if call.path().split('/').skip(2).any(str::is_empty) {
         return Err(Reason::UnknownRoute.into());
@@ -89,28 +89,28 @@ pub(super) async fn unknown(facade: &Facade, call: Call) -> Result<Response, Ref
     enter(facade, call, (Access::Visitor, Rates::Calls), [""; PLACEHOLDERS_MAX], page).await
 }
 
-/// Returns the sessions, if there is a dashboard and the request may come from one of its pages.
-fn open<'f>(facade: &'f Facade, call: &Call) -> Result<&'f Desk, Refusal> {
-    let Some(desk) = &facade.desk else { return Err(Reason::UnknownRoute.into()) };
+/// Returns the sessions, if the dashboard is enabled and the request may originate from one of its pages.
+fn open<'f>(facade: &'f Facade, call: &Call) -> Result<&'f DashboardState, Refusal> {
+    let Some(dashboard) = &facade.dashboard else { return Err(Reason::UnknownRoute.into()) };
     if call.method != Method::POST && call.method != Method::GET {
         return Err(Refusal::method("GET, POST"));
     }
     if call.method == Method::POST && !is_from_here(call) {
         return Err(Reason::InvalidFormToken.into());
     }
-    Ok(desk)
+    Ok(dashboard)
 }
 
-/// Leads a stranger to the login.
+/// Redirects to the login.
 fn to_login(facade: &Facade, call: &Call) -> Result<Response, Refusal> {
-    admit_stranger(facade, call)?;
+    admit_anonymous(facade, call)?;
     Ok(html::see_other(LOGIN))
 }
 
-/// Counts the visit against the limits of its merchant, and reads the form, which must carry the session's token.
+/// Counts the request against the limits of its merchant, and reads the form, which must contain the session's token.
 async fn admit(
     facade: &Facade,
-    desk: &Desk,
+    dashboard: &DashboardState,
     call: &mut Call,
     (token, session): (&str, &Session),
     rates: Rates,
@@ -121,7 +121,7 @@ async fn admit(
         limits.admit_visit(&session.merchant_id, !is_post, rates)?;
     }
     let form = if is_post { call.form().await? } else { Query::parse("") };
-    let is_ours = desk.sessions.is_form_token(token, form.get("token").unwrap_or_default());
+    let is_ours = dashboard.sessions.is_form_token(token, form.get("token").unwrap_or_default());
     if is_post && !is_ours && !mutant!("facade-dashboard-token-not-checked") {
         return Err(Reason::InvalidFormToken.into());
     }

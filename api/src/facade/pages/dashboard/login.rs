@@ -1,4 +1,4 @@
-//! Logging in and out: the session's cookie, and the page that asks for an API key.
+//! Login and logout: the session cookie, and the page with the login form.
 
 use askama::Template;
 use http::{HeaderValue, StatusCode, header};
@@ -10,27 +10,32 @@ use crate::facade::{
         call::Call,
         error,
         refusal::Refusal,
-        sessions::{Desk, Session},
+        sessions::{DashboardState, Session},
         state::Facade,
     },
     pages::html,
 };
 
-/// The session's cookie: the prefix makes browsers refuse it from anywhere but this host, over TLS.
+/// The session cookie: because of its prefix, browsers accept it only from this host over TLS.
 const COOKIE: &str = "__Host-hivetill";
-/// How long a browser keeps it: no session lives longer.
+/// The lifetime of the cookie, which is the maximum lifetime of a session.
 const SESSION_SECONDS: u32 = 7 * 86_400;
 pub(super) const LOGIN: &str = "/dashboard/login";
 
-/// Opens a session, whose cookie goes with the answer.
-pub(super) fn logged_in(desk: &Desk, answer: Response, key: HeaderValue, merchant_id: String) -> Response {
-    with_cookie(answer, &desk.sessions.open(key, merchant_id), SESSION_SECONDS)
+/// Opens a session and sets its cookie.
+pub(super) fn logged_in(
+    dashboard: &DashboardState,
+    response: Response,
+    key: HeaderValue,
+    merchant_id: String,
+) -> Response {
+    with_cookie(response, &dashboard.sessions.open(key, merchant_id), SESSION_SECONDS)
 }
 
-/// Finds who visits.
-pub(super) fn visitor(desk: &Desk, call: &Call) -> Option<(String, Session)> {
+/// Returns the session of a request.
+pub(super) fn visitor(dashboard: &DashboardState, call: &Call) -> Option<(String, Session)> {
     let token = cookie(call)?;
-    let session = desk.sessions.find(&token)?;
+    let session = dashboard.sessions.find(&token)?;
     Some((token, session))
 }
 
@@ -40,7 +45,7 @@ pub(super) fn cookie(call: &Call) -> Option<String> {
     pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token.to_owned())
 }
 
-/// Sets the session's cookie for `seconds`; 0 takes it away.
+/// Sets the session cookie for `seconds`; 0 deletes it.
 pub(super) fn with_cookie(mut response: Response, token: &str, seconds: u32) -> Response {
     let cookie = format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -49,7 +54,7 @@ pub(super) fn with_cookie(mut response: Response, token: &str, seconds: u32) -> 
     response
 }
 
-/// Says whether a form was sent by a page of ours, as far as the browser tells; its token is asked besides.
+/// Returns whether the browser reports that a form originates from this host. The form's token is checked in addition.
 pub(super) fn is_from_here(call: &Call) -> bool {
     let text = |name: header::HeaderName| call.headers().get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = call.headers().get("sec-fetch-site") {
@@ -59,7 +64,7 @@ pub(super) fn is_from_here(call: &Call) -> bool {
     text(header::ORIGIN).is_none_or(|origin| origin.split_once("://").is_some_and(|(_, from)| from == host))
 }
 
-/// A cookie of that kind travels over TLS only; browsers make an exception for this machine.
+/// The cookie requires TLS; browsers make an exception for localhost.
 fn is_safe(base_url: &str) -> bool {
     let Ok(url) = url::Url::parse(base_url) else { return false };
     let is_local = match url.host() {
@@ -82,7 +87,7 @@ struct LoginPage {
 pub(super) async fn login_page(facade: &Facade, call: &Call, refused: Option<&ApiError>) -> Response {
     let status = refused.map_or(StatusCode::OK, error::status);
     let problem = refused.map(|refused| match refused.reason {
-        Reason::InvalidApiKey => "This is no API key of ours.".to_owned(),
+        Reason::InvalidApiKey => "The API key is invalid.".to_owned(),
         _ => refused.message.clone().into(),
     });
     let page = LoginPage {
@@ -97,12 +102,12 @@ pub(super) async fn login_page(facade: &Facade, call: &Call, refused: Option<&Ap
     }
 }
 
-/// Counts a visit of nobody who is logged in, by its address.
-pub(super) fn admit_stranger(facade: &Facade, call: &Call) -> Result<(), ApiError> {
-    facade.edge.limits.as_ref().map_or(Ok(()), |limits| limits.admit_stranger(call.client()))
+/// Counts an unauthenticated request by its IP address.
+pub(super) fn admit_anonymous(facade: &Facade, call: &Call) -> Result<(), ApiError> {
+    facade.edge.limits.as_ref().map_or(Ok(()), |limits| limits.admit_anonymous(call.client()))
 }
 
-pub(super) async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response, Refusal> {
+pub(super) async fn log_in(facade: &Facade, dashboard: &DashboardState, mut call: Call) -> Result<Response, Refusal> {
     if !is_safe(&facade.base_url) {
         return Err(Reason::UnknownRoute.into());
     }
@@ -128,15 +133,15 @@ pub(super) async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Resu
     match found {
         Ok((key, merchant)) => {
             facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
-            // A session that came with the request is ended: nobody else can know the new one.
+            // An existing session is closed, so that the new session id is known to this client only.
             if let Some(old) = cookie(&call) {
-                desk.sessions.close(&old);
+                dashboard.sessions.close(&old);
             }
-            Ok(logged_in(desk, html::see_other("/dashboard"), key, merchant.id))
+            Ok(logged_in(dashboard, html::see_other("/dashboard"), key, merchant.id))
         }
         Err(refused) => {
             if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {
-                limits.note_bad_key(client);
+                limits.record_invalid_key(client);
             }
             Ok(login_page(facade, &call, Some(&refused)).await)
         }

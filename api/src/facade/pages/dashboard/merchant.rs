@@ -1,4 +1,4 @@
-//! For admins: one merchant, where it stands with compliance, its limits, and the end of a hold.
+//! One merchant, for admins: details, compliance status, limits, and the end of a hold.
 
 use askama::Template;
 use http::StatusCode;
@@ -16,7 +16,7 @@ use crate::facade::{
     },
 };
 
-/// Dollars beyond which a limit is none.
+/// Maximum dollars of a limit.
 const MAX_CENTS: u64 = 1_000_000_000_000;
 
 #[derive(Template)]
@@ -37,31 +37,31 @@ struct MerchantPage<'v> {
     reason: String,
 }
 
-/// How a hold ended.
+/// A hold that was ended.
 struct Cleared {
     at: String,
     by: String,
     reason: String,
 }
 
-fn crossing(crossing: &v1::Crossing) -> String {
+fn crossing(crossing: &v1::LimitBreach) -> String {
     let what = match crossing.window().rest_name().unwrap_or_default() {
         "single" => "one payment",
         "24h" => "payments of 24 hours",
         "30d" => "payments of 30 days",
-        "near_single" => "several payments a little below the limit of one",
+        "near_single" => "several payments just below the limit of one payment",
         other => other,
     };
     format!("{what}: ${}, the limit is ${}", dollars(crossing.usd_cents), dollars(crossing.limit_cents))
 }
 
-/// Answers with a merchant, to admins; with what was wrong, if something was.
+/// Returns the page of a merchant, for admins, with the errors of the last form.
 pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>) -> Result<Response, Refusal> {
     let engine = &visit.facade.engine;
     let request = visit.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
     let merchant = engine.merchants().get_merchant(request).await?.into_record()?;
     let request = visit.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
-    let standing = engine.compliance().get_compliance_status(request).await?.into_record()?;
+    let compliance = engine.compliance().get_compliance_status(request).await?.into_record()?;
     let typed = |name: &str, cents: u64| match visit.form.get(name) {
         Some(typed) if refused.is_some() => typed.to_owned(),
         _ if cents == 0 => String::new(),
@@ -73,20 +73,20 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>
         key_created: minute(merchant.api_key_created_at),
         key_used: merchant.api_key_last_used_at.map(minute).unwrap_or_default(),
         merchant,
-        hold: standing.hold.as_ref().map(|hold| format!("{}, {} UTC", crossing(hold), minute(hold.at))),
-        limits: standing.soft_limits.as_ref().or(standing.limits.as_ref()).is_some().then(|| {
-            let limits = standing.limits.unwrap_or_default();
+        hold: compliance.hold.as_ref().map(|hold| format!("{}, {} UTC", crossing(hold), minute(hold.at))),
+        limits: compliance.soft_limits.as_ref().or(compliance.limits.as_ref()).is_some().then(|| {
+            let limits = compliance.limits.unwrap_or_default();
             [
                 ("single", "One payment, USD", typed("single", limits.single_cents.unwrap_or_default())),
                 ("daily", "24 hours, USD", typed("daily", limits.daily_cents.unwrap_or_default())),
                 ("monthly", "30 days, USD", typed("monthly", limits.monthly_cents.unwrap_or_default())),
             ]
         }),
-        own_limits: standing.own_limits,
-        daily: dollars(standing.daily_cents),
-        monthly: dollars(standing.monthly_cents),
-        notices: standing.notices.iter().rev().map(|notice| (minute(notice.at), crossing(notice))).collect(),
-        clearances: standing.clearances.iter().rev().map(cleared).collect(),
+        own_limits: compliance.own_limits,
+        daily: dollars(compliance.daily_cents),
+        monthly: dollars(compliance.monthly_cents),
+        notices: compliance.notices.iter().rev().map(|notice| (minute(notice.at), crossing(notice))).collect(),
+        clearances: compliance.clearances.iter().rev().map(cleared).collect(),
         reason: visit.form.get("reason").unwrap_or_default().to_owned(),
     };
     Ok(html::page(refused.map_or(StatusCode::OK, error::status), page.render(), None))
@@ -96,7 +96,7 @@ fn cleared(clearance: &v1::Clearance) -> Cleared {
     Cleared { at: minute(clearance.at), by: clearance.by.clone(), reason: clearance.reason.clone() }
 }
 
-/// Leads back to the merchant, or shows it with what was wrong.
+/// Redirects to the merchant, or shows the page with the errors.
 async fn after<T>(visit: &Visit<'_>, id: &str, made: Result<T, ApiError>, done: &str) -> Result<Response, Refusal> {
     match made {
         Ok(_) => Ok(html::see_other(&format!("/dashboard/merchants/{id}?done={done}"))),
@@ -105,7 +105,7 @@ async fn after<T>(visit: &Visit<'_>, id: &str, made: Result<T, ApiError>, done: 
     }
 }
 
-/// Ends a hold, for a reason.
+/// Ends a hold with a reason.
 pub(super) async fn clear(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let reason = visit.form.get("reason").unwrap_or_default().trim().to_owned();
     let request = v1::ClearHoldRequest { merchant_id: id.to_owned(), reason, limits: None };
@@ -113,7 +113,7 @@ pub(super) async fn clear(visit: &Visit<'_>, id: &str) -> Result<Response, Refus
     after(visit, id, made.map_err(ApiError::from), "cleared").await
 }
 
-/// Gives a merchant limits of its own, or takes them away.
+/// Sets or removes a merchant's individual limits.
 pub(super) async fn set_limits(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let is_own = visit.form.get("own") != Some("none");
     let limits = match is_own.then(|| thresholds(visit)).transpose() {
@@ -137,7 +137,7 @@ fn thresholds(visit: &Visit<'_>) -> Result<v1::Thresholds, ApiError> {
     })
 }
 
-/// Reads dollars as people type them; nothing is 0.
+/// Parses dollars; empty means 0.
 fn cents(text: &str) -> Option<u64> {
     if text.trim().is_empty() {
         return Some(0);

@@ -1,4 +1,4 @@
-//! For admins: every merchant, found, switched on and off, given a new key.
+//! The list of merchants, for admins: search, activation, and new keys.
 
 use askama::Template;
 use http::StatusCode;
@@ -20,7 +20,7 @@ use crate::facade::{
     rest::export::{self, Format},
 };
 
-/// How many may stand on a page.
+/// Choices of merchants per page.
 const LIMITS: [u32; 3] = [20, 50, 100];
 
 #[derive(Template)]
@@ -49,7 +49,7 @@ struct Row {
     is_flagged: bool,
 }
 
-/// What the visitor filters by.
+/// The visitor's filter.
 struct Filter {
     query: String,
     active: String,
@@ -63,7 +63,7 @@ impl Filter {
         }
     }
 
-    /// Writes the filter into an address, and what else is to stand there.
+    /// Formats the filter and further parameters as a query string.
     fn write(&self, more: &[(&str, String)]) -> String {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
         out.append_pair("query", &self.query).append_pair("active", &self.active);
@@ -87,13 +87,13 @@ impl Filter {
     }
 }
 
-/// Answers with the merchants, to admins.
+/// Returns the list of merchants, for admins.
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
-    let asked = visit.call.query();
-    let number = |name: &str| asked.get(name).and_then(|text| text.parse::<u32>().ok());
+    let query = visit.call.query();
+    let number = |name: &str| query.get(name).and_then(|text| text.parse::<u32>().ok());
     let limit = number("limit").filter(|limit| LIMITS.contains(limit)).unwrap_or(LIMITS[0]);
     let page = number("page").filter(|page| (1..=1_000_000).contains(page)).unwrap_or(1);
-    let filter = Filter::read(&asked);
+    let filter = Filter::read(&query);
     let request = visit.request(filter.request(page, limit));
     let found = visit.facade.engine.merchants().list_merchants(request).await?.into_inner();
     let pages = found.total_size.div_ceil(u64::from(limit));
@@ -126,14 +126,14 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     Ok(html::page(StatusCode::OK, page.render(), None))
 }
 
-/// Answers with every merchant of the filter as a file, to admins.
+/// Exports every merchant that matches the filter, for admins.
 pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
     let v1::ListMerchantsRequest { query, active, flagged, .. } = Filter::read(&visit.call.query()).request(1, 0);
     let request = v1::ExportMerchantsRequest { query, active, flagged };
     export::merchants_file(visit.facade, visit.request(request), format).await
 }
 
-/// Switches a merchant on or off.
+/// Activates or deactivates a merchant.
 pub(super) async fn set_active(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let active = visit.form.get("active") == Some("true");
     let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active: Some(active) };
@@ -142,11 +142,11 @@ pub(super) async fn set_active(visit: &Visit<'_>, id: &str) -> Result<Response, 
     Ok(html::see_other(&format!("/dashboard/merchants?query={id}&done={done}")))
 }
 
-/// Gives a merchant a new key and shows it this once; its sessions end with the old one.
+/// Issues a new key to a merchant and shows it once; sessions of the old key end.
 pub(super) async fn new_key(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::ReissueApiKeyRequest { merchant_id: id.to_owned() };
     let made = visit.facade.engine.merchants().reissue_api_key(visit.request(request)).await?.into_inner();
-    visit.desk.sessions.close_all(id);
-    let note = "The old key has stopped, and its sessions with it.".to_owned();
-    Ok(settings::shown_once(visit, "The new API key", &made.api_key, note, "/dashboard/merchants"))
+    visit.dashboard.sessions.close_all(id);
+    let note = "The previous keys are revoked, and their sessions have ended.".to_owned();
+    Ok(settings::shown_once(visit, "New API key", &made.api_key, note, "/dashboard/merchants"))
 }

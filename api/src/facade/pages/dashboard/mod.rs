@@ -1,7 +1,7 @@
-//! The merchant's dashboard: pages written on the server, without script, over the same calls as the REST interface.
+//! The merchant's dashboard: pages rendered on the server, without script, with the same calls as the REST interface.
 //!
-//! A visitor shows the API key once; from then on a cookie names a session of this process. Every form carries its
-//! session's token and must come from a page of ours.
+//! A visitor logs in with an API key; from then on a cookie identifies a session of this process. Every form contains
+//! its session's token and must originate from this host.
 
 mod account;
 mod audit;

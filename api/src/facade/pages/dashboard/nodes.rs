@@ -1,4 +1,4 @@
-//! For admins: the ledger's nodes, and how far the ledger is read.
+//! The ledger nodes and the progress of the scanner, for admins.
 
 use askama::Template;
 use http::StatusCode;
@@ -33,8 +33,8 @@ struct Row {
     shade: &'static str,
     head: String,
     failures: u32,
-    answered: String,
-    rests: String,
+    last_response: String,
+    backoff: String,
 }
 
 impl Row {
@@ -50,13 +50,13 @@ impl Row {
             shade,
             head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,
-            answered: node.answered_at.map(minute).unwrap_or_default(),
-            rests: node.rests_until.map(minute).unwrap_or_default(),
+            last_response: node.last_response_at.map(minute).unwrap_or_default(),
+            backoff: node.backoff_until.map(minute).unwrap_or_default(),
         }
     }
 }
 
-/// Answers with the nodes and the scanner, to admins.
+/// Returns the page of the nodes and the scanner, for admins.
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let system = visit.facade.engine.system();
     let health = system.clone().get_health(visit.request(v1::GetHealthRequest {})).await?.into_inner();
@@ -69,13 +69,13 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         word: ledger.word,
         is_well: ledger.is_well,
         facts: vec![
-            ("A node answers", yes(health.ledger_reachable)),
-            ("Payments can be made", yes(health.ledger_followed)),
-            ("Newest block", health.head_block.to_string()),
-            ("Newest final block", health.irreversible_block.to_string()),
-            ("Read up to", health.scanned_block.to_string()),
-            ("Final blocks still to read", behind.to_string()),
-            ("Sessions in memory", health.awake_sessions.to_string()),
+            ("Node reachable", yes(health.ledger_reachable)),
+            ("Payments can be created", yes(health.ledger_followed)),
+            ("Head block", health.head_block.to_string()),
+            ("Irreversible block", health.irreversible_block.to_string()),
+            ("Scanned block", health.scanned_block.to_string()),
+            ("Irreversible blocks to scan", behind.to_string()),
+            ("Sessions in memory", health.active_sessions.to_string()),
         ],
         needed: nodes.needed,
         rows: nodes.nodes.iter().map(Row::of).collect(),

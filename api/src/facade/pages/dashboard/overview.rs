@@ -1,4 +1,4 @@
-//! The overview: what came in over thirty days, what needs a look, and how everything is.
+//! The overview: volume of thirty days, payments that need attention, and the health of webhooks and ledger.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::facade::{
     record,
 };
 
-/// The days of the chart.
+/// Days in the chart.
 const DAYS: u32 = 30;
 
 #[derive(Template)]
@@ -37,14 +37,14 @@ struct OverviewPage<'v> {
     ledger: Wellness,
 }
 
-/// How something is: a word, whether it is as it should be, and what there is to say.
+/// The health of a part: a word, whether it is healthy, and details.
 pub(super) struct Wellness {
     pub(super) word: &'static str,
     pub(super) is_well: bool,
     notes: Vec<String>,
 }
 
-/// The figures of some days up to today.
+/// The figures of a period up to today.
 struct Period {
     name: &'static str,
     hive: String,
@@ -70,7 +70,7 @@ struct Day {
     usd: String,
 }
 
-/// Answers with the overview.
+/// Returns the overview.
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let engine = &visit.facade.engine;
     let health = engine.system().get_health(visit.request(v1::GetHealthRequest {})).await?.into_inner();
@@ -104,27 +104,29 @@ fn webhook(endpoint: &v1::WebhookEndpoint) -> Wellness {
         (.., Some(_)) => ("failing", false),
         _ => ("working", true),
     };
-    let told = [
+    let times = [
         ("disabled since", endpoint.disabled_at),
         ("failing since", endpoint.failing_since),
-        ("last taken", endpoint.last_success_at),
+        ("last success", endpoint.last_success_at),
     ];
-    let notes = told.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", minute(at?)))).collect();
+    let notes = times.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", minute(at?)))).collect();
     Wellness { word, is_well, notes }
 }
 
-/// The scanner: whether the ledger answers, and how far it was read.
+/// The scanner: whether a node responds, and how far the ledger is scanned.
 pub(super) fn ledger(health: &v1::GetHealthResponse) -> Wellness {
     let behind = health.irreversible_block.saturating_sub(health.scanned_block);
     let word = match Health::try_from(health.health) {
         Ok(Health::Ok) => "ok",
         Ok(Health::Unavailable) => "unavailable",
-        _ if !health.ledger_reachable => "no node answers",
+        _ if !health.ledger_reachable => "no node responds",
+        _ if !health.ledger_followed && health.scanned_block > 0 => "another chain",
         _ if !health.ledger_followed => "starting",
         _ => "degraded",
     };
     let read = match behind {
         0 => format!("Up to date (block {})", health.scanned_block),
+        1 => format!("1 block behind (at block {})", health.scanned_block),
         behind => format!("{behind} blocks behind (at block {})", health.scanned_block),
     };
     Wellness { word, is_well: word == "ok", notes: vec![read, format!("Head block {}", health.head_block)] }
@@ -154,7 +156,7 @@ const HEIGHT: u64 = 140;
 fn bars(days: &[v1::DayVolume]) -> Vec<Bar> {
     let most = days.iter().map(|day| day.usd_cents).max().unwrap_or(0).max(1);
     let bar = |(count, day): (usize, &v1::DayVolume)| {
-        // What came in is seen, however little it was.
+        // A small volume stays visible.
         let height = u128::from(day.usd_cents) * u128::from(HEIGHT) / u128::from(most);
         let height = u64::try_from(height).unwrap_or(HEIGHT).max(u64::from(day.completed > 0) * 2);
         let title = format!("{}: {} payments, ${}", date(day.day), day.completed, dollars(day.usd_cents));
@@ -217,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn waiting_times_are_told_roughly() {
+    fn durations_are_rounded() {
         assert_eq!([9, 300, 86_400].map(|seconds| duration(Duration::from_secs(seconds))), ["9 s", "5 min", "24 h"]);
     }
 
     #[test]
-    fn what_is_not_well_says_so() {
+    fn unhealthy_parts_are_marked() {
         let url = Some("https://shop.example/hook".to_owned());
         let endpoint = v1::WebhookEndpoint { url, enabled: true, ..Default::default() };
         assert_eq!((webhook(&endpoint).word, webhook(&endpoint).is_well), ("working", true));
@@ -231,6 +233,6 @@ mod tests {
         let off = v1::WebhookEndpoint { enabled: false, ..failing };
         assert_eq!(webhook(&off).word, "disabled");
         let health = v1::GetHealthResponse { health: Health::Degraded.into(), ..Default::default() };
-        assert_eq!((ledger(&health).word, ledger(&health).is_well), ("no node answers", false));
+        assert_eq!((ledger(&health).word, ledger(&health).is_well), ("no node responds", false));
     }
 }

@@ -1,4 +1,4 @@
-//! One payment: everything that is known of it, and what can be done; and how a new one is made.
+//! One payment: its details and actions, and the form for a new one.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proto::{ApiError, IntoRecord, Reason, v1};
 use warp::reply::Response;
 
 use crate::facade::{
-    http::{answer, error, refusal::Refusal},
+    http::{error, refusal::Refusal, response},
     pages::{
         dashboard::{
             ledger,
@@ -45,14 +45,14 @@ struct PaymentPage<'v> {
     deliveries: Vec<webhooks::Row>,
 }
 
-/// What the merchant decided.
+/// The merchant's decision.
 struct Resolved {
     kind: &'static str,
     at: String,
     note: String,
 }
 
-/// A transfer as the page shows it.
+/// A transfer in the table.
 struct Sent {
     at: String,
     from: String,
@@ -68,7 +68,7 @@ async fn find(visit: &Visit<'_>, id: &str) -> Result<v1::Payment, ApiError> {
     Ok(visit.facade.engine.payments().get_payment(request).await?.into_record()?)
 }
 
-/// Answers with a payment of the merchant's.
+/// Returns the page of a payment.
 pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
     let payment = find(visit, id).await?;
     let deliveries = webhooks::of_payment(visit, id).await?;
@@ -83,7 +83,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         ("Late", payment.amount_late_units, false),
         ("Refunded", payment.amount_refunded_units, false),
     ];
-    let raw = serde_json::from_slice::<serde_json::Value>(&answer::to_json(&record::Payment::of(
+    let raw = serde_json::from_slice::<serde_json::Value>(&response::to_json(&record::Payment::of(
         &visit.facade.base_url,
         &payment,
     )?));
@@ -152,24 +152,24 @@ fn sent(transfer: &v1::Transfer) -> Result<Sent, ApiError> {
     })
 }
 
-/// The ways to pay it with play money: how, and what the button says.
+/// The test payments: the form value, and the label of the button.
 fn tests(visit: &Visit<'_>, payment: &v1::Payment, is_pending: bool) -> Vec<(&'static str, &'static str)> {
-    if visit.desk.test_ledger.is_none() || payment.livemode {
+    if visit.dashboard.test_ledger.is_none() || payment.livemode {
         return Vec::new();
     }
     if !is_pending {
-        return vec![("late", "Pay now, after the end")];
+        return vec![("late", "Pay now, after expiry")];
     }
     vec![
-        ("full", "Pay full"),
+        ("full", "Pay the full amount"),
         ("partial", "Pay a part"),
-        ("over", "Pay too much"),
+        ("over", "Overpay"),
         ("currency", "Pay in the wrong currency"),
         ("memo", "Pay with a wrong memo"),
     ]
 }
 
-/// Cancels for the merchant.
+/// Cancels on behalf of the merchant.
 pub(super) async fn cancel(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = visit.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     let cancelled = visit.facade.engine.payments().cancel_payment(request).await;
@@ -198,9 +198,9 @@ async fn done(visit: &Visit<'_>, id: &str, outcome: Result<(), ApiError>, done: 
     }
 }
 
-/// Pays with play money, in the way the button says.
+/// Sends a test payment of the selected kind.
 pub(super) async fn pay(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
-    let Some(control) = &visit.desk.test_ledger else { return Err(Reason::UnknownRoute.into()) };
+    let Some(control) = &visit.dashboard.test_ledger else { return Err(Reason::UnknownRoute.into()) };
     let payment = find(visit, id).await?;
     if payment.livemode {
         return Err(Reason::UnknownRoute.into());
@@ -218,7 +218,7 @@ pub(super) async fn pay(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal
         "over" => (Money::new(rest.saturating_add(1_000), currency), payment.memo.clone()),
         "currency" => (Money::new(rest, other), payment.memo.clone()),
         "memo" => (Money::new(rest, currency), "thank you for the mug".to_owned()),
-        _ => return Err(ApiError::field("how", "must be a button of the page").into()),
+        _ => return Err(ApiError::field("how", "must be one of the page's buttons").into()),
     };
     match ledger::transfer(control, &payment.pay_to, &money.to_string(), &memo).await {
         Ok(()) => Ok(html::see_other(&format!("/dashboard/payments/{id}?done=sent"))),
@@ -239,7 +239,7 @@ struct NewPage<'v> {
     metadata: &'v str,
 }
 
-/// Answers with the form of a new payment, filled with what was sent.
+/// Returns the form of a new payment, filled with the submitted values.
 pub(super) fn form(visit: &Visit<'_>, status: StatusCode, wrong: Vec<String>) -> Response {
     let text = |name: &str| visit.form.get(name).unwrap_or_default();
     let page = NewPage {
@@ -255,7 +255,7 @@ pub(super) fn form(visit: &Visit<'_>, status: StatusCode, wrong: Vec<String>) ->
     html::page(status, page.render(), None)
 }
 
-/// Makes a payment of the form.
+/// Creates a payment from the form.
 pub(super) async fn create(visit: &Visit<'_>) -> Result<Response, Refusal> {
     match draft(visit) {
         Err(wrong) => Ok(form(visit, StatusCode::BAD_REQUEST, problems(&wrong))),

@@ -1,4 +1,4 @@
-//! The list of payments: filtered, searched, and written to a file as a whole.
+//! The list of payments: filter, search and export.
 
 use askama::Template;
 use http::StatusCode;
@@ -22,7 +22,7 @@ const STATUSES: [&str; 6] = ["pending", "processing", "completed", "failed", "us
 struct PaymentsPage<'v> {
     frame: Frame<'v>,
     rows: Vec<Row>,
-    /// How many there are; none on a page after the first.
+    /// The total, only on the first page.
     total: Option<String>,
     filter: Filter,
     statuses: [&'static str; 6],
@@ -30,7 +30,7 @@ struct PaymentsPage<'v> {
     export_query: String,
 }
 
-/// What the visitor filters by, as it was typed.
+/// The visitor's filter as entered.
 #[derive(Default)]
 struct Filter {
     query: String,
@@ -67,7 +67,7 @@ impl Row {
     }
 }
 
-/// Returns the transfer that completed a payment, or else the first that is listed.
+/// Returns the transfer that completed a payment, otherwise the first one listed.
 fn payer(payment: &v1::Payment) -> Option<&v1::Transfer> {
     let completed_it = |transfer: &&v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
     payment.transfers.iter().find(completed_it).or_else(|| payment.transfers.first())
@@ -88,7 +88,7 @@ impl Filter {
         }
     }
 
-    /// Writes the filter into an address.
+    /// Formats the filter as a query string.
     fn write(&self) -> String {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
         let pairs = [
@@ -105,8 +105,8 @@ impl Filter {
         out.finish()
     }
 
-    /// Returns the request, which reads the same words as the REST interface; days are whole and of UTC, amounts as
-    /// people type them.
+    /// Returns the request with the same parameters as the REST interface; days are whole UTC days, amounts have
+    /// decimals.
     fn request(&self, limit: u32, cursor: Option<&str>) -> Result<v1::ListPaymentsRequest, ApiError> {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
         out.append_pair("limit", &limit.to_string());
@@ -139,7 +139,7 @@ impl Filter {
     }
 }
 
-/// Returns a count for people.
+/// Formats a count.
 fn counted(total: u64, is_lower_bound: bool) -> String {
     let more = if is_lower_bound { "More than " } else { "" };
     format!("{more}{total} payments.")
@@ -150,7 +150,7 @@ async fn list(visit: &Visit<'_>, request: v1::ListPaymentsRequest) -> Result<v1:
     Ok(found.into_inner())
 }
 
-/// Answers with the list.
+/// Returns the list.
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let filter = Filter::read(&query);
@@ -180,7 +180,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     Ok(html::page(status, page.render(), None))
 }
 
-/// Answers with every payment of the filter as a file, as the REST interface does.
+/// Exports every payment that matches the filter, as the REST interface does.
 pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
     let request = Filter::read(&visit.call.query()).request(100, None)?;
     export::payments_file(visit.facade, visit.request(export::exported(request)), format).await

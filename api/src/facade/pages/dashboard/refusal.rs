@@ -1,4 +1,4 @@
-//! The page that says what is wrong.
+//! The dashboard page that reports an error.
 
 use askama::Template;
 use proto::{ApiError, Reason};
@@ -22,7 +22,7 @@ struct RefusalPage<'a> {
     request_id: &'a str,
 }
 
-/// Answers a merchant's browser with a page that says what is wrong.
+/// Returns an error page to a merchant's browser.
 pub(crate) fn refusal(refused: &ApiError, is_test: bool, request_id: &str) -> Response {
     let title = match refused.http() {
         403 => "Not allowed",
@@ -32,9 +32,9 @@ pub(crate) fn refusal(refused: &ApiError, is_test: bool, request_id: &str) -> Re
     };
     let message = match refused.reason {
         Reason::InvalidFormToken => {
-            "The form is too old or not ours. Go back, load the page again, and send it once more."
+            "The form has expired or originates from another site. Go back, reload the page, and submit it again."
         }
-        Reason::NotFound => "There is nothing of yours by that name.",
+        Reason::NotFound => "This record does not exist, or it belongs to another merchant.",
         _ => &refused.message,
     };
     let page = RefusalPage { w: Words(Lang::English), is_test, title, message, request_id };

@@ -1,4 +1,4 @@
-//! The routes of the dashboard, one row a method and path.
+//! The routes of the dashboard, one row for each method and path.
 
 use http::StatusCode;
 
@@ -13,7 +13,7 @@ use crate::facade::{
     rest::export::Format,
 };
 
-/// Calls a function of a page, with the values of the path's placeholders that it takes.
+/// Calls the handler of a page with the values of the path's placeholders.
 macro_rules! to {
     ($function:path) => {
         |visit, _| Box::pin($function(visit))
@@ -23,7 +23,7 @@ macro_rules! to {
     };
 }
 
-/// A row whose page is for whoever is logged in (`Visitor`), or for admins among them (`VisitingAdmin`).
+/// A route for every logged-in visitor (`Visitor`), or for admins only (`VisitingAdmin`).
 macro_rules! page {
     ($method:ident, $path:literal, $access:ident, $rates:ident, $page:expr) => {
         Route {
@@ -39,7 +39,7 @@ macro_rules! page {
 
 const CSV: Format = Format::Csv { bom: false };
 
-/// Every page of the dashboard.
+/// Every route of the dashboard.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[Route] = &[
     get("/dashboard/login", "", |facade, call, _| Box::pin(entry::show_login(facade, call))).unlisted(),
@@ -88,6 +88,7 @@ pub(crate) const ROUTES: &[Route] = &[
     page!(get, "/dashboard/nodes", VisitingAdmin, Calls, to!(nodes::page)),
 ];
 
-/// What answers every other path and method below `/dashboard`. Whoever is not logged in learns of no page.
+/// The handler of every other path and method below `/dashboard`. Unauthenticated clients cannot see which pages
+/// exist.
 pub(crate) static UNKNOWN: Route =
     post("/dashboard/{*path}", "", |facade, call, _| Box::pin(entry::unknown(facade, call))).unlisted();

@@ -1,4 +1,4 @@
-//! The merchant's own settings, its webhook secret, its key and its sessions.
+//! The merchant's settings, webhook secret, API keys and sessions.
 
 use askama::Template;
 use engine::webhook::EventType;
@@ -33,12 +33,12 @@ struct SettingsPage<'v> {
     sessions: usize,
 }
 
-/// A type of events, and whether the endpoint is sent it.
+/// An event type, and whether the endpoint subscribes to it.
 struct Event {
     word: &'static str,
     what: &'static str,
     is_sent: bool,
-    /// Every endpoint is sent it.
+    /// Whether every endpoint receives it.
     is_fixed: bool,
 }
 
@@ -46,8 +46,8 @@ impl Event {
     fn of(kind: EventType, is_sent: bool) -> Self {
         let is_fixed = kind == EventType::StatusChanged;
         let what = match kind {
-            EventType::StatusChanged => "A payment has another status. Always sent.",
-            EventType::Exception => "A payment was paid too little, twice, too late, or otherwise than planned.",
+            EventType::StatusChanged => "The status of a payment changed. Always sent.",
+            EventType::Exception => "A payment has an exception: underpaid, paid twice, paid late, or similar.",
             EventType::X402Settled => "An x402 payment for a resource of your server was settled.",
             EventType::AccountChange => "A change of your Hive account was requested, cancelled, or took effect.",
         };
@@ -55,12 +55,12 @@ impl Event {
     }
 }
 
-/// Says whether the form asks for a type of events.
+/// Returns whether the form selects an event type.
 fn is_ticked(visit: &Visit<'_>, kind: EventType) -> bool {
     kind == EventType::StatusChanged || visit.form.get(&format!("event.{}", kind.as_str())).is_some()
 }
 
-/// An API key as the page shows it.
+/// An API key in the table.
 struct Key {
     id: String,
     name: String,
@@ -87,12 +87,12 @@ impl Key {
     }
 }
 
-/// Says whether this is the key with that text, as far as is known of it.
+/// Returns whether this is the key with that text, by the characters that are stored.
 fn is_of(key: &v1::ApiKey, text: &str) -> bool {
     text.starts_with(&key.prefix) && text.ends_with(&key.last4)
 }
 
-/// Returns the merchant's keys, and whether it may roll them; a key that may not see them sees none.
+/// Returns the merchant's keys, and whether it may roll them; none if the key lacks the permission to list keys.
 async fn keys(visit: &Visit<'_>) -> Result<v1::ListApiKeysResponse, ApiError> {
     let request = visit.request(v1::ListApiKeysRequest { merchant_id: visit.merchant.id.clone() });
     match visit.facade.engine.api_keys().list_api_keys(request).await.map_err(ApiError::from) {
@@ -111,13 +111,13 @@ struct SecretPage<'v> {
     back: &'v str,
 }
 
-/// Answers with something that is shown this once.
+/// Returns a page with a secret that is shown once.
 pub(super) fn shown_once(visit: &Visit<'_>, title: &str, secret: &str, note: String, back: &str) -> Response {
     let page = SecretPage { frame: visit.frame("settings", Vec::new()), title, secret, note, back };
     html::page(StatusCode::OK, page.render(), None)
 }
 
-/// Answers with the settings; with what was sent, if that was wrong.
+/// Returns the settings; after an error with the submitted values.
 pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<String>) -> Result<Response, Refusal> {
     let found = keys(visit).await?;
     let merchant = &visit.merchant;
@@ -139,13 +139,13 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         events: EventType::ALL.map(|kind| Event::of(kind, is_chosen(kind))).into(),
         keys: found.keys.iter().map(|key| Key::of(key, visit.key())).collect(),
         may_roll: found.may_roll,
-        sessions: visit.desk.sessions.count(&merchant.id),
+        sessions: visit.dashboard.sessions.count(&merchant.id),
         frame: visit.frame("settings", wrong),
     };
     Ok(html::page(status, page.render(), None))
 }
 
-/// Gives a key a successor and shows it this once. Who is logged in by the old one goes on with the new.
+/// Rolls a key and shows the new one once. A session of the old key continues with the new one.
 pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let overlap_hours = visit.form.get("overlapHours").unwrap_or("0").trim().parse().unwrap_or(u32::MAX);
     let before = keys(visit).await?.keys.into_iter().find(|key| key.id == id);
@@ -159,16 +159,16 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
         Ok(made) => {
             let made = made.into_inner();
             let note = match made.previous_valid_until {
-                Some(until) => format!("The old key goes on beside it until {} UTC.", minute(until)),
-                None => "The old key has stopped.".to_owned(),
+                Some(until) => format!("The old key stays valid until {} UTC.", minute(until)),
+                None => "The old key is revoked.".to_owned(),
             };
-            let page = shown_once(visit, "Your new API key", &made.api_key, note, "/dashboard/settings");
+            let page = shown_once(visit, "New API key", &made.api_key, note, "/dashboard/settings");
             let is_own = before.is_some_and(|key| is_of(&key, visit.key()));
             let new = HeaderValue::from_str(&made.api_key).ok().filter(|_| is_own);
             Ok(match new {
                 Some(key) => {
-                    visit.desk.sessions.close(&visit.token);
-                    logged_in(visit.desk, page, key, merchant_id)
+                    visit.dashboard.sessions.close(&visit.token);
+                    logged_in(visit.dashboard, page, key, merchant_id)
                 }
                 None => page,
             })
@@ -178,13 +178,13 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
     }
 }
 
-/// Shows the page with what was wrong.
+/// Shows the page with the errors.
 async fn refused_page(visit: &Visit<'_>, refused: &ApiError) -> Result<Response, Refusal> {
     let page = page(visit, error::status(refused), problems(refused)).await?;
     Ok(error::with_retry(refused, page))
 }
 
-/// Changes what the form names: every field of it, so that an emptied one is cleared.
+/// Changes every field of the form, so that an emptied one is cleared.
 pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let text = |name: &str| visit.form.get(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let change = |name: &str| Some(v1::TextChange::from(text(name)));
@@ -193,7 +193,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let request = v1::UpdateMerchantRequest {
         merchant_id: visit.merchant.id.clone(),
         name: Some(text("name").unwrap_or_default()),
-        // The account is asked of the ledger only when it changes.
+        // The ledger is queried only if the account changes.
         hive_account: Some(text("hiveAccount").unwrap_or_default()).filter(|name| *name != visit.merchant.hive_account),
         icon_url: change("iconUrl"),
         webhook_url: change("webhookUrl"),
@@ -208,7 +208,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     }
 }
 
-/// Makes a new webhook secret and shows it this once.
+/// Rotates the webhook secret and shows the new one once.
 pub(super) async fn new_secret(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let hours = visit.form.get("graceHours").unwrap_or("0").parse().unwrap_or(u32::MAX);
     let request = v1::RotateWebhookSecretRequest { merchant_id: visit.merchant.id.clone(), grace_hours: Some(hours) };
@@ -217,10 +217,10 @@ pub(super) async fn new_secret(visit: &Visit<'_>) -> Result<Response, Refusal> {
         Ok(made) => {
             let made = made.into_inner();
             let note = match made.previous_valid_until {
-                Some(until) => format!("The old secret signs beside it until {} UTC.", minute(until)),
-                None => "The old secret has stopped.".to_owned(),
+                Some(until) => format!("The old secret also signs until {} UTC.", minute(until)),
+                None => "The old secret is invalid.".to_owned(),
             };
-            Ok(shown_once(visit, "Your new webhook secret", &made.webhook_secret, note, "/dashboard/settings"))
+            Ok(shown_once(visit, "New webhook secret", &made.webhook_secret, note, "/dashboard/settings"))
         }
         Err(refused) => refused_page(visit, &refused).await,
     }

@@ -1,4 +1,4 @@
-//! Unmatched transfers, decisions about payments, refunds to sign.
+//! Unmatched transfers, decisions about payments, and refunds.
 
 use askama::Template;
 use engine::money::Currency;
@@ -31,7 +31,7 @@ struct ListPage<'v> {
     next: Option<String>,
 }
 
-/// A transfer as the pages show it.
+/// A transfer in the tables.
 struct Row {
     id: String,
     at: String,
@@ -66,7 +66,7 @@ impl Row {
     }
 }
 
-/// Says why a transfer paid no session.
+/// Returns why a transfer is unmatched.
 fn why(reason: i32) -> &'static str {
     use v1::UnmatchedReason as Reason;
     match Reason::try_from(reason).unwrap_or_default() {
@@ -74,9 +74,9 @@ fn why(reason: i32) -> &'static str {
         Reason::NoSession => "the memo names no payment",
         Reason::AmbiguousMemo => "the memo names several payments",
         Reason::EncryptedMemo => "the memo is encrypted",
-        Reason::UnknownSession => "the memo names a payment nobody knows",
-        Reason::OtherAccount => "the payment it names is paid to another account",
-        Reason::UnsupportedOperation => "it was no plain transfer",
+        Reason::UnknownSession => "the memo names an unknown payment",
+        Reason::OtherAccount => "the memo names a payment to another account",
+        Reason::UnsupportedOperation => "the operation is not a plain transfer",
     }
 }
 
@@ -84,7 +84,7 @@ fn sum(money: Option<&v1::Money>) -> Result<String, ApiError> {
     record::money(money).map(|money| money.to_string())
 }
 
-/// Answers with the transfers that paid no session; those that are open, unless another state is asked for.
+/// Returns the unmatched transfers with a status, by default the open ones.
 pub(super) async fn list(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let status = query.get("status").unwrap_or("open").to_owned();
@@ -106,39 +106,39 @@ pub(super) async fn list(visit: &Visit<'_>) -> Result<Response, Refusal> {
 }
 
 #[derive(Template)]
-#[template(path = "dashboard/stray.html")]
-struct StrayPage<'v> {
+#[template(path = "dashboard/unmatched_transfer.html")]
+struct UnmatchedTransferPage<'v> {
     frame: Frame<'v>,
     row: Row,
     candidates: Vec<Candidate>,
 }
 
-/// A payment that a transfer may have been meant for.
+/// A candidate payment of a transfer.
 struct Candidate {
     id: String,
     created: String,
     amount: String,
     status: &'static str,
     description: String,
-    signs: String,
+    matches: String,
 }
 
 impl Candidate {
     fn of(candidate: &v1::Candidate, payment: &v1::Payment) -> Result<Self, ApiError> {
-        let signs = [(candidate.same_amount, "amount"), (candidate.on_time, "time"), (candidate.same_payer, "payer")];
-        let signs: Vec<&str> = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
+        let matches = [(candidate.same_amount, "amount"), (candidate.on_time, "time"), (candidate.same_payer, "payer")];
+        let matches: Vec<&str> = matches.into_iter().filter(|(is_equal, _)| *is_equal).map(|(_, name)| name).collect();
         Ok(Self {
             id: payment.id.clone(),
             created: minute(payment.created_at),
             amount: record::price(payment)?.to_string(),
             status: record::status_word(payment.status),
             description: payment.description.clone(),
-            signs: signs.join(", "),
+            matches: matches.join(", "),
         })
     }
 }
 
-/// Answers with one transfer and the payments it may have been meant for.
+/// Returns one transfer with its candidate payments.
 pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
     let service = visit.facade.engine.unmatched_transfers();
     let request = visit.request(v1::GetUnmatchedRequest { id: id.to_owned() });
@@ -157,11 +157,11 @@ pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Resu
     let candidates =
         candidates.iter().filter_map(|candidate| Some(Candidate::of(candidate, candidate.payment.as_ref()?)));
     let candidates = candidates.collect::<Result<_, _>>()?;
-    let page = StrayPage { frame: visit.frame("unmatched", wrong), row, candidates };
+    let page = UnmatchedTransferPage { frame: visit.frame("unmatched", wrong), row, candidates };
     Ok(html::page(status, page.render(), None))
 }
 
-/// Puts a transfer to a payment.
+/// Assigns a transfer to a payment.
 pub(super) async fn assign(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let payment_id = visit.form.get("paymentId").unwrap_or_default().trim().to_owned();
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
@@ -173,7 +173,7 @@ pub(super) async fn assign(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
     }
 }
 
-/// Notes that nothing is to be done about a transfer.
+/// Marks a transfer as ignored.
 pub(super) async fn ignore(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let note = visit.form.get("note").unwrap_or_default().trim().to_owned();
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
@@ -191,7 +191,7 @@ pub(super) async fn ignore(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
     }
 }
 
-/// Notes what the merchant decided about a payment.
+/// Records the merchant's decision about a payment.
 pub(super) async fn resolve(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let kind = match visit.form.get("kind").unwrap_or_default() {
         "accepted" => ResolutionKind::Accepted,
@@ -229,7 +229,7 @@ struct RefundPage<'v> {
     to: String,
 }
 
-/// A refund that the merchant signs in a wallet.
+/// A refund for the merchant to sign.
 struct Plan {
     from: String,
     to: String,
@@ -257,7 +257,8 @@ impl Plan {
     }
 }
 
-/// Answers with a refund to sign: of what is owed, or of what the visitor typed. Nothing changes until the chain holds it.
+/// Returns the refund to sign: the amount owed, or the entered one. Nothing is stored before the transfer is on the
+/// chain.
 pub(super) async fn refund(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let text = |name: &str| query.get(name).unwrap_or_default().trim().to_owned();

@@ -1,32 +1,32 @@
-//! A visit of somebody who is logged in, and what every page of the dashboard shows.
+//! A request of a logged-in visitor, and the frame of every page of the dashboard.
 
 use proto::{ApiError, v1};
 
 use crate::facade::{
-    http::{call::Call, query::Query, sessions::Desk, state::Facade},
+    http::{call::Call, query::Query, sessions::DashboardState, state::Facade},
     record,
 };
 
-/// One visit of somebody who is logged in.
+/// One request of a logged-in visitor.
 pub(super) struct Visit<'f> {
     pub(super) facade: &'f Facade,
-    pub(super) desk: &'f Desk,
+    pub(super) dashboard: &'f DashboardState,
     pub(super) call: Call,
     pub(super) token: String,
     pub(super) merchant: v1::Merchant,
-    /// The fields of a form that was sent.
+    /// The fields of a submitted form.
     pub(super) form: Query,
 }
 
-/// What every page of the dashboard shows around its own.
+/// The frame of every page.
 pub(super) struct Frame<'v> {
     pub(super) merchant: &'v v1::Merchant,
     pub(super) form_token: String,
-    /// Where in the menu it is.
+    /// The current menu item.
     pub(super) section: &'static str,
-    /// What has just been done.
+    /// The confirmation of the last action.
     pub(super) done: Option<&'static str>,
-    /// What was wrong with what was asked.
+    /// The errors of the last form.
     pub(super) problems: Vec<String>,
 }
 
@@ -34,14 +34,14 @@ impl Visit<'_> {
     pub(super) fn frame(&self, section: &'static str, problems: Vec<String>) -> Frame<'_> {
         Frame {
             merchant: &self.merchant,
-            form_token: self.desk.sessions.form_token(&self.token),
+            form_token: self.dashboard.sessions.form_token(&self.token),
             section,
             done: self.call.query().get("done").and_then(done),
             problems,
         }
     }
 
-    /// Returns the text of the key the visitor logged in with.
+    /// Returns the API key of the session.
     pub(super) fn key(&self) -> &str {
         self.call.caller.api_key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default()
     }
@@ -51,33 +51,33 @@ impl Visit<'_> {
     }
 }
 
-/// What an address may claim to have been done; nothing else is repeated from it.
+/// Returns the confirmation that a query parameter names; other values show nothing.
 fn done(word: &str) -> Option<&'static str> {
     Some(match word {
         "saved" => "Saved.",
-        "cancelled" => "Cancellation requested. The ledger decides it within seconds.",
-        "sent" => "Sent. It is final a few blocks later.",
-        "assigned" => "The transfer is assigned to this payment.",
-        "ignored" => "The transfer is ignored.",
+        "cancelled" => "Cancellation requested. It takes effect within seconds.",
+        "sent" => "Transfer sent. It is final after a few blocks.",
+        "assigned" => "The transfer was assigned to this payment.",
+        "ignored" => "The transfer was ignored.",
         "metadata-deleted" => "Metadata deleted.",
         "note-deleted" => "Note deleted.",
-        "resolved" => "Noted.",
-        "tested" => "A test event is sent.",
+        "resolved" => "The decision was saved.",
+        "tested" => "A test event was sent.",
         "enabled" => "The endpoint is enabled.",
-        "redelivered" => "The event is sent once more.",
-        "replayed" => "What was not taken is sent again.",
+        "redelivered" => "The event is being redelivered.",
+        "replayed" => "Undelivered events are being sent again.",
         "active" => "The merchant is active.",
         "inactive" => "The merchant is inactive.",
-        "cleared" => "The hold is ended.",
+        "cleared" => "The hold was ended.",
         "proven" => "Ownership is proven.",
-        "kept" => "The change is cancelled.",
-        "limited" => "The merchant has limits of its own.",
-        "unlimited" => "Everybody’s limits hold for the merchant.",
+        "kept" => "The change was cancelled.",
+        "limited" => "Individual limits were set.",
+        "unlimited" => "The default limits apply.",
         _ => return None,
     })
 }
 
-/// Says what was wrong, a line for each field.
+/// Returns the errors of a request, one line for each field.
 pub(super) fn problems(refused: &ApiError) -> Vec<String> {
     match refused.fields.as_slice() {
         [] => vec![refused.message.clone().into()],
@@ -85,17 +85,17 @@ pub(super) fn problems(refused: &ApiError) -> Vec<String> {
     }
 }
 
-/// Writes money without its currency, as people type it.
+/// Formats an amount without its currency.
 pub(super) fn decimal(units: u64) -> String {
     format!("{}.{:03}", units / 1_000, units % 1_000)
 }
 
-/// Writes US cents as dollars.
+/// Formats US cents as dollars.
 pub(super) fn dollars(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// Reads money as people type it: at most three decimals.
+/// Parses an amount with at most three decimals.
 pub(super) fn units(text: &str) -> Option<u64> {
     let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
     let are_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -105,7 +105,7 @@ pub(super) fn units(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(format!("{part:0<3}").parse().ok()?)
 }
 
-/// Writes an instant for people, to the minute.
+/// Formats an instant to the minute.
 pub(super) fn minute(wire: impl Into<Option<proto::time::Timestamp>>) -> String {
     let text = record::instant(wire).to_ledger();
     text.chars().take(16).collect::<String>().replace('T', " ")

@@ -1,4 +1,4 @@
-//! Webhooks: how the endpoint is, what was sent there and answered, and to send it again.
+//! Webhooks: endpoint health, deliveries with their responses, redelivery and replay.
 
 use askama::Template;
 use engine::{payment::State, time::Timestamp, webhook::EventType};
@@ -18,14 +18,14 @@ use crate::facade::{
     record, rest,
 };
 
-/// States with their words.
+/// The delivery states with their words.
 const STATES: [(&str, WebhookDeliveryState); 4] = [
     ("pending", WebhookDeliveryState::Pending),
     ("held", WebhookDeliveryState::Held),
     ("delivered", WebhookDeliveryState::Delivered),
     ("failed", WebhookDeliveryState::Failed),
 ];
-/// How far back a replay may reach, in hours.
+/// Maximum age of replayed deliveries, hours.
 const REPLAY_MAX_HOURS: u32 = 720;
 const HOUR_MS: u64 = 3_600_000;
 
@@ -45,7 +45,7 @@ struct WebhooksPage<'v> {
     next: Option<String>,
 }
 
-/// The choice of a test event, with what was sent where that was refused.
+/// The form of a test event, with the submitted values after an error.
 struct TestForm {
     types: [&'static str; EventType::ALL.len()],
     statuses: [&'static str; State::ALL.len()],
@@ -65,7 +65,7 @@ impl TestForm {
     }
 }
 
-/// A delivery as the pages show it.
+/// A delivery in the tables.
 pub(super) struct Row {
     pub(super) id: String,
     pub(super) event_id: String,
@@ -96,9 +96,9 @@ impl Row {
 
 const fn trigger(trigger: WebhookTrigger) -> &'static str {
     match trigger {
-        WebhookTrigger::Manual => "asked for",
+        WebhookTrigger::Manual => "redelivery",
         WebhookTrigger::Test => "test",
-        WebhookTrigger::Auto | WebhookTrigger::Unspecified => "it happened",
+        WebhookTrigger::Auto | WebhookTrigger::Unspecified => "event",
     }
 }
 
@@ -114,12 +114,12 @@ pub(super) async fn of_payment(visit: &Visit<'_>, id: &str) -> Result<Vec<Row>, 
     Ok(found.into_inner().deliveries.iter().map(Row::of).collect())
 }
 
-/// Answers with the endpoint and its deliveries.
+/// Returns the page of the endpoint and its deliveries.
 pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Response, Refusal> {
     let service = visit.facade.engine.webhook_endpoints();
     let merchant_id = visit.merchant.id.clone();
-    let asked = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
-    let endpoint = service.clone().get_webhook_endpoint(visit.request(asked)).await?.into_record()?;
+    let query = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
+    let endpoint = service.clone().get_webhook_endpoint(visit.request(query)).await?.into_record()?;
     let query = visit.call.query();
     let filter = query.get("state").unwrap_or_default().to_owned();
     let request = v1::ListWebhookDeliveriesRequest {
@@ -142,10 +142,10 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
         _ => "active",
     };
     let facts = [
-        ("Disabled because", endpoint.disabled_reason().rest_name().map(str::to_owned)),
+        ("Reason", endpoint.disabled_reason().rest_name().map(str::to_owned)),
         ("Disabled at", endpoint.disabled_at.map(minute)),
         ("Failing since", endpoint.failing_since.map(minute)),
-        ("Last taken", endpoint.last_success_at.map(minute)),
+        ("Last success", endpoint.last_success_at.map(minute)),
         ("Last failure", endpoint.last_failure_at.map(minute)),
     ];
     let code = if wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
@@ -185,10 +185,10 @@ struct Attempt {
     outcome: String,
     url: String,
     headers: String,
-    answer: String,
+    response: String,
 }
 
-/// Answers with one delivery and its attempts.
+/// Returns the page of one delivery with its attempts.
 pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
     let found =
@@ -203,7 +203,7 @@ pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Re
         },
         url: attempt.url.clone(),
         headers: attempt.request_headers.iter().map(|sent| format!("{}: {}\n", sent.name, sent.value)).collect(),
-        answer: attempt.response_snippet.clone(),
+        response: attempt.response_snippet.clone(),
     };
     let page = DeliveryPage {
         frame: visit.frame("webhooks", Vec::new()),
@@ -214,7 +214,7 @@ pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Re
     Ok(html::page(StatusCode::OK, page.render(), None))
 }
 
-/// Leads back with a word, or shows the page with what was wrong.
+/// Redirects to the page with a confirmation, or shows it with the errors.
 async fn after<T>(visit: &Visit<'_>, made: Result<T, tonic::Status>, done: &str) -> Result<Response, Refusal> {
     match made.map_err(ApiError::from) {
         Ok(_) => Ok(html::see_other(&format!("/dashboard/webhooks?done={done}"))),
@@ -223,10 +223,10 @@ async fn after<T>(visit: &Visit<'_>, made: Result<T, tonic::Status>, done: &str)
     }
 }
 
-/// Sends a test event of the type and the status that were chosen.
+/// Sends a test event of the selected type and status.
 pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let chosen = |name| visit.form.get(name).filter(|word| !word.is_empty());
-    // A word that is none of ours is refused by the engine, by its field.
+    // The engine rejects unknown words and names the field.
     let request = v1::SendTestWebhookRequest {
         merchant_id: visit.merchant.id.clone(),
         r#type: chosen("type").map(|word| v1::EventType::from_rest_name(word).unwrap_or_default().into()),
@@ -236,12 +236,12 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
     after(visit, made, "tested").await
 }
 
-/// Sends events to a disabled endpoint again, and those that were held meanwhile if that is asked.
+/// Enables a disabled endpoint, and optionally sends the events that were held meanwhile.
 pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
-    let asked = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
-    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.into_record()?;
-    // What it last took is where its silence began.
+    let query = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
+    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(query).await?.into_record()?;
+    // Deliveries after the last success may be missing.
     let earliest = hours_ago(visit, REPLAY_MAX_HOURS);
     let since = endpoint.last_success_at.map_or(earliest, |taken| record::instant(taken).max(earliest));
     let replay_since = visit.form.get("replay").map(|_| record::instant_to_wire(since));
@@ -250,7 +250,7 @@ pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     after(visit, made, "enabled").await
 }
 
-/// Sends the event of a delivery once more.
+/// Redelivers the event of a delivery.
 pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::RedeliverWebhookRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
     let made = visit.facade.engine.webhook_endpoints().redeliver_webhook(visit.request(request)).await;
@@ -261,15 +261,15 @@ pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, R
     }
 }
 
-/// Returns when it was so many hours ago. The key was used just now, which the engine noted to the minute: that is its
-/// clock. Two minutes are taken off, so that the longest replay does not reach further back than the engine allows.
+/// Returns the time `hours` ago. The engine recorded the use of the key to the minute, which serves as its clock. Two
+/// minutes are subtracted, so that the longest replay does not exceed the maximum age that the engine allows.
 fn hours_ago(visit: &Visit<'_>, hours: u32) -> Timestamp {
     let now = record::instant(visit.merchant.api_key_last_used_at.or(visit.merchant.api_key_created_at));
     let earliest = now.millis().saturating_sub(u64::from(hours) * HOUR_MS);
     Timestamp::from_millis(earliest + 120_000)
 }
 
-/// Sends again what was not taken over some hours.
+/// Sends undelivered events of the last hours again.
 pub(super) async fn replay(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let hours = visit.form.get("hours").and_then(|text| text.trim().parse::<u32>().ok());
     let Some(hours) = hours.filter(|hours| (1..=REPLAY_MAX_HOURS).contains(hours)) else {

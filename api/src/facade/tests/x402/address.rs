@@ -5,7 +5,7 @@ use proto::{ApiError, v1::PaymentStatus};
 use serde_json::{Value, json};
 
 use super::{super::Site, decode, encode, refused, v1_payload, v2_payload};
-use crate::facade::fake::{PAYMENT, SLUG, TX};
+use crate::facade::fake_engine::{PAYMENT, SLUG, TX};
 
 fn slug() -> String {
     format!("/for/{SLUG}")
@@ -295,7 +295,7 @@ async fn while_a_payment_is_on_its_way_no_other_is_asked_for() {
         assert_eq!(answer.error(), (409, "duplicate_settlement".to_owned(), Vec::new()));
         assert!(!answer.has_requirements());
         assert_eq!(answer.receipt()["errorReason"], "duplicate_settlement");
-        site.leads_to(crate::facade::fake::settled());
+        site.leads_to(crate::facade::fake_engine::settled());
     }
     site.fake.set(|payment| {
         payment.status = PaymentStatus::Pending.into();
@@ -317,7 +317,7 @@ async fn a_closed_session_answers_in_the_order_of_the_interface() {
             let (status, reason, _) = answer.error();
             (status, reason)
         };
-        site.fake.set(|payment| *payment = crate::facade::fake::payment());
+        site.fake.set(|payment| *payment = crate::facade::fake_engine::payment());
         assert_eq!(ask("/for/unknown".to_owned()).await, (404, "not_found".to_owned()), "{headers}");
         site.fake.set(|payment| payment.x402_enabled = false);
         assert_eq!(ask(slug()).await, (403, "x402_disabled".to_owned()), "{headers}");
@@ -339,7 +339,7 @@ async fn a_closed_session_answers_in_the_order_of_the_interface() {
         assert_eq!(ask(slug()).await, (409, "session_completed".to_owned()), "{headers}");
         site.shown();
     }
-    site.leads_to(crate::facade::fake::settled());
+    site.leads_to(crate::facade::fake_engine::settled());
     let again = site.agent(&slug(), &x_payment()).await;
     assert_eq!((again.status, &again.json()["txId"]), (200, &json!(TX)), "the receipt for the same payment");
 }

@@ -11,7 +11,7 @@ use super::{
     super::{Answer, Site},
     TRANSACTION_HF26, refused, v1_payload, v2_payload,
 };
-use crate::facade::fake::{PAYMENT, TX};
+use crate::facade::fake_engine::{PAYMENT, TX};
 
 const PATHS: [&str; 2] = ["/api/public/x402/verify", "/api/public/x402/settle"];
 

@@ -64,7 +64,7 @@ impl Site {
     }
 
     fn shown(&self) -> Vec<v1::X402Payment> {
-        std::mem::take(&mut *self.fake.shown.lock().expect("one test"))
+        std::mem::take(&mut *self.fake.x402_payments.lock().expect("one test"))
     }
 
     /// Asks as a program does.

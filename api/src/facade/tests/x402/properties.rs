@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use super::{TRANSACTION, TRANSACTION_HF26, encode, v1_payload, v2_payload};
 use crate::facade::{
     Facade,
-    fake::{Fake, PAYMENT, SLUG},
+    fake_engine::{FakeEngine, PAYMENT, SLUG},
     http::call::{Head, Incoming},
 };
 
@@ -34,15 +34,15 @@ fn runner() -> TestRunner {
 }
 
 /// A facade that is called without sockets.
-struct Desk {
+struct Fixture {
     runtime: Runtime,
     facade: Arc<Facade>,
-    fake: Fake,
+    fake: FakeEngine,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
-        let fake = Fake::new();
+        let fake = FakeEngine::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, facade: Facade::new(fake.engine(), "https://pay.example", 7), fake }
     }
@@ -61,11 +61,11 @@ impl Desk {
         let chunks = futures_util::stream::iter([Ok(bytes::Bytes::from(body))]);
         let answer = self.runtime.block_on(async {
             let body = Incoming::new(chunks, std::time::Duration::from_secs(10));
-            let (parts, body) = Arc::clone(&self.facade).answer(head, body).await.into_parts();
+            let (parts, body) = Arc::clone(&self.facade).handle(head, body).await.into_parts();
             (parts, body.collect().await.expect("a body").to_bytes())
         });
         // What was asked is kept nowhere else, and 100,000 requests would be kept here.
-        self.fake.shown.lock().expect("one test").clear();
+        self.fake.x402_payments.lock().expect("one test").clear();
         (answer.0.status.as_u16(), answer.0.headers, answer.1.to_vec())
     }
 }
@@ -249,7 +249,7 @@ fn read_json(bytes: &[u8]) -> Result<Value, TestCaseError> {
 
 #[test]
 fn any_payment_header_gets_an_answer_of_the_interface() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let payloads = vec![v1_payload().to_string(), v2_payload().to_string()];
     let base64 = |bytes: Vec<u8>| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes).into_bytes();
     let value = prop_oneof![
@@ -264,7 +264,7 @@ fn any_payment_header_gets_an_answer_of_the_interface() {
         // What no HTTP library lets through never arrives.
         let Ok(value) = HeaderValue::from_bytes(&value) else { return Ok(()) };
         let headers = [(HeaderName::from_static(name), value)].into_iter().collect();
-        let (status, headers, body) = desk.ask(Method::GET, &format!("/for/{SLUG}"), headers, Vec::new());
+        let (status, headers, body) = fixture.ask(Method::GET, &format!("/for/{SLUG}"), headers, Vec::new());
         let body = read_json(&body)?;
         prop_assert!(matches!(status, 200 | 400 | 402 | 431), "{} {}", status, body);
         prop_assert_eq!(headers.contains_key("payment-required"), status == 402);
@@ -279,11 +279,12 @@ fn any_payment_header_gets_an_answer_of_the_interface() {
 
 #[test]
 fn any_body_of_verify_and_settle_gets_an_answer_of_the_interface() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let body = prop_oneof![any_bytes(), edited(bodies()), any_json().prop_map(|json| json.to_string().into_bytes())];
     let path = proptest::sample::select(vec!["verify", "settle"]);
     let run = runner().run(&(path, body), |(path, body)| {
-        let (status, _, answer) = desk.ask(Method::POST, &format!("/api/public/x402/{path}"), HeaderMap::new(), body);
+        let (status, _, answer) =
+            fixture.ask(Method::POST, &format!("/api/public/x402/{path}"), HeaderMap::new(), body);
         let answer = read_json(&answer)?;
         prop_assert!(matches!(status, 200 | 400), "{} {}", status, answer);
         let (good, word) = match path {

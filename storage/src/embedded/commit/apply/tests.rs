@@ -1,4 +1,4 @@
-//! What a commit touches.
+//! Tests of which tables a commit writes to.
 
 use std::time::Duration;
 
@@ -52,13 +52,14 @@ fn creating_a_payment_touches_six_tables() {
     let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
     directory::create_schema(&database).unwrap();
     let (snapshot, changes) = (
-        Snapshot::of(Epoch::begin(&database, &crate::embedded::damage::Damages::default()).unwrap()),
+        Snapshot::of(Epoch::begin(&database, &crate::embedded::damage::DamagedRows::default()).unwrap()),
         Changes::default(),
     );
-    let mut group = Group::of(Transaction::of(&snapshot, &changes, 0), 0);
+    let mut commits = crate::embedded::commit::commit_ids::CommitIds::default();
+    let mut group = Group::of(Transaction::of(&snapshot, &changes, 0), &mut commits, 0);
     let create = |payment: Payment| Batch::of(Write::Payment { payment: payment.into(), expected: None });
     group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();
-    group.write_gathered().unwrap();
+    group.write_accumulated().unwrap();
     let touched = changes.tables();
     assert_eq!(
         Vec::from_iter(touched),

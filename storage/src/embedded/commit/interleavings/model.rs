@@ -15,7 +15,8 @@ use super::{
     queue::{Inbox, Queue, Refused, Write},
 };
 
-/// What a power cut leaves: the two segments of the log, the database, and what callers were told.
+/// The state that survives a power loss (the two WAL segments and the database), and the batches acknowledged to
+/// callers.
 #[derive(Debug, Default)]
 struct Disk {
     segments: [Vec<u32>; 2],
@@ -30,11 +31,11 @@ fn locked(disk: &Shared) -> std::sync::MutexGuard<'_, Disk> {
 }
 
 impl Disk {
-    /// A restart finds what was acknowledged, whenever the power goes.
+    /// Asserts that a restart at this moment finds every acknowledged batch.
     fn check(&self) {
         let segments = self.segments.iter().flatten().copied();
         let found: BTreeSet<u32> = segments.chain(self.database.iter().copied()).collect();
-        assert!(found.is_superset(&self.acknowledged), "lost: {self:?}");
+        assert!(found.is_superset(&self.acknowledged), "thread_died: {self:?}");
     }
 }
 
@@ -55,14 +56,14 @@ impl Job for Checkpoint {
         Ok(())
     }
 
-    fn lost() {}
+    fn thread_died() {}
 }
 
 /// The two segments and the database.
 struct Rows {
     disk: Shared,
     current: usize,
-    /// Whether a segment was sealed already: loom has threads for one checkpoint.
+    /// Whether a segment was sealed: loom has threads for one checkpoint.
     has_sealed: bool,
 }
 
@@ -79,7 +80,7 @@ impl Segments for Rows {
         let mut disk = locked(&self.disk);
         let rows = disk.segments[self.current].clone();
         (self.current, self.has_sealed) = (1 - self.current, true);
-        // It is written from its start: its rows have to be in the database.
+        // The segment is overwritten from its start: its rows must be in the database.
         disk.segments[self.current].clear();
         disk.check();
         Checkpoint { disk: Arc::clone(&self.disk), rows }
@@ -92,7 +93,7 @@ impl Segments for Rows {
         Ok(())
     }
 
-    fn held_up(&self) {}
+    fn blocked(&self) {}
 }
 
 struct Model {
@@ -130,7 +131,8 @@ impl Write for Model {
     }
 }
 
-/// Two callers commit a batch each, with a checkpoint after the first, while the store is closed or before it is.
+/// Runs two callers that commit a batch each, with a checkpoint after the first, while the store is being closed or
+/// before.
 fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
     let (disk, finished) = (Shared::default(), Arc::new(AtomicUsize::new(0)));
     let inbox = Inbox::new();
@@ -159,18 +161,19 @@ fn callers_and_a_close(may_run_here: bool, is_closed_meanwhile: bool) {
         Some(callers)
     } else {
         join(callers);
-        assert_eq!(locked(&disk).acknowledged.len(), 2, "refused, though nothing was closed");
+        assert_eq!(locked(&disk).acknowledged.len(), 2, "rejected without a close");
         None
     };
     block_on(queue.close());
-    assert_eq!(finished.load(Ordering::SeqCst), 1, "closed before everything is written");
+    assert_eq!(finished.load(Ordering::SeqCst), 1, "closed before all rows are written");
     callers.map(join);
     assert_eq!(block_on(queue.commit(99, may_run_here)), Err(Refused::Closed));
     let disk = locked(&disk);
-    assert!(disk.database.is_superset(&disk.acknowledged), "a close leaves no row in the log only");
+    assert!(disk.database.is_superset(&disk.acknowledged), "a close moves all rows into the database");
 }
 
-/// Runs every interleaving (`HIVETILL_PREEMPTIONS` more for more of them) in which at most so many threads are interrupted where they could go on; returns how many there are.
+/// Runs every interleaving with at most this many preemptions (`HIVETILL_PREEMPTIONS` adds to it); returns the number
+/// of interleavings.
 #[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a test's own option, and its result")]
 fn every_interleaving(preemptions: usize, may_run_here: bool, is_closed_meanwhile: bool) -> usize {
     let more = std::env::var("HIVETILL_PREEMPTIONS").map_or(0, |more| more.parse().expect("a count"));
@@ -188,16 +191,16 @@ fn every_interleaving(preemptions: usize, may_run_here: bool, is_closed_meanwhil
 }
 
 #[test]
-fn two_callers_on_their_own_threads_a_checkpoint_and_a_close_lose_nothing() {
+fn commits_on_caller_threads_survive_a_checkpoint_and_a_close() {
     assert!(every_interleaving(2, true, true) > 1_000);
 }
 
 #[test]
-fn two_callers_in_the_queue_a_checkpoint_and_a_close_lose_nothing() {
+fn queued_commits_survive_a_checkpoint_and_a_close() {
     assert!(every_interleaving(1, false, true) > 100);
 }
 
 #[test]
-fn two_callers_in_the_queue_and_a_checkpoint_wait_for_nothing_that_does_not_come() {
+fn queued_commits_and_a_checkpoint_do_not_deadlock() {
     assert!(every_interleaving(1, false, false) > 50);
 }

@@ -1,4 +1,4 @@
-//! Tests of migrations between levels of the schema.
+//! Tests of schema migrations.
 
 use super::*;
 use crate::{
@@ -24,7 +24,7 @@ fn note(transaction: &WriteTransaction) -> Result<(), Fault> {
     single::store(Tables::of(transaction).meta()?, "note from a step", b"done")
 }
 
-fn spoil(transaction: &WriteTransaction) -> Result<(), Fault> {
+fn corrupt(transaction: &WriteTransaction) -> Result<(), Fault> {
     let key = <(u64, u128) as redb::Value>::as_bytes(&(1, 1));
     set_row(&mut transaction.open_table(DEADLINES)?, Seed::of("deadlines"), key.as_ref(), Some(&[]))
 }
@@ -42,7 +42,7 @@ fn names(data: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_migrated_store_takes_the_place_of_the_older_one_which_is_kept() {
+fn a_migrated_store_replaces_the_old_one_which_is_kept() {
     let data = data();
     let path = data.path().join(FILE_NAME);
     let _lock = DirectoryLock::take(data.path()).unwrap();
@@ -58,15 +58,15 @@ fn a_migrated_store_takes_the_place_of_the_older_one_which_is_kept() {
     assert_eq!(single::stored(&names, meta::SCHEMA).unwrap().unwrap(), 2_u32.to_be_bytes());
     assert_eq!(single::stored(&names, "note from a step").unwrap().unwrap(), b"done");
     drop((names, database));
-    // This program knows no version 2: as if a newer one had migrated.
+    // This version does not support schema 2, as if a newer version had migrated the store.
     drop(_lock);
     let refusal = EmbeddedStore::open(data.path(), options()).map(|_| ()).unwrap_err();
     assert!(matches!(refusal, OpenError::SchemaNewer { found: 2, known: SCHEMA_VERSION }), "{refusal}");
 }
 
 #[test]
-fn a_step_that_fails_or_spoils_an_index_leaves_the_store_as_it_was() {
-    for (steps, is_unsound) in [([note as Step, fail], false), ([note, spoil], true)] {
+fn a_step_that_fails_or_corrupts_an_index_leaves_the_store_unchanged() {
+    for (steps, is_unsound) in [([note as Step, fail], false), ([note, corrupt], true)] {
         let data = data();
         let path = data.path().join(FILE_NAME);
         let _lock = DirectoryLock::take(data.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of snapshots: each reader sees one commit.
+//! Tests of snapshots: each reader sees exactly one commit.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -8,20 +8,20 @@ use redb::backends::InMemoryBackend;
 use super::*;
 use crate::embedded::{commit::transaction::Transaction, maintenance::directory, wal::entry::Changes};
 
-/// The keys that are written: few, so that they meet.
+/// Number of keys: small, so that operations collide.
 const KEYS: u128 = 12;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A commit: rows that are set to a value or removed.
+    /// A commit that sets or removes rows.
     Commit(Vec<(u128, Option<u8>)>),
-    /// Somebody begins to read, and reads on.
+    /// A reader pins the current snapshot.
     Hold,
-    /// The reader who has read longest ends.
+    /// The oldest reader ends.
     Release,
     /// A checkpoint begins: the memtables are sealed.
     Seal,
-    /// It is made.
+    /// The checkpoint is written and installed.
     Install,
 }
 
@@ -42,7 +42,7 @@ type Model = BTreeMap<u128, Vec<u8>>;
 fn empty() -> (Database, PinnedSnapshots) {
     let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
     directory::create_schema(&database).unwrap();
-    let snapshots = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &Damages::default()).unwrap()));
+    let snapshots = PinnedSnapshots::of(Snapshot::of(Epoch::begin(&database, &DamagedRows::default()).unwrap()));
     (database, snapshots)
 }
 
@@ -50,7 +50,7 @@ fn write(snapshots: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Opti
     let (next, changes) = (snapshots.newest().next(), Changes::default());
     let payments = Transaction::of(&next, &changes, snapshots.horizon()).payments();
     for (key, value) in rows {
-        // No value is what an index has.
+        // Index tables have empty values.
         match value.map(|value| vec![value; usize::from(value)]) {
             Some(value) => {
                 payments.insert(key, value.as_slice());
@@ -62,7 +62,7 @@ fn write(snapshots: &mut PinnedSnapshots, model: &mut Model, rows: &[(u128, Opti
             }
         }
     }
-    snapshots.follow(next);
+    snapshots.advance(next);
 }
 
 fn install_checkpoint(snapshots: &mut PinnedSnapshots, database: &Database) {
@@ -72,7 +72,7 @@ fn install_checkpoint(snapshots: &mut PinnedSnapshots, database: &Database) {
     snapshots.install_checkpoint(database).unwrap();
 }
 
-/// Reads everything there is to read in every way there is, and in a range from both ends by turns.
+/// Reads all rows in every way, and a range alternately from both ends.
 fn check(snapshot: &Snapshot, model: &Model, bounds: (Bound<u128>, Bound<u128>), turns: u32) {
     let payments = snapshot.payments();
     for key in 0..KEYS {
@@ -106,9 +106,9 @@ fn bound() -> impl Strategy<Value = Bound<u128>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Rows come, change, go and come back while others read: each reader sees the commit it began with.
+    /// Rows are inserted, changed, removed and inserted again while readers read: each reader sees its own commit.
     #[test]
-    fn a_snapshot_stays_as_it_was_whatever_is_committed_after(
+    fn a_snapshot_does_not_change_with_later_commits(
         steps in steps(), bounds in (bound(), bound()), turns: u32,
     ) {
         let (database, mut snapshots) = empty();
@@ -138,7 +138,7 @@ proptest! {
 }
 
 #[test]
-fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
+fn removed_rows_of_a_queue_are_dropped() {
     let (_database, mut snapshots) = empty();
     let mut model = Model::new();
     for key in 0..1_000 {
@@ -146,7 +146,7 @@ fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
         write(&mut snapshots, &mut model, &[(key, None)]);
     }
     assert!(snapshots.newest().epoch().changed_rows() <= 2, "{}", snapshots.newest().epoch().changed_rows());
-    // Somebody who reads keeps what it sees, and only that.
+    // A reader keeps the rows that it sees, and no others.
     write(&mut snapshots, &mut model, &[(1, Some(1)), (2, Some(1))]);
     let reader = snapshots.newest().clone();
     for _ in 0..1_000 {
@@ -161,7 +161,7 @@ fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
 }
 
 #[test]
-fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
+fn a_reader_before_a_checkpoint_adds_no_cost_to_later_commits() {
     let (database, mut snapshots) = empty();
     let mut model = Model::new();
     let reader = snapshots.newest().clone();

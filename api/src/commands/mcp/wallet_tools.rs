@@ -1,0 +1,148 @@
+//! The tools of a wallet: pay, receipts, status.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use engine::money::Money;
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::advice;
+use crate::commands::{
+    pay::{self, key::NoKey, request::Request},
+    wallet::{self, Purchase, Wallet},
+};
+
+/// Lifetime of a signed payment.
+const EXPIRES_IN: Duration = Duration::from_secs(60);
+
+/// A wallet behind the tools. The key is read once: a file descriptor can be read only once.
+#[derive(Debug)]
+pub(super) struct WalletTools {
+    pub(super) wallet: Wallet,
+    nodes: Vec<String>,
+    allow_http: bool,
+}
+
+/// Arguments of `pay_url`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PayUrl {
+    url: String,
+    #[serde(default)]
+    confirm: bool,
+    max_amount: Option<String>,
+    method: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    body: Option<String>,
+    idempotency_key: Option<String>,
+}
+
+/// Arguments of `get_receipt`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GetReceipt {
+    id: u64,
+}
+
+/// The content of a failed call.
+pub(super) type Refused = Value;
+
+impl WalletTools {
+    /// Reads the key from a source that can be read only once.
+    pub(super) fn new(mut wallet: Wallet, nodes: Vec<String>, allow_http: bool) -> Result<Self, NoKey> {
+        wallet.keep_key()?;
+        Ok(Self { wallet, nodes, allow_http })
+    }
+
+    /// Shows the price of a URL, or pays it.
+    pub(super) async fn pay_url(&self, arguments: Value, progress: &(dyn Fn(&str) + Sync)) -> Result<Value, Refused> {
+        let arguments: PayUrl = parse(arguments)?;
+        let mut report = json!({ "url": arguments.url });
+        let paid = Box::pin(self.pay(&arguments, progress, &mut report)).await;
+        if let Err(failure) = &paid {
+            failure.describe(&mut report);
+        }
+        let (status, reason) =
+            (report["status"].as_str().unwrap_or_default(), report["reason"].as_str().unwrap_or_default());
+        report["nextStep"] = advice::after_payment(status, reason).into();
+        paid.map(|()| report.clone()).map_err(|_| report)
+    }
+
+    async fn pay(
+        &self,
+        arguments: &PayUrl,
+        progress: &(dyn Fn(&str) + Sync),
+        report: &mut Value,
+    ) -> Result<(), pay::Failure> {
+        let request = request_of(arguments)?;
+        pay::check_transport(&request.url, self.allow_http)?;
+        let max = arguments.max_amount.as_deref().map(Money::parse_ledger).transpose();
+        let max = max.map_err(|error| pay::request::BadRequest::Argument("maxAmount", error.to_string()))?;
+        // The policy may have changed since the last call.
+        let wallet = self.wallet.reopen()?;
+        let purchase = Purchase {
+            wallet: &wallet,
+            request: &request,
+            max,
+            nodes: &self.nodes,
+            key: None,
+            expires_in: EXPIRES_IN,
+            is_dry_run: !arguments.confirm,
+            progress,
+        };
+        purchase.run(report).await
+    }
+
+    /// Returns one payment with its receipt.
+    pub(super) async fn get_receipt(&self, arguments: Value) -> Result<Value, Refused> {
+        let GetReceipt { id } = parse(arguments)?;
+        match self.wallet.store.entry(id).await {
+            Ok(entry) => Ok(entry.receipt()),
+            Err(error) => Err(refused(error.as_str(), &error.to_string(), "Call wallet_status to see the payments.")),
+        }
+    }
+
+    /// Returns the limits and the open payments.
+    pub(super) async fn wallet_status(&self) -> Result<Value, Refused> {
+        let advice = "Show `message` to your user.";
+        let wallet = self.wallet.reopen().map_err(|error| refused(error.as_str(), &error.to_string(), advice))?;
+        wallet::describe(&wallet).await.map_err(|failure| refused("wallet_ledger_failed", &failure.to_string(), advice))
+    }
+}
+
+fn request_of(arguments: &PayUrl) -> Result<Request, pay::Failure> {
+    let bad = |name, why: String| pay::request::BadRequest::Argument(name, why);
+    let url = Url::parse(&arguments.url).map_err(|error| bad("url", error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(bad("url", "must begin with https:// or http://".to_owned()).into());
+    }
+    let mut request = Request::get(url);
+    if let Some(method) = &arguments.method {
+        request = request.with_method(method)?;
+    }
+    for (name, value) in &arguments.headers {
+        request = request.with_header(&format!("{name}: {value}"))?;
+    }
+    if let Some(body) = &arguments.body {
+        request = request.with_body(body.clone().into_bytes(), arguments.method.is_some());
+    }
+    if let Some(key) = &arguments.idempotency_key {
+        request = request.with_idempotency_key(key)?;
+    }
+    Ok(request)
+}
+
+/// Reads the arguments of a tool.
+pub(super) fn parse<T: for<'de> Deserialize<'de>>(arguments: Value) -> Result<T, Refused> {
+    let parsed = serde_json::from_value(arguments);
+    parsed.map_err(|error| {
+        refused("bad_arguments", &error.to_string(), "Correct the arguments: the tool's schema lists them.")
+    })
+}
+
+/// Returns the result of a failed call.
+pub(super) fn refused(reason: &str, message: &str, next_step: &str) -> Refused {
+    json!({ "status": "refused", "reason": reason, "message": message, "nextStep": next_step })
+}
