@@ -25,6 +25,8 @@ use crate::{
 const OLDEST_SERVER: i32 = 140_000;
 /// Longest time that a statement may take before its connection counts as lost.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of prepared statements of a connection: of more, all are prepared again.
+const MAX_STATEMENTS: usize = 1_000;
 /// Longest time to establish a connection to all hosts in turn and to check it.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -118,6 +120,9 @@ impl Connection {
         }
         let statement = self.client.prepare(sql).await?;
         let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        if statements.len() >= MAX_STATEMENTS {
+            statements.clear();
+        }
         Ok(statements.entry(sql.into()).or_insert(statement).clone())
     }
 

@@ -96,9 +96,8 @@ impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged { table, key, why } => Self::Damaged { table, key, why },
-            Fault::Lost(why) | Fault::Busy(why) | Fault::Contended(why) | Fault::Failed(why) | Fault::Outdated(why) => {
-                Self::Failed(why)
-            }
+            Fault::Lost(why) | Fault::Busy(why) | Fault::Contended(why) => Self::Unavailable(why),
+            Fault::Failed(why) | Fault::Outdated(why) => Self::Failed(why),
         }
     }
 }

@@ -2,22 +2,16 @@
 
 use tokio::time::Instant;
 
-use crate::postgres::{
-    commit::lanes::Shared,
-    connection::Connection,
-    fault::Fault,
-    ids::pause,
-    values::{Id, column},
+use crate::{
+    batch::Resolution,
+    postgres::{
+        commit::lanes::Shared,
+        connection::Connection,
+        fault::Fault,
+        ids::pause,
+        values::{Id, column},
+    },
 };
-
-/// What a commit of unknown outcome turned out to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It is durable.
-    Applied,
-    /// Nothing was written, and nothing will be.
-    Forbidden,
-}
 
 /// Asks by a write: the insertion waits for a commit of the same id that still runs, and a commit that comes later fails at the key. A
 /// read would not do: it can see a commit that no standby has confirmed yet, or miss one that still runs.
@@ -28,16 +22,16 @@ const RESOLVE: &str = "INSERT INTO commits AS t (id, is_abandoned) VALUES ($1, t
 ///
 /// # Errors
 /// See [`Fault`]; it may be asked again.
-pub(crate) async fn once(connection: &Connection, id: Id) -> Result<Outcome, Fault> {
+pub(crate) async fn once(connection: &Connection, id: Id) -> Result<Resolution, Fault> {
     let row = connection.one(RESOLVE, &[&id]).await?;
-    Ok(if column(&row, 0)? { Outcome::Forbidden } else { Outcome::Applied })
+    Ok(if column(&row, 0)? { Resolution::Forbidden } else { Resolution::Applied })
 }
 
 /// Resolves a commit on a new connection, as soon as there is one, until a deadline. Returns the connection, too.
 ///
 /// # Errors
 /// The last [`Fault`] when the time is over: the outcome is still unknown.
-pub(crate) async fn until(shared: &Shared, id: Id, deadline: Instant) -> Result<(Connection, Outcome), Fault> {
+pub(crate) async fn until(shared: &Shared, id: Id, deadline: Instant) -> Result<(Connection, Resolution), Fault> {
     for attempt in 1.. {
         let tried = async {
             let connection = shared.connect().await?;

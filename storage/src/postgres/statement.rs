@@ -43,7 +43,7 @@ impl Statement {
     pub(crate) fn add(&mut self, name: fmt::Arguments<'_>, sql: &str, rows: Columns, expected: Option<usize>) {
         let text = sql.replace("{unnest}", &unnest(self.values.len() + 1, &rows));
         let separator = if self.parts.is_empty() { "WITH" } else { "," };
-        let returning = if expected.is_some() { " RETURNING 1" } else { "" };
+        let returning = if expected.is_some() && !sql.starts_with("SELECT") { " RETURNING 1" } else { "" };
         write!(self.parts, "{separator} {name} AS ({text}{returning})").expect("a string takes everything");
         if let Some(expected) = expected {
             self.guards.push(name.to_string());

@@ -1,12 +1,13 @@
 //! The store in a database: how it is opened, and what it knows of itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::{
-    batch::{Batch, CommitError},
+    batch::{Batch, CommitError, CommitId, Resolution},
     embedded::metrics::CommitMetrics,
     postgres::{
         address::Address,
@@ -16,8 +17,8 @@ use crate::{
         ids::Ids,
         read::search,
         readers::Readers,
-        schema,
-        values::{column, unsigned},
+        resolve, schema,
+        values::{Id, column, unsigned},
     },
     record::vault::Vault,
     store::{
@@ -26,6 +27,9 @@ use crate::{
         report::Figures,
     },
 };
+
+/// How long an unknown outcome is resolved before its caller retries.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connections of one process: a small number that does not grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +137,18 @@ const FIGURES: &str = "SELECT \
 impl Store for PostgresStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
         Box::pin(self.lanes.commit(batch))
+    }
+
+    fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
+        Box::pin(async move {
+            let deadline = Instant::now() + RESOLVE_TIMEOUT;
+            let resolved = resolve::until(&self.shared, Id(id.bits()), deadline).await;
+            resolved.map(|(_, resolution)| resolution).map_err(|fault| unavailable(fault.to_string()))
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     fn damaged_rows(&self) -> u64 {

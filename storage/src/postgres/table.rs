@@ -11,7 +11,7 @@ use crate::postgres::{
 };
 
 /// The names of all tables that the program reads and writes.
-pub(crate) const TABLE_NAMES: [&str; 29] = [
+pub(crate) const TABLE_NAMES: [&str; 31] = [
     "merchants",
     "api_keys",
     "accounts",
@@ -39,6 +39,8 @@ pub(crate) const TABLE_NAMES: [&str; 29] = [
     "invoice_payments",
     "audit_log",
     "single_values",
+    "engines",
+    "duties",
     "commits",
     "schema_migrations",
 ];
@@ -106,13 +108,15 @@ struct Entry<T> {
 pub(crate) struct Rows<T: Table> {
     entries: BTreeMap<T::Key, Entry<T>>,
     wanted: BTreeSet<T::Key>,
+    /// Rows that must be at the commit as they were read.
+    locked: BTreeSet<T::Key>,
     /// What the current batch changed: each row as it was before the batch.
     undo: Vec<(T::Key, Entry<T>)>,
 }
 
 impl<T: Table> Default for Rows<T> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), wanted: BTreeSet::new(), undo: Vec::new() }
+        Self { entries: BTreeMap::new(), wanted: BTreeSet::new(), locked: BTreeSet::new(), undo: Vec::new() }
     }
 }
 
@@ -198,6 +202,11 @@ impl<T: Table> Rows<T> {
         self.set(key, None);
     }
 
+    /// Makes the commit fail unless the row is as it was read. A row that is not there cannot be locked.
+    pub(crate) fn lock(&mut self, key: T::Key) {
+        self.locked.insert(key);
+    }
+
     /// Ends a batch: its changes stay.
     pub(crate) fn accept(&mut self) {
         self.undo.clear();
@@ -242,6 +251,22 @@ impl<T: Table> Rows<T> {
             let expected = T::GUARD.map(|_| gone.rows);
             statement.add(format_args!("{}_gone", T::NAME), &removal::<T>(), gone, expected);
         }
+        let locked = self.locked();
+        if locked.rows > 0 {
+            let expected = Some(locked.rows);
+            statement.add(format_args!("{}_same", T::NAME), &lock::<T>(), locked, expected);
+        }
+    }
+
+    /// Returns the keys and guards of the rows that are locked. A row that is changed has a guard already.
+    fn locked(&self) -> Columns {
+        let kinds = T::KEY.iter().map(|(_, kind)| *kind);
+        let mut rows = Columns::of(kinds.chain(T::GUARD.map(|_| Kind::Integer)));
+        for key in self.locked.iter().filter(|key| !self.is_changed(key)) {
+            let Some(row) = self.get(key) else { continue };
+            rows.push(T::key_cells(key).into_iter().chain(T::GUARD.map(|_| Cell::from(row.guard()))));
+        }
+        rows
     }
 }
 
@@ -280,6 +305,12 @@ fn change<T: Table>() -> String {
 fn removal<T: Table>() -> String {
     let guard = if T::GUARD.is_some() { ", guard_" } else { "" };
     format!("DELETE FROM {} AS t USING {{unnest}} AS u ({}{guard}) WHERE {}", T::NAME, names(T::KEY), bound::<T>())
+}
+
+fn lock<T: Table>() -> String {
+    let guard = if T::GUARD.is_some() { ", guard_" } else { "" };
+    let columns = format!("{}{guard}", names(T::KEY));
+    format!("SELECT 1 FROM {} AS t JOIN {{unnest}} AS u ({columns}) ON {} FOR SHARE OF t", T::NAME, bound::<T>())
 }
 
 /// Returns the columns of key and [`Table::READ`], each with a prefix.

@@ -23,7 +23,7 @@ use crate::{
     batch::{Cursor, EventRecord, Unmatched},
     embedded::{commit::prepared, tables::meta},
     postgres::{
-        read::{accounts, business, ledger, lists, outbox, payments},
+        read::{accounts, business, duties, ledger, lists, outbox, payments},
         store::PostgresStore,
     },
     record,
@@ -34,6 +34,7 @@ use crate::{
         chain::Chain,
         claims::Claims,
         compliance::Compliance,
+        duties::{Duties, EngineLease, Membership},
         error::Read,
         events::Events,
         idempotency::IdempotencyKeys,
@@ -66,6 +67,10 @@ impl Accounts for PostgresStore {
         self.read(async move { accounts::watched(&self.readers, after.as_ref(), limit).await })
     }
 
+    fn accounts_added(&self, after: u64, limit: usize) -> Read<'_, Vec<(u64, AccountName)>> {
+        self.read(accounts::added(&self.readers, after, limit))
+    }
+
     fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>> {
         self.read(async move { accounts::since(&self.readers, after.as_ref(), limit).await })
     }
@@ -86,6 +91,10 @@ impl Accounts for PostgresStore {
 impl Payments for PostgresStore {
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {
         self.read(payments::payment(&self.readers, id))
+    }
+
+    fn versions(&self, ids: Vec<PaymentId>) -> Read<'_, Vec<(PaymentId, u64)>> {
+        self.read(async move { payments::versions(&self.readers, &ids).await })
     }
 
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {
@@ -148,14 +157,21 @@ impl Claims for PostgresStore {
         self.read(ledger::claim(&self.readers, tx_id))
     }
 
-    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<ClaimRecord>> {
-        let digest = prepared::nonce_digest(&pay_to, &nonce);
-        self.read(async move { ledger::claim_by_name(&self.readers, &digest).await })
+    fn claims(&self, tx_ids: Vec<TxId>) -> Read<'_, Vec<ClaimRecord>> {
+        self.read(async move { ledger::claims(&self.readers, &tx_ids).await })
     }
 
-    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<ClaimRecord>> {
-        let digest = prepared::identifier_digest(&pay_to, &identifier);
-        self.read(async move { ledger::claim_by_name(&self.readers, &digest).await })
+    fn overlapping_claim(
+        &self,
+        pay_to: AccountName,
+        tx_ids: Vec<TxId>,
+        identifier: Option<String>,
+        nonce: String,
+    ) -> Read<'_, Option<ClaimRecord>> {
+        let identifier = identifier.map(|identifier| prepared::identifier_digest(&pay_to, &identifier));
+        let nonce = prepared::nonce_digest(&pay_to, &nonce);
+        let digests: Vec<_> = identifier.into_iter().chain([nonce]).collect();
+        self.read(async move { ledger::overlapping(&self.readers, &tx_ids, &digests).await })
     }
 }
 
@@ -214,7 +230,15 @@ impl Outbox for PostgresStore {
         per_merchant: usize,
         passed: Passed,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(async move { outbox::due_work(&self.readers, now, merchants, per_merchant, &passed).await })
+        self.read(async move { outbox::due_work(&self.readers, now, merchants, per_merchant, &passed, self.vault()).await })
+    }
+
+    fn webhook_content(
+        &self,
+        merchant: MerchantId,
+        event_seq: u64,
+    ) -> Read<'_, (Option<Arc<Merchant>>, Option<EventRecord>)> {
+        self.read(outbox::webhook_content(&self.readers, merchant, event_seq, self.vault()))
     }
 
     fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>> {
@@ -333,5 +357,15 @@ impl AuditLog for PostgresStore {
 impl Notes for PostgresStore {
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(async move { business::value(&self.readers, &meta::note(name)).await })
+    }
+}
+
+impl Duties for PostgresStore {
+    fn leases(&self) -> Read<'_, Vec<EngineLease>> {
+        self.read(duties::leases(&self.readers))
+    }
+
+    fn membership(&self) -> Read<'_, Membership> {
+        self.read(duties::membership(&self.readers))
     }
 }

@@ -7,6 +7,7 @@ use engine::{
     event_list::Epoch,
     idempotency::{self, IdempotencyRecord, Refusal},
     ids::{MerchantId, PaymentId},
+    payment::Rate,
     quota::Quota,
     reconciliation::Day,
     time::Timestamp,
@@ -174,9 +175,34 @@ pub(crate) fn invoice(working: &mut Working, invoicing: &Invoicing) -> Checked {
     Ok(Ok(()))
 }
 
-/// Writes the check of a day's books, in place of what was known of that day.
-pub(crate) fn reconcile(working: &mut Working, day: &Day) {
-    working.reconciled.put(day.from, ReconciledRow(record::day_to_bytes(day.clone())));
+/// Writes the reconciliation of a day in place of the one that was made at `expected`. A damaged one counts as none.
+pub(crate) fn reconcile(working: &mut Working, day: &Day, expected: Option<Timestamp>) -> Checked {
+    let stored = working.reconciled.get(&day.from);
+    if stored.and_then(|row| row.checked_at) != expected {
+        return conflict(format_args!("the reconciliation of {}", day.from));
+    }
+    let version = stored.map_or(0, |row| row.version) + 1;
+    working.reconciled.put(day.from, ReconciledRow::of(version, day));
+    Ok(Ok(()))
+}
+
+/// Writes the price of HIVE in place of the one that was read at `expected`.
+pub(crate) fn rate(working: &mut Working, rate: Rate, expected: Option<Timestamp>) -> Checked {
+    if single(working, meta::RATE, record::rate_from_bytes)?.map(|rate| rate.at) != expected {
+        return conflict("the price of HIVE");
+    }
+    set(working, meta::RATE, record::rate_to_bytes(rate));
+    Ok(Ok(()))
+}
+
+/// Writes a named value in place of `expected`.
+pub(crate) fn note(working: &mut Working, name: &str, value: &[u8], expected: Option<&[u8]>) -> Checked {
+    let key = meta::note(name);
+    if working.singles.get(&key).map(|row| row.value.as_slice()) != expected {
+        return conflict(format_args!("the note {name}"));
+    }
+    set(working, &key, value.to_vec());
+    Ok(Ok(()))
 }
 
 /// Appends an entry to the audit log.
@@ -190,7 +216,7 @@ pub(crate) fn set(working: &mut Working, name: &str, value: Vec<u8>) {
     working.singles.put(name.to_owned(), SingleRow { version, value });
 }
 
-fn single<T>(
+pub(crate) fn single<T>(
     working: &Working,
     name: &'static str,
     decode: impl FnOnce(&[u8]) -> Result<T, record::wire::Damage>,

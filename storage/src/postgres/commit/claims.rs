@@ -4,14 +4,13 @@ use engine::{
     account::AccountName,
     ids::PaymentId,
     ledger::{ChainPosition, TxId},
-    mutant,
     time::Timestamp,
     x402::{ClaimOutcome, ClaimRecord},
 };
 
 use crate::{
     batch::{CommitError, Handling, Unmatched},
-    embedded::commit::{ledger_entries, prepared::names_of},
+    embedded::commit::{ledger_entries, prepared::unique_keys},
     postgres::{
         commit::{
             payments,
@@ -24,9 +23,8 @@ use crate::{
 /// Claims a transaction, its nonce and its identifier, unless one of them was claimed or assigned.
 pub(crate) fn claim(working: &mut Working, claim: &ClaimRecord) -> Checked {
     let tx_id = claim.tx_id.0;
-    let names = names_of(claim);
-    let named = names.iter().filter(|_| !mutant!("nonce-claimed-twice"));
-    let by_name = named.filter_map(|name| working.names.get(name).map(|row| row.0));
+    let names = unique_keys(claim);
+    let by_name = names.iter().filter_map(|name| working.names.get(name).map(|row| row.0));
     let earlier = std::iter::once(tx_id).chain(by_name).find_map(|tx_id| working.claims.get(&tx_id));
     if let Some(earlier) = earlier {
         return Ok(Err(CommitError::Claimed(Box::new(earlier.claim.clone()))));
@@ -70,7 +68,7 @@ pub(crate) fn forget(working: &mut Working, tx_ids: &[TxId]) -> Checked {
         let is_changed = working.claims.touched().any(|(touched, _)| *touched == tx_id.0);
         let stored = working.claims.get(&tx_id.0).filter(|row| !is_changed && row.claim.is_forgettable()).cloned();
         let Some(ClaimRow { claim, .. }) = stored else { return conflict(format_args!("the claim of {tx_id}")) };
-        for name in names_of(&claim) {
+        for name in unique_keys(&claim) {
             working.names.remove_unread(name, NameRow(tx_id.0));
         }
         working.claims.set(tx_id.0, None);

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use engine::ids::MerchantId;
 
 use crate::{
-    batch::{CommitError, Write},
-    embedded::tables::meta,
+    batch::{CommitError, CommitId, Write},
     postgres::{
         commit::{
-            business, claims,
+            business, claims, duties,
             load::Wanted,
             merchants,
             outbox::{self, Move},
@@ -69,6 +68,10 @@ pub(crate) struct Context<'c> {
 
 /// Applies a batch, or says why not and leaves no trace of it.
 fn apply(working: &mut Working, batch: &Prepared, context: &Context<'_>) -> Result<Result<(), CommitError>, Fault> {
+    let is_known = |id: &u128| working.known_commits.contains(id) || working.applied.contains(id);
+    if let Some(id) = batch.id.filter(is_known) {
+        return Ok(Err(CommitError::Conflict { what: format!("commit {}", CommitId::from_bits(id)) }));
+    }
     for step in &batch.steps {
         let checked = match step {
             Step::Payment(step) => payments::payment(working, step),
@@ -78,7 +81,9 @@ fn apply(working: &mut Working, batch: &Prepared, context: &Context<'_>) -> Resu
             Ok(Ok(())) => {}
             Ok(Err(refusal)) => {
                 working.refuse();
-                return Ok(Err(refusal));
+                // Rows that were assumed to be absent may be the reason that an earlier step gives.
+                let is_final = context.is_careful || refusal_is_final(batch);
+                return if is_final { Ok(Err(refusal)) } else { Err(Fault::Outdated(refusal.to_string())) };
             }
             Err(fault) => {
                 working.refuse();
@@ -87,7 +92,13 @@ fn apply(working: &mut Working, batch: &Prepared, context: &Context<'_>) -> Resu
         }
     }
     working.accept();
+    working.applied.extend(batch.id);
     Ok(Ok(()))
+}
+
+/// Returns whether a batch inserts nothing that was assumed to be absent.
+fn refusal_is_final(batch: &Prepared) -> bool {
+    batch.id.is_none() && batch.steps.iter().all(|step| !step.is_insertion())
 }
 
 fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
@@ -102,7 +113,7 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
         Write::ClaimOutcome { tx_id, expected, outcome } => claims::outcome(working, *tx_id, expected, outcome),
         Write::Attempt { delivery, attempt } => outbox::carry_out(working, delivery, Move::Attempt(attempt)),
         Write::Undeliverable(delivery) => outbox::carry_out(working, delivery, Move::GiveUp),
-        Write::Hold(delivery) => outbox::carry_out(working, delivery, Move::Hold),
+        Write::Hold { delivery, reason } => outbox::hold(working, delivery, *reason),
         Write::Redeliver(delivery) => outbox::carry_out(working, delivery, Move::Redeliver),
         Write::Replay { delivery, at } => outbox::carry_out(working, delivery, Move::Replay(*at)),
         Write::EnableEndpoint { merchant } => done(outbox::enable(working, *merchant)),
@@ -118,10 +129,16 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
         Write::Comply(check) => business::comply(working, check),
         Write::Admit { payment, merchant, quota } => business::admit(working, *payment, *merchant, *quota),
         Write::Standing { merchant, change } => business::change_compliance(working, *merchant, change),
-        Write::Books(day) => done(business::reconcile(working, day)),
-        Write::Rate(rate) => done(business::set(working, meta::RATE, record::rate_to_bytes(*rate))),
+        Write::Books { day, expected } => business::reconcile(working, day, *expected),
+        Write::Rate { rate, expected } => business::rate(working, *rate, *expected),
         Write::BeginEpoch(epoch) => business::begin_epoch(working, *epoch),
-        Write::Note { name, value } => done(business::set(working, &meta::note(name), value.clone())),
+        Write::Note { name, value, expected } => business::note(working, name, value, expected.as_deref()),
+        Write::Lease { engine, is_new, duration, .. } => duties::lease(working, *engine, *is_new, *duration),
+        Write::EndLease { engine, by, .. } => duties::end_lease(working, *engine, *by),
+        Write::Duty { duty, engine, is_taken, expected } => {
+            duties::take(working, *duty, *engine, *is_taken, *expected)
+        }
+        Write::OnDuty { duty, term } => duties::on_duty(working, *duty, *term),
     }
 }
 
@@ -135,9 +152,14 @@ fn write(working: &Working, commit: Id, slot: i16) -> Statement {
     let mut statement = Statement::default();
     let created = sums::created(working);
     let mut commits = Columns::of([Kind::Uuid]);
+    if !working.applied.is_empty() {
+        let mut applied = Columns::of([Kind::Uuid]);
+        working.applied.iter().for_each(|id| applied.push([Cell::from(*id)]));
+        statement.add(format_args!("commits_named"), INSERT_COMMITS, applied, None);
+    }
     commits.push([Cell::from(commit.0)]);
     if created.is_empty() {
-        statement.add(format_args!("commits_new"), "INSERT INTO commits (id) SELECT * FROM {unnest}", commits, None);
+        statement.add(format_args!("commits_new"), INSERT_COMMITS, commits, None);
     } else {
         let mut payments = Columns::of([Kind::Uuid]);
         created.into_iter().for_each(|payment| payments.push([Cell::from(payment)]));
@@ -164,6 +186,8 @@ fn touch_unindexed(working: &Working, statement: &mut Statement) {
         statement.add(format_args!("commits_touched"), TOUCH, touched, Some(expected));
     }
 }
+
+const INSERT_COMMITS: &str = "INSERT INTO commits (id) SELECT * FROM {unnest}";
 
 const COMMIT: &str = "INSERT INTO commits (id, unindexed_payments) SELECT ({0})[1], {1}";
 

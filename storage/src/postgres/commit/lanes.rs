@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    batch::{Batch, CommitError},
+    batch::{Batch, CommitError, Resolution},
     embedded::metrics::CommitMetrics,
     postgres::{
         address::Address,
@@ -28,7 +28,7 @@ use crate::{
         connection::{Connection, Installation},
         fault::Fault,
         ids::{Ids, pause},
-        resolve::{self, Outcome},
+        resolve,
     },
     record::vault::Vault,
 };
@@ -46,10 +46,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 type Waiting = (Prepared, oneshot::Sender<Result<(), CommitError>>);
 
+/// A batch to commit; none asks the lane to end.
+type Message = Option<Waiting>;
+
 /// The way to the database for everything that is written.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    queues: Vec<mpsc::Sender<Waiting>>,
+    queues: Vec<mpsc::Sender<Message>>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     shared: Arc<Shared>,
 }
@@ -106,7 +109,7 @@ impl Lanes {
         // Ids begin with a time: their last bits are random.
         let lane = usize::try_from(merchant % self.queues.len() as u128).unwrap_or(0);
         let (answer, outcome) = oneshot::channel();
-        self.queues[lane].try_send((prepared, answer)).map_err(|_| CommitError::Overloaded)?;
+        self.queues[lane].try_send(Some((prepared, answer))).map_err(|_| CommitError::Overloaded)?;
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         let outcome = outcome.await;
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -123,9 +126,7 @@ impl Lanes {
     pub(crate) async fn close(&self) {
         let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         for queue in &self.queues {
-            // The last message of a queue: an empty batch whose sender closes it.
-            let (answer, _) = oneshot::channel();
-            let _ = queue.send((Prepared { steps: Vec::new() }, answer)).await;
+            let _ = queue.send(None).await;
         }
         for worker in workers {
             let _ = worker.await;
@@ -140,22 +141,23 @@ struct Lane {
 }
 
 impl Lane {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Waiting>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
         let mut is_open = true;
         while is_open {
             let Some(first) = inbox.recv().await else { return };
-            let mut group = vec![first];
-            while group.len() < GROUP_MAX {
+            let mut messages = vec![first];
+            while messages.len() < GROUP_MAX {
                 let Ok(next) = inbox.try_recv() else { break };
-                group.push(next);
+                messages.push(next);
             }
-            // An empty batch asks the lane to end.
-            is_open = group.iter().all(|(batch, _)| !batch.steps.is_empty());
+            is_open = messages.iter().all(Option::is_some);
             if !is_open {
                 inbox.close();
-                while let Ok(next) = inbox.try_recv() {
-                    group.push(next);
-                }
+                messages.extend(std::iter::from_fn(|| inbox.try_recv().ok()));
+            }
+            let group: Vec<Waiting> = messages.into_iter().flatten().collect();
+            if group.is_empty() {
+                continue;
             }
             let (batches, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
             let begun = Instant::now();
@@ -191,7 +193,8 @@ impl Lane {
                 }
                 tokio::time::sleep(pause(attempt)).await;
             }
-            batches.iter().map(|_| Err(CommitError::Overloaded)).collect()
+            let busy = || unavailable("other writers are in the way".to_owned());
+            batches.iter().map(|_| Err(busy())).collect()
         })
     }
 
@@ -216,8 +219,8 @@ impl Lane {
         match written {
             Ok(_) => {}
             Err(Fault::Lost(why)) => match resolve::until(&self.shared, id, deadline).await {
-                Ok((connection, Outcome::Applied)) => self.connection = Some(connection),
-                Ok((connection, Outcome::Forbidden)) => {
+                Ok((connection, Resolution::Applied)) => self.connection = Some(connection),
+                Ok((connection, Resolution::Forbidden)) => {
                     self.connection = Some(connection);
                     return Err(Fault::Lost(why));
                 }
@@ -258,5 +261,5 @@ fn refusal(fault: Fault, is_late: bool) -> Option<CommitError> {
 /// Returns the error of a batch that was not written because the database is away.
 pub(crate) fn unavailable(why: String) -> CommitError {
     tracing::warn!(why, "database unavailable");
-    CommitError::Overloaded
+    CommitError::Unavailable(why)
 }

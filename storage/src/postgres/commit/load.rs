@@ -7,10 +7,11 @@ use futures_util::try_join;
 
 use crate::{
     batch::{Handling, Write},
-    embedded::{commit::prepared::names_of, tables::meta},
+    embedded::{commit::prepared::unique_keys, tables::meta},
     postgres::{
         commit::{
             business::FORGOTTEN_AT_ONCE,
+            merchants::ACCOUNT_NUMBER,
             outbox::{PRUNED_AT_ONCE, key_of},
             prepared::{PaymentStep, Prepared, Step},
             working::{Counts, Queue, Working},
@@ -20,6 +21,7 @@ use crate::{
         table::{Rows, Table, load, read_columns},
         tables::{
             business::{ComplianceRow, KeptRow, PeriodRow, compliance},
+            duties::EngineRow,
             ledger::{ClaimRow, UnmatchedKey, UnmatchedRow, UseRow},
             merchants::AccountRow,
             payments::TransferRow,
@@ -27,6 +29,7 @@ use crate::{
         },
         values::{Columns, Id, Moment, Values, column, signed, unsigned},
     },
+    store::duties::Duty,
 };
 
 /// What is to be read beside rows by their key.
@@ -54,6 +57,12 @@ pub(crate) struct Wanted {
     places: BTreeSet<(u128, u64)>,
     /// Payments that lose words.
     erased: BTreeSet<u128>,
+    /// Duties whose holders' leases are wanted.
+    held: BTreeSet<Duty>,
+    /// Whether the time by the clock of the database is wanted.
+    needs_clock: bool,
+    /// Ids of commits that should be new.
+    commits: BTreeSet<u128>,
     forget_before: Option<Timestamp>,
     prune_before: Option<Timestamp>,
 }
@@ -62,6 +71,7 @@ impl Wanted {
     /// Returns what the batches of a group need, and notes rows by key in `working`.
     pub(crate) fn of(batches: &[Prepared], is_careful: bool, working: &mut Working) -> Self {
         let mut wanted = Self { is_careful, ..Self::default() };
+        wanted.commits.extend(batches.iter().filter_map(|batch| batch.id));
         for step in batches.iter().flat_map(|batch| &batch.steps) {
             match step {
                 Step::Payment(step) => wanted.payment(step, working),
@@ -111,11 +121,13 @@ impl Wanted {
 
     fn write(&mut self, write: &Write, working: &mut Working) {
         match write {
-            Write::Payment { .. } | Write::Audit(_) | Write::Books(_) => {}
+            Write::Payment { .. } | Write::Audit(_) => {}
+            Write::Books { day, .. } => working.reconciled.want(day.from),
             Write::Merchant { merchant, .. } => {
                 working.merchants.want(merchant.id.bits());
                 merchant.keys.iter().for_each(|key| working.keys.want(key.digest.0));
                 working.accounts.want(merchant.hive_account);
+                working.singles.want(ACCOUNT_NUMBER.to_owned());
                 self.accounts_of.insert(merchant.id.bits());
             }
             Write::Transfer { payment, credit, .. } => {
@@ -142,7 +154,7 @@ impl Wanted {
             Write::Claim(claim) => {
                 self.want_new(&mut working.claims, claim.tx_id.0);
                 self.want_new(&mut working.uses, claim.tx_id.0);
-                for name in names_of(claim) {
+                for name in unique_keys(claim) {
                     self.want_new(&mut working.names, name);
                     self.claim_names.extend(Some(name).filter(|_| self.is_careful));
                 }
@@ -156,12 +168,15 @@ impl Wanted {
             }
             Write::Attempt { delivery, .. }
             | Write::Undeliverable(delivery)
-            | Write::Hold(delivery)
+            | Write::Hold { delivery, .. }
             | Write::Replay { delivery, .. } => {
                 working.deliveries.want(key_of(delivery));
                 *self.queues.entry(delivery.merchant.bits()).or_default() += 1;
-                if matches!(write, Write::Attempt { .. }) {
+                if matches!(write, Write::Attempt { .. } | Write::Hold { .. }) {
                     working.endpoints.want(delivery.merchant.bits());
+                }
+                if matches!(write, Write::Hold { .. }) {
+                    working.merchants.want(delivery.merchant.bits());
                 }
             }
             Write::Redeliver(delivery) => self.want_new(&mut working.deliveries, key_of(delivery)),
@@ -193,9 +208,19 @@ impl Wanted {
             }
             Write::Admit { merchant, .. } => drop(self.usage.insert(merchant.bits())),
             Write::Standing { merchant, .. } => working.compliance.want(merchant.bits()),
-            Write::Rate(_) => working.singles.want(meta::RATE.to_owned()),
+            Write::Rate { .. } => working.singles.want(meta::RATE.to_owned()),
             Write::BeginEpoch(_) => working.singles.want(meta::EPOCHS.to_owned()),
             Write::Note { name, .. } => working.singles.want(meta::note(name)),
+            Write::Lease { engine, .. } | Write::EndLease { engine, .. } => {
+                self.needs_clock = true;
+                working.engines.want(*engine);
+            }
+            Write::Duty { duty, engine, .. } => {
+                working.duties.want(*duty);
+                working.engines.want(*engine);
+                self.held.insert(*duty);
+            }
+            Write::OnDuty { duty, .. } => working.duties.want(*duty),
         }
     }
 
@@ -230,6 +255,11 @@ impl Wanted {
             self.events(c, &mut w.events, &mut w.event_ids),
             self.attempts(c, &mut w.attempts),
             self.unindexed(c, &mut w.unindexed),
+            load(c, &mut w.reconciled),
+            load(c, &mut w.duties),
+            self.engines(c, &mut w.engines),
+            self.clock(c, &mut w.now),
+            self.known_commits(c, &mut w.known_commits),
         )?;
         Ok(())
     }
@@ -245,7 +275,7 @@ impl Wanted {
             return Ok(());
         }
         // The version and the number of merchants are of one snapshot: whoever joins later changes the version.
-        let sql = "SELECT t.name, t.version, t.watched_since, t.unwatch_at, \
+        let sql = "SELECT t.name, t.version, t.number, t.watched_since, t.unwatch_at, \
                    CASE WHEN t.name = ANY($3) THEN (SELECT count(*) FROM merchants m WHERE m.account = t.name) END \
                    FROM (SELECT unnest($1::text[]) UNION SELECT account FROM merchants WHERE id = ANY($2::uuid[])) \
                    AS u (name) JOIN accounts AS t ON t.name = u.name";
@@ -256,7 +286,7 @@ impl Wanted {
         for row in c.query(sql, &[&names, &ids(&self.accounts_of), &counted]).await? {
             let (name, account) = AccountRow::read(&row)?;
             rows.found(name, account);
-            if let Some(count) = column::<Option<i64>>(&row, 4)? {
+            if let Some(count) = column::<Option<i64>>(&row, 5)? {
                 owners.insert(name, unsigned(count));
             }
         }
@@ -491,6 +521,39 @@ impl Wanted {
         for row in c.query(&sql, &[&Moment(before), &PRUNED_AT_ONCE]).await? {
             let (key, attempt) = AttemptRow::read(&row)?;
             rows.found(key, attempt);
+        }
+        Ok(())
+    }
+
+    async fn engines(&self, c: &Connection, rows: &mut Rows<EngineRow>) -> Result<(), Fault> {
+        load(c, rows).await?;
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let columns = read_columns::<EngineRow>("t");
+        let sql = format!("SELECT {columns} FROM duties d JOIN engines t ON t.id = d.holder WHERE d.name = ANY($1)");
+        let names: Vec<String> = self.held.iter().map(Duty::to_string).collect();
+        for row in c.query(&sql, &[&names]).await? {
+            let (engine, lease) = EngineRow::read(&row)?;
+            rows.found(engine, lease);
+        }
+        Ok(())
+    }
+
+    async fn clock(&self, c: &Connection, now: &mut Timestamp) -> Result<(), Fault> {
+        if self.needs_clock {
+            Moment(*now) = column(&c.one("SELECT clock_timestamp()", &[]).await?, 0)?;
+        }
+        Ok(())
+    }
+
+    async fn known_commits(&self, c: &Connection, known: &mut BTreeSet<u128>) -> Result<(), Fault> {
+        if !self.is_careful || self.commits.is_empty() {
+            return Ok(());
+        }
+        for row in c.query("SELECT id FROM commits WHERE id = ANY($1)", &[&ids(&self.commits)]).await? {
+            let Id(commit) = column(&row, 0)?;
+            known.insert(commit);
         }
         Ok(())
     }

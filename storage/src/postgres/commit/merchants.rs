@@ -1,15 +1,19 @@
 //! Merchants, their keys, and which accounts are watched.
 
-use engine::{
-    account::AccountName, merchant::Merchant, mutant, ownership::FORMER_ACCOUNT_WATCH_PERIOD, time::Timestamp,
-};
+use engine::{account::AccountName, merchant::Merchant, ownership::FORMER_ACCOUNT_WATCH_PERIOD, time::Timestamp};
 
 use crate::{
     postgres::{
-        commit::working::{Checked, Working, conflict},
+        commit::{
+            business,
+            working::{Checked, Working, conflict},
+        },
+        fault::Fault,
         tables::merchants::{AccountRow, KeyRow, MerchantRow},
     },
-    record::{merchant::MerchantFacts, vault::Vault},
+    record::{merchant::MerchantFacts, vault::Vault,
+        wire::{Damage, array},
+    },
 };
 
 /// Writes a merchant that is as its writer read it.
@@ -32,35 +36,54 @@ pub(crate) fn merchant(working: &mut Working, merchant: &Merchant, expected: Opt
     for new in row.facts.digests.difference(&known) {
         working.keys.put(*new, KeyRow(id));
     }
-    follow_account(working, before.as_ref(), &row.facts, at);
+    follow_account(working, before.as_ref(), &row.facts, at)?;
     working.merchants.put(id, row);
     Ok(Ok(()))
 }
 
 /// Watches the account of a merchant, and goes on watching the one that it left. Whatever changes whose an account is, or who has
 /// proven it, changes the account's version.
-fn follow_account(working: &mut Working, before: Option<&MerchantFacts>, after: &MerchantFacts, at: Timestamp) {
+fn follow_account(
+    working: &mut Working,
+    before: Option<&MerchantFacts>,
+    after: &MerchantFacts,
+    at: Timestamp,
+) -> Result<(), Fault> {
     let left = before.filter(|before| before.account != after.account);
     if let Some(left) = left {
-        let watched = if mutant!("left-for-a-day") {
-            std::time::Duration::from_secs(86_400)
-        } else {
-            FORMER_ACCOUNT_WATCH_PERIOD
+        let row = match working.accounts.get(&left.account).copied() {
+            Some(row) => row.next(),
+            None => new(working, at)?,
         };
-        let row = working.accounts.get(&left.account).copied().unwrap_or_else(|| new(at));
-        working.accounts.put(left.account, AccountRow { unwatch_at: Some(at + watched), ..row.next() });
+        let unwatch_at = Some(at + FORMER_ACCOUNT_WATCH_PERIOD);
+        working.accounts.put(left.account, AccountRow { unwatch_at, ..row });
     }
     let is_same = before.is_some_and(|before| before.account == after.account && before.is_proven == after.is_proven);
     match working.accounts.get(&after.account).copied() {
         Some(_) if is_same => {}
         Some(row) => working.accounts.put(after.account, row.next()),
-        None => working.accounts.put(after.account, new(at)),
+        None => {
+            let row = new(working, at)?;
+            working.accounts.put(after.account, row);
+        }
     }
+    Ok(())
 }
 
-/// A row that is made again after its removal has another version than any before it: the version begins with the time.
-const fn new(at: Timestamp) -> AccountRow {
-    AccountRow { version: at.millis(), watched_since: at, unwatch_at: None }
+/// Returns the row of an account that is watched for the first time, with the next number. A row that is made again after its
+/// removal has another version than any before it: the version begins with the time.
+fn new(working: &mut Working, at: Timestamp) -> Result<AccountRow, Fault> {
+    let last = business::single(working, ACCOUNT_NUMBER, number)?.unwrap_or(0);
+    business::set(working, ACCOUNT_NUMBER, (last + 1).to_be_bytes().to_vec());
+    Ok(AccountRow { version: at.millis(), number: last + 1, watched_since: at, unwatch_at: None })
+}
+
+/// The single value that holds the number of the account that was watched last: 8 bytes, big-endian. Whoever adds an account writes
+/// it, so that a number is never visible before a smaller one.
+pub(crate) const ACCOUNT_NUMBER: &str = "account_number";
+
+fn number(bytes: &[u8]) -> Result<u64, Damage> {
+    array("number", bytes).map(u64::from_be_bytes)
 }
 
 /// Stops watching an account that nobody has any more.

@@ -3,6 +3,7 @@
 
 pub(crate) mod business;
 pub(crate) mod claims;
+pub(crate) mod duties;
 pub(crate) mod group;
 pub(crate) mod lanes;
 pub(crate) mod load;

@@ -3,13 +3,12 @@
 use engine::{
     event_list::{Epoch, Tail},
     ids::MerchantId,
-    mutant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, Trigger},
 };
 
 use crate::{
-    batch::EventRecord,
+    batch::{EventRecord, HoldReason},
     postgres::{
         commit::{
             business::epochs,
@@ -17,8 +16,9 @@ use crate::{
         },
         statement::Statement,
         tables::webhooks::{AttemptRow, DeliveryRow, EndpointRow, EventRow, Head, ListRow},
-        values::{Columns, Kind},
+        values::{Cell, Columns, Kind},
     },
+    store::duties::Duty,
 };
 
 /// Events forgotten by one commit at most.
@@ -87,13 +87,29 @@ pub(crate) fn carry_out(working: &mut Working, delivery: &Delivery, step: Move<'
         note_attempt(working, delivery, attempt);
     }
     let version = stored.as_ref().map_or(0, |row| row.version) + 1;
-    let mut logged = moved(delivery, step, stored.map(|row| row.logged));
-    if mutant!("delivered-stays") && logged.state == DeliveryState::Delivered {
-        logged.state = DeliveryState::Pending;
-        logged.delivery.due_at = logged.delivery.due_at + std::time::Duration::from_secs(60);
-    }
+    let logged = moved(delivery, step, stored.map(|row| row.logged));
     working.deliveries.put(key, DeliveryRow { version, logged });
     Ok(Ok(()))
+}
+
+/// Holds a delivery as long as the reason applies: the row that decides must be the same at the commit.
+pub(crate) fn hold(working: &mut Working, delivery: &Delivery, reason: HoldReason) -> Checked {
+    let merchant = delivery.merchant.bits();
+    let applies = match reason {
+        HoldReason::Disabled => working.endpoints.get(&merchant).is_some_and(|row| !row.health.is_enabled()),
+        HoldReason::NoEndpoint { merchant_version } => {
+            working.merchants.get(&merchant).map(|row| row.facts.version) == merchant_version
+        }
+    };
+    let held = carry_out(working, delivery, Move::Hold)?;
+    if held.is_ok() && !applies {
+        return conflict(format_args!("the endpoint of merchant {}", delivery.merchant));
+    }
+    match reason {
+        HoldReason::Disabled => working.endpoints.lock(merchant),
+        HoldReason::NoEndpoint { .. } => working.merchants.lock(merchant),
+    }
+    Ok(held)
 }
 
 /// Returns a delivery's record after a move.
@@ -150,21 +166,29 @@ pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
 pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
     let mut merchants: Vec<u128> = working.deliveries.changes().map(|(key, ..)| key.0).collect();
     merchants.dedup();
-    let mut heads = Columns::of([Kind::Uuid, Kind::Integer, Kind::Time]);
+    let mut heads = Columns::of([Kind::Uuid, Kind::Small, Kind::Integer, Kind::Time]);
     for merchant in merchants {
         let queue = working.queues.get(&merchant);
         let Some(head) = head(working, merchant, queue) else { continue };
         let version = Head::version_cell(queue.and_then(|queue| queue.head.as_ref()));
-        heads.push([merchant.into(), version, head.into()]);
+        heads.push([merchant.into(), Cell::Small(bucket_of(merchant)), version, head.into()]);
     }
     if heads.rows > 0 {
         statement.add(format_args!("outbox_heads_changed"), HEADS, heads, None);
     }
 }
 
-const HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, version, due_at) SELECT * FROM {unnest} \
+const HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, bucket, version, due_at) SELECT * FROM {unnest} \
      ON CONFLICT (merchant_id) DO UPDATE SET version = t.version + 1, due_at = CASE \
      WHEN t.version = excluded.version THEN excluded.due_at ELSE least(t.due_at, excluded.due_at) END";
+
+/// Returns the bucket of a merchant.
+fn bucket_of(merchant: u128) -> i16 {
+    match Duty::webhooks_of(MerchantId::from_bits(merchant)) {
+        Duty::Webhooks(bucket) => bucket.into(),
+        _ => 0,
+    }
+}
 
 /// Returns when the first delivery of a queue will be due; none where it neither gains a delivery nor was read.
 fn head(working: &Working, merchant: u128, queue: Option<&Queue>) -> Option<Timestamp> {

@@ -3,13 +3,12 @@
 use engine::{
     billing::{PeriodChange, PriorUsage},
     ids::{MerchantId, PaymentId},
-    mutant,
     payment::Credit,
 };
 
 use crate::{
     embedded::{
-        commit::ledger_entries::{self, Line},
+        commit::ledger_entries::{self, LedgerEntryRow},
         read::search::{refund_words_of, transfer_words_of, words_of},
     },
     postgres::{
@@ -114,7 +113,7 @@ pub(crate) fn transfer(working: &mut Working, payment: PaymentId, merchant: Merc
     let is_first = working.transfers.touched().all(|(touched, row)| {
         *touched != key && (touched.0 != bits || row.is_none_or(|row| row.credit.seq != credit.seq))
     });
-    if !((is_its_place && is_first) || mutant!("transfers-not-deduped")) {
+    if !(is_its_place && is_first) {
         return conflict(format_args!("transfer {} of payment {payment}", credit.tx_id));
     }
     let mut credit = credit.clone();
@@ -135,7 +134,7 @@ pub(crate) fn transfer(working: &mut Working, payment: PaymentId, merchant: Merc
 }
 
 /// Writes a ledger entry. The same again is the same entry.
-pub(crate) fn enter(working: &mut Working, line: &Line) {
+pub(crate) fn enter(working: &mut Working, line: &LedgerEntryRow) {
     let (account, key, money) = line.row();
     working.entries.put((account, key.into()), EntryRow(money));
 }

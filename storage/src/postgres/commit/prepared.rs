@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::{billing::Sale, ids::MerchantId, payment::Payment, time::Timestamp};
 
 use crate::{
-    batch::{Batch, Write},
+    batch::{Batch, CommitId, Write},
     embedded::{commit::ledger_entries, read::search},
     postgres::tables::payments::PaymentRow,
 };
@@ -13,6 +13,9 @@ use crate::{
 /// A batch whose payments are rows already.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
+    /// The id of the commit.
+    pub(crate) id: Option<u128>,
+    /// The writes, in order.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -36,7 +39,7 @@ pub(crate) struct PaymentStep {
     /// The transactions of its refunds, by which it is found.
     pub(crate) refund_words: Vec<String>,
     /// Its refunds as ledger entries.
-    pub(crate) entries: Vec<ledger_entries::Line>,
+    pub(crate) entries: Vec<ledger_entries::LedgerEntryRow>,
 }
 
 impl Prepared {
@@ -45,7 +48,7 @@ impl Prepared {
     /// # Panics
     /// Where a version does not grow.
     pub(crate) fn of(batch: Batch) -> Self {
-        Self { steps: batch.writes.into_iter().map(Step::of).collect() }
+        Self { id: batch.id.map(CommitId::bits), steps: batch.writes.into_iter().map(Step::of).collect() }
     }
 
     /// Returns the merchant whose rows most of it concerns: batches of one merchant take one lane.
@@ -58,7 +61,7 @@ impl Prepared {
                 Write::Remember { remembered, .. } => Some(remembered.merchant),
                 Write::Attempt { delivery, .. }
                 | Write::Undeliverable(delivery)
-                | Write::Hold(delivery)
+                | Write::Hold { delivery, .. }
                 | Write::Redeliver(delivery)
                 | Write::Replay { delivery, .. } => Some(delivery.merchant),
                 Write::EnableEndpoint { merchant } | Write::Standing { merchant, .. } => Some(*merchant),
@@ -70,6 +73,17 @@ impl Prepared {
 }
 
 impl Step {
+    /// Returns whether it inserts a row that is assumed to be absent at first.
+    pub(crate) fn is_insertion(&self) -> bool {
+        match self {
+            Self::Payment(step) => step.expected.is_none(),
+            Self::Other(write) => matches!(
+                **write,
+                Write::Event(_) | Write::Claim(_) | Write::Redeliver(_) | Write::Transfer { .. } | Write::Unmatched(_)
+            ),
+        }
+    }
+
     fn of(write: Write) -> Self {
         match write {
             Write::Payment { payment, expected } => {

@@ -12,6 +12,7 @@ use crate::{
         table::Rows,
         tables::{
             business::{ComplianceRow, InvoiceRow, KeptRow, PeriodRow, ReconciledRow, SingleRow},
+            duties::{DutyRow, EngineRow},
             ledger::{ClaimRow, EntryRow, NameRow, UnmatchedRow, UseRow},
             merchants::{AccountRow, KeyRow, MerchantRow},
             payments::{PaymentRow, TransferRow, WordRow},
@@ -95,6 +96,12 @@ macro_rules! working {
             pub(crate) sold: BTreeSet<u128>,
             /// Whether rows that should not be there were looked for.
             pub(crate) is_careful: bool,
+            /// The time by the clock of the database; the start of 1970 where no batch needs it.
+            pub(crate) now: Timestamp,
+            /// Ids of commits that were applied or forbidden before.
+            pub(crate) known_commits: BTreeSet<u128>,
+            /// Ids of the batches that are applied.
+            pub(crate) applied: Vec<u128>,
         }
 
         impl Working {
@@ -116,7 +123,7 @@ macro_rules! working {
 
             /// Returns whether nothing is to be written.
             pub(crate) fn is_unchanged(&self) -> bool {
-                self.audit.is_empty() $(&& self.$field.is_unchanged())+
+                self.audit.is_empty() && self.applied.is_empty() $(&& self.$field.is_unchanged())+
             }
 
             /// Adds the rows that are different to a statement.
@@ -168,8 +175,12 @@ working! {
     periods: PeriodRow;
     /// Payments of invoices.
     invoices: InvoiceRow;
-    /// Checks of days' books.
+    /// Reconciliations of days.
     reconciled: ReconciledRow;
+    /// Leases of engines.
+    engines: EngineRow;
+    /// Holders of duties.
+    duties: DutyRow;
     /// Single values.
     singles: SingleRow;
 }

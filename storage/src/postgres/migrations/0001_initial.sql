@@ -26,9 +26,12 @@ CREATE TABLE api_keys (
 CREATE TABLE accounts (
     name text COLLATE "C" PRIMARY KEY,
     version bigint NOT NULL,
+    -- Its place in the order in which accounts were watched for the first time.
+    number bigint NOT NULL,
     watched_since timestamptz NOT NULL,
     unwatch_at timestamptz
 );
+CREATE UNIQUE INDEX accounts_number ON accounts (number);
 CREATE INDEX accounts_unwatch ON accounts (name) WHERE unwatch_at IS NOT NULL;
 
 CREATE TABLE payments (
@@ -173,6 +176,8 @@ CREATE INDEX deliveries_undelivered ON deliveries (merchant_id, state, id) WHERE
 -- When the first delivery of each merchant is due, or earlier.
 CREATE TABLE outbox_heads (
     merchant_id uuid PRIMARY KEY,
+    -- The bucket of the merchant: which duty delivers its webhooks.
+    bucket smallint NOT NULL,
     version bigint NOT NULL,
     due_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
@@ -258,6 +263,7 @@ CREATE TABLE ledger_entries (
 
 CREATE TABLE reconciled_days (
     begins_at timestamptz PRIMARY KEY,
+    version bigint NOT NULL,
     record bytea NOT NULL
 );
 
@@ -308,7 +314,23 @@ CREATE TABLE single_values (
     value bytea NOT NULL
 ) WITH (fillfactor = 50);
 
--- One row for each commit. A commit of unknown outcome is resolved by writing its id as abandoned: that waits for a commit
+-- Engines that have a lease, by the clock of the database.
+CREATE TABLE engines (
+    id bigint PRIMARY KEY,
+    version bigint NOT NULL,
+    since timestamptz NOT NULL,
+    until timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- Work that one engine at a time does. The term counts the changes of the holder.
+CREATE TABLE duties (
+    name text COLLATE "C" PRIMARY KEY,
+    term bigint NOT NULL,
+    -- The engine that took it last; none once it was released.
+    holder bigint
+) WITH (fillfactor = 50);
+
+-- One row for each commit and for each batch with an id. A commit of unknown outcome is resolved by writing its id as abandoned: that waits for a commit
 -- that still runs and forbids one that never happened.
 CREATE TABLE commits (
     id uuid PRIMARY KEY,

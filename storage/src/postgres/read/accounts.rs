@@ -28,7 +28,7 @@ pub(crate) fn limit_of(limit: usize) -> i64 {
     signed(limit as u64)
 }
 
-fn read(row: &Row, first: usize, vault: &Vault) -> Result<Arc<Merchant>, Fault> {
+pub(crate) fn read(row: &Row, first: usize, vault: &Vault) -> Result<Arc<Merchant>, Fault> {
     let Id(id) = column(row, first)?;
     let id = MerchantId::from_bits(id);
     record::merchant_from_bytes(id, column(row, first + 1)?, vault).map_err(Fault::damaged("merchants", id))
@@ -159,6 +159,14 @@ pub(crate) async fn since(
     let rows = readers.query(sql, &[&after, &limit_of(limit)]).await?;
     let times = rows.iter().map(|row| column(row, 1).map(|Moment(since)| since));
     Ok(accounts(&rows)?.into_iter().zip(times.collect::<Result<Vec<_>, Fault>>()?).collect())
+}
+
+/// Returns accounts that were watched for the first time after the number `after`, each with its number, in order.
+pub(crate) async fn added(readers: &Readers, after: u64, limit: usize) -> Result<Vec<(u64, AccountName)>, Fault> {
+    let sql = "SELECT name, number FROM accounts WHERE number > $1 ORDER BY number LIMIT $2";
+    let rows = readers.query(sql, &[&signed(after), &limit_of(limit)]).await?;
+    let numbers = rows.iter().map(|row| column(row, 1).map(unsigned));
+    Ok(numbers.collect::<Result<Vec<_>, Fault>>()?.into_iter().zip(accounts(&rows)?).collect())
 }
 
 /// Returns accounts that need not be watched any more at `now`: nobody has had them for long enough.

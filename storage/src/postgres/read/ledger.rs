@@ -1,5 +1,7 @@
 //! Reads of what comes from the ledger: claims, unmatched transfers, ledger entries; and of idempotency keys.
 
+use std::collections::BTreeMap;
+
 use engine::{
     account::AccountName,
     idempotency::IdempotencyRecord,
@@ -14,7 +16,7 @@ use tokio_postgres::Row;
 
 use crate::{
     batch::Unmatched,
-    embedded::read::ledger_entries::NOBODY,
+    embedded::read::ledger_entries::NO_PAYMENT,
     postgres::{
         fault::Fault,
         read::accounts::limit_of,
@@ -36,10 +38,26 @@ pub(crate) async fn claim(readers: &Readers, tx_id: TxId) -> Result<Option<Claim
     readers.query(sql, &[&tx_id.0.as_slice()]).await?.first().map(claim_of).transpose()
 }
 
-/// Returns the claim of a nonce or a payment identifier.
-pub(crate) async fn claim_by_name(readers: &Readers, digest: &[u8; 32]) -> Result<Option<ClaimRecord>, Fault> {
-    let sql = "SELECT c.tx_id, c.record FROM claim_names n JOIN claims c ON c.tx_id = n.tx_id WHERE n.digest = $1";
-    readers.query(sql, &[&digest.as_slice()]).await?.first().map(claim_of).transpose()
+/// Returns the claims of those of the transactions that are claimed, in the order of the transactions.
+pub(crate) async fn claims(readers: &Readers, tx_ids: &[TxId]) -> Result<Vec<ClaimRecord>, Fault> {
+    let keys: Vec<&[u8]> = tx_ids.iter().map(|tx_id| tx_id.0.as_slice()).collect();
+    let mut found = BTreeMap::new();
+    for row in &readers.query("SELECT tx_id, record FROM claims WHERE tx_id = ANY($1)", &[&keys]).await? {
+        found.extend(readers.pass(claim_of(row))?.map(|claim| (claim.tx_id, claim)));
+    }
+    Ok(tx_ids.iter().filter_map(|tx_id| found.get(tx_id).cloned()).collect())
+}
+
+/// Returns the first claim of one of the transactions, or else of one of the digests of a nonce or a payment identifier.
+pub(crate) async fn overlapping(
+    readers: &Readers,
+    tx_ids: &[TxId],
+    digests: &[[u8; 32]],
+) -> Result<Option<ClaimRecord>, Fault> {
+    let sql = "SELECT c.tx_id, c.record FROM (SELECT 1 AS kind, u.tx_id, u.place                FROM unnest($1::bytea[]) WITH ORDINALITY AS u (tx_id, place) UNION ALL                SELECT 2, n.tx_id, u.place FROM unnest($2::bytea[]) WITH ORDINALITY AS u (digest, place)                JOIN claim_names n ON n.digest = u.digest) AS k JOIN claims c ON c.tx_id = k.tx_id                ORDER BY k.kind, k.place LIMIT 1";
+    let keys: Vec<&[u8]> = tx_ids.iter().map(|tx_id| tx_id.0.as_slice()).collect();
+    let digests: Vec<&[u8]> = digests.iter().map(|digest| digest.as_slice()).collect();
+    readers.query(sql, &[&keys, &digests]).await?.first().map(claim_of).transpose()
 }
 
 /// Returns the claims for other servers whose outcome is open.
@@ -165,7 +183,7 @@ pub(crate) async fn entries(
                WHERE account = $1 AND block_time >= $2 AND block_time < $3 \
                AND (block_time, tx_id, op_in_tx, kind, payment_id) > ($4, $5, $6, $7, $8) \
                ORDER BY block_time, tx_id, op_in_tx, kind, payment_id LIMIT $9";
-    let first = LedgerEntryKey { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NOBODY };
+    let first = LedgerEntryKey { at_ms: from.millis(), tx_id: [0; 20], op_in_tx: 0, kind: 0, payment: NO_PAYMENT };
     let start = after.unwrap_or(first);
     let (at, tx_id, op) =
         (Moment(Timestamp::from_millis(start.at_ms)), start.tx_id.to_vec(), i64::from(start.op_in_tx));

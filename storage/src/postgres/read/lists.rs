@@ -11,7 +11,7 @@ use crate::{
     embedded::read::{
         days::{Tally, day_of, ids_of, median},
         listed::{self, Facets, Ids, common},
-        payments::{COUNTED_MAX, Slice, from_cursor},
+        payments::{MAX_COUNTED, Slice, from_cursor},
         search::Wanted,
     },
     postgres::{
@@ -100,10 +100,10 @@ impl List {
         let Some(day) = day else { return Ok(None) };
         let ids = common(&ids_of(day), &self.ids);
         let sql = format!("SELECT count(*) FROM ({NEWEST} LIMIT $5) AS n");
-        let (first, last, limit) = (Id(*ids.start()), Id(*ids.end()), signed(COUNTED_MAX + 1));
+        let (first, last, limit) = (Id(*ids.start()), Id(*ids.end()), signed(MAX_COUNTED + 1));
         let rows = readers.query(&sql, &[&self.merchant, &self.facets, &first, &last, &limit]).await?;
         let count = rows.first().map(|row| column(row, 0)).transpose()?.map_or(0, unsigned);
-        Ok(Some((day, (count.min(COUNTED_MAX), count > COUNTED_MAX))))
+        Ok(Some((day, (count.min(MAX_COUNTED), count > MAX_COUNTED))))
     }
 }
 

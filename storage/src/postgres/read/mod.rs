@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod business;
+pub(crate) mod duties;
 pub(crate) mod ledger;
 pub(crate) mod lists;
 pub(crate) mod outbox;

@@ -1,8 +1,11 @@
 //! Reads of events and deliveries: what is due, whose turn it is, and the log.
 
+use std::sync::Arc;
+
 use engine::{
     event_list::{EventList, Tail},
     ids::{DeliveryId, EventId, MerchantId},
+    merchant::Merchant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryRecord, DeliveryState, EndpointHealth},
 };
@@ -13,13 +16,16 @@ use crate::{
     embedded::tables::meta,
     postgres::{
         fault::Fault,
-        read::{accounts::limit_of, business::epochs},
+        read::{
+            accounts::{limit_of, merchant, read as read_merchant},
+            business::epochs,
+        },
         readers::Readers,
         table::Table,
         tables::webhooks::{AttemptRow, health, logged, tail},
         values::{Id, Moment, column, signed, unsigned},
     },
-    record,
+    record::{self, vault::Vault},
     store::{
         outbox::{DeliveryQuery, Due, DueWork, Passed},
         page::Page,
@@ -64,10 +70,10 @@ pub(crate) async fn next_due(readers: &Readers, now: Timestamp) -> Result<Option
 const WORK: &str = "SELECT h.merchant_id, h.version, e.record, d.id, d.record, d.trigger = 'auto' AND EXISTS ( \
      SELECT 1 FROM deliveries o WHERE o.payment_id = d.payment_id AND o.event_seq < d.event_seq \
      AND o.trigger = 'auto' AND o.due_at IS NOT NULL), (SELECT q.due_at FROM deliveries q \
-     WHERE q.merchant_id = h.merchant_id AND q.due_at IS NOT NULL ORDER BY q.due_at LIMIT 1) \
+     WHERE q.merchant_id = h.merchant_id AND q.due_at IS NOT NULL ORDER BY q.due_at LIMIT 1), h.merchant_id, m.record \
      FROM (SELECT merchant_id, version, due_at FROM outbox_heads \
-     WHERE due_at <= $1 AND merchant_id <> ALL($2) ORDER BY due_at, merchant_id LIMIT $3) AS h \
-     LEFT JOIN endpoints e ON e.merchant_id = h.merchant_id \
+     WHERE due_at <= $1 AND merchant_id <> ALL($2) AND bucket = ANY($6) ORDER BY due_at, merchant_id LIMIT $3) AS h \
+     LEFT JOIN endpoints e ON e.merchant_id = h.merchant_id LEFT JOIN merchants m ON m.id = h.merchant_id \
      LEFT JOIN LATERAL (SELECT id, record, payment_id, event_seq, trigger, due_at FROM deliveries \
      WHERE merchant_id = h.merchant_id AND due_at <= $1 AND id <> ALL($4) \
      ORDER BY due_at, event_seq, id LIMIT $5) AS d ON true \
@@ -80,11 +86,14 @@ pub(crate) async fn due_work(
     merchants: usize,
     per_merchant: usize,
     passed: &Passed,
+    vault: &Vault,
 ) -> Result<Vec<DueWork>, Fault> {
     let owners: Vec<Id> = passed.merchants.iter().map(|merchant| Id(merchant.bits())).collect();
     let known: Vec<Id> = passed.deliveries.iter().map(|delivery| Id(delivery.bits())).collect();
+    let buckets: Vec<i16> = (0..=u8::MAX).filter(|bucket| passed.buckets.contains(*bucket)).map(i16::from).collect();
     let queues = limit_of(merchants.saturating_add(known.len()).saturating_add(SPARE));
-    let rows = readers.query(WORK, &[&Moment(now), &owners, &queues, &known, &limit_of(per_merchant)]).await?;
+    let limit = limit_of(per_merchant);
+    let rows = readers.query(WORK, &[&Moment(now), &owners, &queues, &known, &limit, &buckets]).await?;
     let (mut work, mut stale) = (Vec::<DueWork>::new(), Stale::default());
     for row in &rows {
         let Id(bits) = column(row, 0)?;
@@ -98,7 +107,7 @@ pub(crate) async fn due_work(
             // What is known of an endpoint that cannot be read is learned anew.
             let known = column::<Option<&[u8]>>(row, 2)?.map(|bytes| health(bits, bytes));
             let endpoint = known.map(|known| readers.pass(known)).transpose()?.flatten().unwrap_or_default();
-            work.push(DueWork { merchant, endpoint, deliveries: Vec::new() });
+            work.push(DueWork { merchant, record: merchant_of(readers, row, vault)?, endpoint, deliveries: Vec::new() });
         }
         let Some(Id(id)) = column::<Option<Id>>(row, 3)? else { continue };
         let delivery = readers.pass(logged((bits, id), column(row, 4)?))?;
@@ -113,6 +122,25 @@ pub(crate) async fn due_work(
         found <= merchants
     });
     Ok(work)
+}
+
+/// Reads the merchant of a row of due work; none if there is none or it is damaged.
+fn merchant_of(readers: &Readers, row: &Row, vault: &Vault) -> Result<Option<Arc<Merchant>>, Fault> {
+    if column::<Option<&[u8]>>(row, 8)?.is_none() {
+        return Ok(None);
+    }
+    readers.pass(read_merchant(row, 7, vault))
+}
+
+/// Returns the record of a merchant and one of its events. A damaged event is none.
+pub(crate) async fn webhook_content(
+    readers: &Readers,
+    id: MerchantId,
+    event_seq: u64,
+    vault: &Vault,
+) -> Result<(Option<Arc<Merchant>>, Option<EventRecord>), Fault> {
+    let (merchant, event) = futures_util::join!(merchant(readers, id, vault), event(readers, id, event_seq));
+    Ok((merchant?, readers.pass(event)?.flatten()))
 }
 
 /// Heads of queues that say less than is true: their first delivery is due later.

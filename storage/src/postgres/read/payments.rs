@@ -1,5 +1,7 @@
 //! Reads of payments and transfers, one by one and in the order in which engines go through them.
 
+use std::collections::BTreeMap;
+
 use engine::{
     ids::{PaymentId, SlugToken},
     ledger::TxId,
@@ -11,7 +13,7 @@ use tokio_postgres::Row;
 use crate::{
     embedded::read::{
         listed::{self, Facets},
-        unmatched::MAX_LOOKED_AT,
+        unmatched::MAX_SUMMARIES_READ,
     },
     postgres::{
         fault::Fault,
@@ -72,7 +74,7 @@ pub(crate) async fn near(readers: &Readers, near: &Vicinity) -> Result<Vec<Payme
     let rows = readers
         .query(
             &sql,
-            &[&merchant, &facets, &first, &last, &limit_of(MAX_LOOKED_AT), &units, &currency, &limit_of(near.limit)],
+            &[&merchant, &facets, &first, &last, &limit_of(MAX_SUMMARIES_READ), &units, &currency, &limit_of(near.limit)],
         )
         .await?;
     let mut found = Vec::new();
@@ -98,6 +100,17 @@ pub(crate) async fn due(
         Ok((deadline, PaymentId::from_bits(id)))
     };
     rows.iter().map(entry).collect()
+}
+
+/// Returns the versions of those of the payments that exist.
+pub(crate) async fn versions(readers: &Readers, ids: &[PaymentId]) -> Result<Vec<(PaymentId, u64)>, Fault> {
+    let keys: Vec<Id> = ids.iter().map(|id| Id(id.bits())).collect();
+    let mut found = BTreeMap::new();
+    for row in &readers.query("SELECT id, version FROM payments WHERE id = ANY($1)", &[&keys]).await? {
+        let Id(id) = column(row, 0)?;
+        found.insert(PaymentId::from_bits(id), unsigned(column(row, 1)?));
+    }
+    Ok(ids.iter().filter_map(|id| Some((*id, *found.get(id)?))).collect())
 }
 
 /// Returns the payments of which the ledger has something to decide.

@@ -8,7 +8,7 @@ use engine::{ids::PaymentId, payment::Payment};
 use crate::{
     embedded::read::{
         listed::{ANY_ID, Facets, common},
-        payments::{Slice, TRIED},
+        payments::{MAX_LOOKED_UP, Slice},
         search::{Wanted, indexed_words_of, refund_words_of, transfer_words_of, words_of},
     },
     postgres::{
@@ -57,7 +57,7 @@ pub(crate) async fn searched(
     // A word that is found too often is looked for in the records.
     let (mut found, mut others): (Option<BTreeSet<u128>>, Vec<&Wanted>) = (None, Vec::new());
     for (at, wanted) in wanted.iter().enumerate() {
-        let postings = if at < TRIED { search.postings(wanted).await? } else { None };
+        let postings = if at < MAX_LOOKED_UP { search.postings(wanted).await? } else { None };
         match postings {
             Some(postings) => {
                 found = Some(match found {

@@ -5,6 +5,7 @@ use engine::{
     compliance::ComplianceStatus,
     idempotency::IdempotencyRecord,
     ids::MerchantId,
+    reconciliation::Day,
     time::Timestamp,
 };
 use tokio_postgres::Row;
@@ -13,7 +14,7 @@ use crate::{
     postgres::{
         fault::Fault,
         table::{Collision, Column, Table},
-        values::{Cell, Id, Kind, bytes_of, column, unsigned},
+        values::{Cell, Id, Kind, Moment, bytes_of, column, unsigned},
     },
     record,
 };
@@ -163,7 +164,7 @@ impl Table for KeptRow {
     }
 
     fn cells(&self) -> Vec<Cell> {
-        vec![self.0.at.millis().into(), record::remembered_to_bytes(&self.0).into()]
+        vec![self.0.at.millis().into(), record::idempotency_to_bytes(&self.0).into()]
     }
 
     fn guard(&self) -> u64 {
@@ -179,7 +180,7 @@ impl Table for KeptRow {
 /// Reads the record of an idempotency key.
 pub(crate) fn kept(merchant: u128, key: [u8; 32], bytes: &[u8]) -> Result<IdempotencyRecord, Fault> {
     let merchant = MerchantId::from_bits(merchant);
-    record::remembered_from_bytes(merchant, key, bytes).map_err(Fault::damaged("idempotency", merchant))
+    record::idempotency_from_bytes(merchant, key, bytes).map_err(Fault::damaged("idempotency", merchant))
 }
 
 /// A single value.
@@ -215,28 +216,47 @@ impl Table for SingleRow {
     }
 }
 
-/// The check of a day's books, by the time at which the day began.
+/// The reconciliation of a day, by the time at which the day began.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ReconciledRow(pub(crate) Vec<u8>);
+pub(crate) struct ReconciledRow {
+    pub(crate) version: u64,
+    /// When it was made; none if the record is damaged.
+    pub(crate) checked_at: Option<Timestamp>,
+    /// The record; empty for a row that was loaded.
+    record: Vec<u8>,
+}
+
+impl ReconciledRow {
+    /// Returns the row of a day.
+    pub(crate) fn of(version: u64, day: &Day) -> Self {
+        Self { version, checked_at: Some(day.checked_at), record: record::day_to_bytes(day.clone()) }
+    }
+}
 
 impl Table for ReconciledRow {
     type Key = Timestamp;
 
     const NAME: &'static str = "reconciled_days";
     const KEY: &'static [Column] = &[("begins_at", Kind::Time)];
-    const VALUES: &'static [Column] = &[("record", Kind::Bytes)];
-    const READ: &'static [&'static str] = &["record"];
-    const COLLISION: Collision = Collision::Replace;
+    const VALUES: &'static [Column] = &[("version", Kind::Integer), ("record", Kind::Bytes)];
+    const READ: &'static [&'static str] = &["version", "record"];
+    const GUARD: Option<&'static str> = Some("version");
 
     fn key_cells(key: &Timestamp) -> Vec<Cell> {
         vec![(*key).into()]
     }
 
     fn cells(&self) -> Vec<Cell> {
-        vec![self.0.as_slice().into()]
+        vec![self.version.into(), self.record.as_slice().into()]
     }
 
-    fn read(_: &Row) -> Result<(Timestamp, Self), Fault> {
-        Err(Fault::Failed("reconciled days are not loaded by key".to_owned()))
+    fn guard(&self) -> u64 {
+        self.version
+    }
+
+    fn read(row: &Row) -> Result<(Timestamp, Self), Fault> {
+        let Moment(from) = column(row, 0)?;
+        let checked_at = record::day_from_bytes(column(row, 2)?).ok().map(|day| day.checked_at);
+        Ok((from, Self { version: unsigned(column(row, 1)?), checked_at, record: Vec::new() }))
     }
 }

@@ -60,7 +60,7 @@ impl Table for ClaimRow {
             pay_to.as_str().into(),
             payment.into(),
             outcome_text(outcome).into(),
-            (is_facilitation && *outcome == ClaimOutcome::Open).into(),
+            (is_facilitation && outcome.is_open()).into(),
             (*at).into(),
             record::claimed_to_bytes(&self.claim).into(),
         ]
@@ -79,6 +79,7 @@ impl Table for ClaimRow {
 const fn outcome_text(outcome: &ClaimOutcome) -> &'static str {
     match outcome {
         ClaimOutcome::Open => "open",
+        ClaimOutcome::Shared => "shared",
         ClaimOutcome::Settled { .. } => "settled",
         ClaimOutcome::Refused { .. } => "refused",
         ClaimOutcome::Expired => "expired",

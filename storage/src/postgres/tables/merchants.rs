@@ -108,6 +108,8 @@ impl Table for KeyRow {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AccountRow {
     pub(crate) version: u64,
+    /// Its place in the order in which accounts were watched for the first time.
+    pub(crate) number: u64,
     pub(crate) watched_since: Timestamp,
     /// Until when it is watched though its merchant left it.
     pub(crate) unwatch_at: Option<Timestamp>,
@@ -126,8 +128,8 @@ impl Table for AccountRow {
     const NAME: &'static str = "accounts";
     const KEY: &'static [Column] = &[("name", Kind::Text)];
     const VALUES: &'static [Column] =
-        &[("version", Kind::Integer), ("watched_since", Kind::Time), ("unwatch_at", Kind::Time)];
-    const READ: &'static [&'static str] = &["version", "watched_since", "unwatch_at"];
+        &[("version", Kind::Integer), ("number", Kind::Integer), ("watched_since", Kind::Time), ("unwatch_at", Kind::Time)];
+    const READ: &'static [&'static str] = &["version", "number", "watched_since", "unwatch_at"];
     const GUARD: Option<&'static str> = Some("version");
 
     fn key_cells(key: &AccountName) -> Vec<Cell> {
@@ -135,7 +137,7 @@ impl Table for AccountRow {
     }
 
     fn cells(&self) -> Vec<Cell> {
-        vec![self.version.into(), self.watched_since.into(), self.unwatch_at.into()]
+        vec![self.version.into(), self.number.into(), self.watched_since.into(), self.unwatch_at.into()]
     }
 
     fn guard(&self) -> u64 {
@@ -145,8 +147,9 @@ impl Table for AccountRow {
     fn read(row: &Row) -> Result<(AccountName, Self), Fault> {
         let name: &str = column(row, 0)?;
         let account = AccountName::parse(name).map_err(|why| Fault::inconsistent("accounts", name, why))?;
-        let (Moment(watched_since), unwatch_at) = (column(row, 2)?, column::<Option<Moment>>(row, 3)?);
+        let (Moment(watched_since), unwatch_at) = (column(row, 3)?, column::<Option<Moment>>(row, 4)?);
         let unwatch_at = unwatch_at.map(|Moment(at)| at);
-        Ok((account, Self { version: unsigned(column(row, 1)?), watched_since, unwatch_at }))
+        let (version, number) = (unsigned(column(row, 1)?), unsigned(column(row, 2)?));
+        Ok((account, Self { version, number, watched_since, unwatch_at }))
     }
 }
