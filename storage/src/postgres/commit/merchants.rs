@@ -31,7 +31,7 @@ pub(crate) fn merchant(working: &mut Working, merchant: &Merchant, expected: Opt
     }
     let known = before.as_ref().map(|facts| facts.digests.clone()).unwrap_or_default();
     for gone in known.difference(&row.facts.digests) {
-        working.keys.set(*gone, None);
+        working.keys.remove_unread(*gone, KeyRow(id));
     }
     for new in row.facts.digests.difference(&known) {
         working.keys.put(*new, KeyRow(id));

@@ -166,21 +166,31 @@ pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
 pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
     let mut merchants: Vec<u128> = working.deliveries.changes().map(|(key, ..)| key.0).collect();
     merchants.dedup();
-    let mut heads = Columns::of([Kind::Uuid, Kind::Small, Kind::Integer, Kind::Time]);
+    let mut unread = Columns::of([Kind::Uuid, Kind::Small, Kind::Integer, Kind::Time]);
+    let mut read = Columns::of([Kind::Uuid, Kind::Integer, Kind::Time]);
     for merchant in merchants {
         let queue = working.queues.get(&merchant);
         let Some(head) = head(working, merchant, queue) else { continue };
-        let version = Head::version_cell(queue.and_then(|queue| queue.head.as_ref()));
-        heads.push([merchant.into(), Cell::Small(bucket_of(merchant)), version, head.into()]);
+        match queue.and_then(|queue| queue.head.as_ref()) {
+            Some(before) => read.push([merchant.into(), before.version.into(), head.into()]),
+            None => unread.push([merchant.into(), Cell::Small(bucket_of(merchant)), 1_u64.into(), head.into()]),
+        }
     }
-    if heads.rows > 0 {
-        statement.add(format_args!("outbox_heads_changed"), HEADS, heads, None);
+    if unread.rows > 0 {
+        statement.add(format_args!("outbox_heads_new"), UNREAD_HEADS, unread, None);
+    }
+    if read.rows > 0 {
+        statement.add(format_args!("outbox_heads_changed"), READ_HEADS, read, None);
     }
 }
 
-const HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, bucket, version, due_at) SELECT * FROM {unnest} \
-     ON CONFLICT (merchant_id) DO UPDATE SET version = t.version + 1, due_at = CASE \
-     WHEN t.version = excluded.version THEN excluded.due_at ELSE least(t.due_at, excluded.due_at) END";
+const UNREAD_HEADS: &str = "INSERT INTO outbox_heads AS t (merchant_id, bucket, version, due_at) \
+     SELECT * FROM {unnest} ON CONFLICT (merchant_id) DO UPDATE SET \
+     version = t.version + 1, due_at = least(t.due_at, excluded.due_at)";
+
+const READ_HEADS: &str = "UPDATE outbox_heads AS t SET version = t.version + 1, due_at = CASE \
+     WHEN t.version = u.version THEN u.due_at ELSE least(t.due_at, u.due_at) END \
+     FROM {unnest} AS u (merchant_id, version, due_at) WHERE t.merchant_id = u.merchant_id";
 
 /// Returns the bucket of a merchant.
 fn bucket_of(merchant: u128) -> i16 {

@@ -13,7 +13,7 @@ use crate::{
     postgres::{
         fault::Fault,
         table::{Column, Table},
-        values::{Cell, Id, Kind, Moment, column, signed, unsigned},
+        values::{Cell, Id, Kind, Moment, column, unsigned},
     },
     record::{self, event::AttemptKey},
 };
@@ -255,11 +255,4 @@ pub(crate) fn health(merchant: u128, bytes: &[u8]) -> Result<EndpointHealth, Fau
 pub(crate) struct Head {
     pub(crate) version: u64,
     pub(crate) due_at: Timestamp,
-}
-
-impl Head {
-    /// Returns the version as a statement takes it, -1 for none.
-    pub(crate) fn version_cell(head: Option<&Self>) -> Cell {
-        Cell::Integer(Some(head.map_or(-1, |head| signed(head.version))))
-    }
 }
