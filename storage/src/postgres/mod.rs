@@ -12,6 +12,7 @@ pub(crate) mod read;
 pub(crate) mod readers;
 pub(crate) mod resolve;
 pub(crate) mod schema;
+pub(crate) mod secrets;
 pub(crate) mod statement;
 pub(crate) mod store;
 pub(crate) mod table;

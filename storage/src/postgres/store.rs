@@ -17,10 +17,10 @@ use crate::{
         ids::Ids,
         read::search,
         readers::Readers,
-        resolve, schema,
+        resolve, schema, secrets,
         values::{Id, column, unsigned},
     },
-    record::vault::Vault,
+    record::vault::{Secrets, Vault},
     store::{
         Store,
         error::{OpenError, Read, ReadError},
@@ -69,6 +69,7 @@ impl PostgresStore {
     /// See [`OpenError`]; nothing is changed by a failure.
     pub async fn open(address: &Address, connections: Connections, vault: Vault) -> Result<Self, OpenError> {
         let (first, installation) = Connection::open_checked(address, None).await?;
+        secrets::seal(&first, &vault).await?;
         let shared = Arc::new(Shared::new(address.clone(), installation, vault, Ids::draw()?));
         let mut all = vec![first];
         while all.len() < connections.writers.max(1) + connections.readers.max(1) {
@@ -92,6 +93,15 @@ impl PostgresStore {
 
     pub(crate) fn vault(&self) -> &Vault {
         &self.shared.vault
+    }
+
+    /// Counts merchants with encrypted and unencrypted secrets.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the database cannot be reached.
+    pub async fn secrets(&self) -> Result<Secrets, ReadError> {
+        let connection = self.readers.connection().await?;
+        Ok(secrets::count(&*connection).await?)
     }
 
     /// Returns how much is stored, and how much waits. Counts of large tables are the planner's estimates.
@@ -122,6 +132,13 @@ impl PostgresStore {
     ) -> Read<'s, T> {
         Box::pin(async move { Ok(query.await.inspect_err(|fault| self.readers.note(fault))?) })
     }
+}
+
+/// Deletes the ids of commits whose outcome nobody resolves any more, as many as one statement should.
+async fn forget_commits(readers: &Readers) -> Result<(), Fault> {
+    let sql = "DELETE FROM commits WHERE id IN (SELECT id FROM commits WHERE unindexed_payments IS NULL \
+               AND committed_at < now() - interval '1 day' ORDER BY committed_at LIMIT 10000)";
+    readers.query(sql, &[]).await.map(drop)
 }
 
 const FIGURES: &str = "SELECT \
@@ -157,6 +174,9 @@ impl Store for PostgresStore {
 
     fn index_search(&self, _: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
+            if let Err(fault) = forget_commits(&self.readers).await {
+                return Err(unavailable(fault.to_string()));
+            }
             match search::index(&self.readers, max).await {
                 Ok(indexed) => Ok(indexed),
                 // A payment changed, or another indexer was faster: the next call sees it.

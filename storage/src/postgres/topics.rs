@@ -230,7 +230,9 @@ impl Outbox for PostgresStore {
         per_merchant: usize,
         passed: Passed,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(async move { outbox::due_work(&self.readers, now, merchants, per_merchant, &passed, self.vault()).await })
+        self.read(
+            async move { outbox::due_work(&self.readers, now, merchants, per_merchant, &passed, self.vault()).await },
+        )
     }
 
     fn webhook_content(

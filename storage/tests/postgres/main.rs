@@ -6,6 +6,8 @@
 
 mod behaviour;
 mod cluster;
+mod commits;
+mod duties;
 #[path = "../model/mod.rs"]
 mod model;
 #[path = "../samples.rs"]
@@ -38,7 +40,7 @@ pub(crate) use tests;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let programs = Programs::find();
-    let all = [schema::tests(), behaviour::tests()];
+    let all = [schema::tests(), duties::tests(), commits::tests(), behaviour::tests()];
     let trials = all.into_iter().flatten().map(|(name, test)| {
         let (name, programs) = (name.trim_start_matches("postgres::"), programs.clone());
         Trial::ignorable_test(name, move || match &programs {

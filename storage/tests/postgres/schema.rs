@@ -1,14 +1,19 @@
 //! Opening and migrating: what is refused says why.
 
+use std::fs;
+
 use storage::{Address, Connections, OpenError, PostgresStore, Vault};
 
-use crate::{runtime, shared};
+use crate::{cluster::Cluster, programs, runtime, samples::*, shared};
 
 crate::tests!(
     a_database_is_migrated_once_and_then_opens,
     every_refusal_states_its_cause,
     a_newer_schema_is_refused_unless_it_allows_this_program,
     hosts_of_different_clusters_are_refused,
+    a_wrong_password_is_refused,
+    a_standby_is_refused,
+    every_engine_of_a_database_needs_the_same_master_key,
 );
 
 fn open(address: &Address) -> Result<PostgresStore, OpenError> {
@@ -93,5 +98,70 @@ fn hosts_of_different_clusters_are_refused() {
         let read = store.note("a").await;
         let error = read.expect_err("another database").to_string();
         assert!(error.contains("different databases"), "{error}");
+    });
+}
+
+fn a_wrong_password_is_refused() {
+    let mut cluster = Cluster::start(&programs(), &[]);
+    let name = cluster.create_database(None);
+    cluster.sql("postgres", "CREATE ROLE locked LOGIN SUPERUSER PASSWORD 'right'");
+    let rules = cluster.data().join("pg_hba.conf");
+    let before = fs::read_to_string(&rules).unwrap();
+    fs::write(&rules, format!("local all locked scram-sha-256\n{before}")).unwrap();
+    cluster.stop();
+    cluster.run(&[]);
+    let url = cluster.url(&name);
+    for (password, fits) in [("wrong", false), ("right", true)] {
+        let address = address(&url.replace("till@", &format!("locked:{password}@")));
+        let migrated = runtime().block_on(PostgresStore::migrate(&address));
+        match migrated {
+            Ok(applied) => assert!(fits && !applied.is_empty()),
+            Err(error) => {
+                assert!(!fits && matches!(error, OpenError::Authentication { .. }), "{error}");
+                assert!(!error.to_string().contains(password), "{error}");
+            }
+        }
+    }
+}
+
+fn a_standby_is_refused() {
+    let mut cluster = Cluster::start(&programs(), &[]);
+    let name = cluster.create_database(None);
+    let address = address(&cluster.url(&name));
+    runtime().block_on(PostgresStore::migrate(&address)).unwrap();
+    cluster.stop();
+    fs::write(cluster.data().join("standby.signal"), "").unwrap();
+    cluster.run(&[]);
+    assert!(matches!(open(&address), Err(OpenError::ReadOnly(_))), "{:?}", open(&address));
+    let migrated = runtime().block_on(PostgresStore::migrate(&address));
+    assert!(matches!(migrated, Err(OpenError::ReadOnly(_))), "{migrated:?}");
+}
+
+fn every_engine_of_a_database_needs_the_same_master_key() {
+    use storage::{MasterKey, prelude::*};
+
+    let (cluster, template) = shared();
+    let address = address(&cluster.url(&cluster.create_database(Some(template))));
+    let one = Connections { writers: 1, readers: 1 };
+    let open = async |byte: Option<u8>| {
+        let key = byte.map(|byte| MasterKey::new([byte; 32]));
+        PostgresStore::open(&address, one, Vault::new(key, None)).await
+    };
+    runtime().block_on(async {
+        let plain = open(None).await.unwrap();
+        plain.commit(register(&merchant(1))).await.unwrap();
+        assert_eq!(plain.secrets().await.unwrap().plain, 1);
+        plain.close().await;
+        let sealed = open(Some(1)).await.unwrap();
+        let secrets = sealed.secrets().await.unwrap();
+        assert_eq!((secrets.plain, secrets.sealed), (0, 1));
+        let stored = sealed.merchant(merchant_id(1)).await.unwrap().unwrap();
+        assert_eq!(stored.secrets.current.reveal(), merchant(1).secrets.current.reveal());
+        for (key, is_given) in [(None, false), (Some(2), true)] {
+            let refused = open(key).await;
+            assert!(matches!(&refused, Err(OpenError::MasterKey { is_given: given }) if *given == is_given), "{refused:?}");
+        }
+        open(Some(1)).await.unwrap().close().await;
+        sealed.close().await;
     });
 }

@@ -35,13 +35,7 @@ pub(crate) fn end_lease(working: &mut Working, engine: EngineId, by: EngineId) -
 }
 
 /// Takes or releases a duty that has the expected term and that no other engine with a lease holds.
-pub(crate) fn take(
-    working: &mut Working,
-    duty: Duty,
-    engine: EngineId,
-    is_taken: bool,
-    expected: u64,
-) -> Checked {
+pub(crate) fn take(working: &mut Working, duty: Duty, engine: EngineId, is_taken: bool, expected: u64) -> Checked {
     let DutyRow { term, holder } = working.duties.get(&duty).copied().unwrap_or_default();
     let is_own = holder == Some(engine);
     let is_free = holder.is_none_or(|holder| working.engines.get(&holder).is_none());

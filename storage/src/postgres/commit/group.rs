@@ -135,9 +135,7 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
         Write::Note { name, value, expected } => business::note(working, name, value, expected.as_deref()),
         Write::Lease { engine, is_new, duration, .. } => duties::lease(working, *engine, *is_new, *duration),
         Write::EndLease { engine, by, .. } => duties::end_lease(working, *engine, *by),
-        Write::Duty { duty, engine, is_taken, expected } => {
-            duties::take(working, *duty, *engine, *is_taken, *expected)
-        }
+        Write::Duty { duty, engine, is_taken, expected } => duties::take(working, *duty, *engine, *is_taken, *expected),
         Write::OnDuty { duty, term } => duties::on_duty(working, *duty, *term),
     }
 }

@@ -11,7 +11,9 @@ use crate::{
         fault::Fault,
         tables::merchants::{AccountRow, KeyRow, MerchantRow},
     },
-    record::{merchant::MerchantFacts, vault::Vault,
+    record::{
+        merchant::MerchantFacts,
+        vault::Vault,
         wire::{Damage, array},
     },
 };

@@ -107,7 +107,12 @@ pub(crate) async fn due_work(
             // What is known of an endpoint that cannot be read is learned anew.
             let known = column::<Option<&[u8]>>(row, 2)?.map(|bytes| health(bits, bytes));
             let endpoint = known.map(|known| readers.pass(known)).transpose()?.flatten().unwrap_or_default();
-            work.push(DueWork { merchant, record: merchant_of(readers, row, vault)?, endpoint, deliveries: Vec::new() });
+            work.push(DueWork {
+                merchant,
+                record: merchant_of(readers, row, vault)?,
+                endpoint,
+                deliveries: Vec::new(),
+            });
         }
         let Some(Id(id)) = column::<Option<Id>>(row, 3)? else { continue };
         let delivery = readers.pass(logged((bits, id), column(row, 4)?))?;

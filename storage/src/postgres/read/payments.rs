@@ -74,7 +74,16 @@ pub(crate) async fn near(readers: &Readers, near: &Vicinity) -> Result<Vec<Payme
     let rows = readers
         .query(
             &sql,
-            &[&merchant, &facets, &first, &last, &limit_of(MAX_SUMMARIES_READ), &units, &currency, &limit_of(near.limit)],
+            &[
+                &merchant,
+                &facets,
+                &first,
+                &last,
+                &limit_of(MAX_SUMMARIES_READ),
+                &units,
+                &currency,
+                &limit_of(near.limit),
+            ],
         )
         .await?;
     let mut found = Vec::new();

@@ -127,8 +127,12 @@ impl Table for AccountRow {
 
     const NAME: &'static str = "accounts";
     const KEY: &'static [Column] = &[("name", Kind::Text)];
-    const VALUES: &'static [Column] =
-        &[("version", Kind::Integer), ("number", Kind::Integer), ("watched_since", Kind::Time), ("unwatch_at", Kind::Time)];
+    const VALUES: &'static [Column] = &[
+        ("version", Kind::Integer),
+        ("number", Kind::Integer),
+        ("watched_since", Kind::Time),
+        ("unwatch_at", Kind::Time),
+    ];
     const READ: &'static [&'static str] = &["version", "number", "watched_since", "unwatch_at"];
     const GUARD: Option<&'static str> = Some("version");
 
