@@ -72,7 +72,7 @@ impl Address {
         self.identity.as_ref()
     }
 
-    /// Returns whether every host is this machine.
+    /// Returns whether every host is local.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.config.get_hosts().iter().all(is_local)
@@ -120,7 +120,7 @@ impl FromStr for Address {
                 "sslrootcert" => authorities = Some(PathBuf::from(&*value)),
                 "sslcert" => certificate = Some(PathBuf::from(&*value)),
                 "sslkey" => key = Some(PathBuf::from(&*value)),
-                // The program decides about it: everything is written to the primary.
+                // Ignored: every connection is to the primary.
                 "target_session_attrs" => {}
                 _ => drop(rest.append_pair(&name, &value)),
             }
@@ -141,7 +141,7 @@ impl FromStr for Address {
         let is_local = config.get_hosts().iter().all(is_local);
         let is_unix = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
         let encryption = match mode {
-            // Nothing is encrypted over a Unix socket, whatever the URL asks for.
+            // Connections over a Unix socket are never encrypted, even if the URL requires it.
             _ if is_unix => Encryption::Disable,
             Some(mode) => mode,
             None if is_local => Encryption::Prefer,

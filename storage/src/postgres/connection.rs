@@ -25,7 +25,7 @@ use crate::{
 const OLDEST_SERVER: i32 = 140_000;
 /// Longest time that a statement may take before its connection counts as lost.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of prepared statements of a connection: of more, all are prepared again.
+/// Maximum number of prepared statements of a connection. Beyond it, all are prepared again.
 const MAX_STATEMENTS: usize = 1_000;
 /// Longest time to establish a connection to all hosts in turn and to check it.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// The parameters of a statement.
 pub(crate) type Parameters<'p> = [&'p (dyn ToSql + Sync)];
 
-/// What the first connection learned of the database, and every later one must find again.
+/// Identifies the database, which is the same for every connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Installation {
     pub(crate) id: Vec<u8>,
@@ -176,7 +176,7 @@ fn refusal(address: &Address, error: &Error) -> OpenError {
     }
 }
 
-/// The driver refuses a server that accepts no writes with this kind of error; connecting itself ends with other kinds, but for
+/// The driver returns this kind of error for a server that accepts no writes. Connecting itself fails with other kinds, except for
 /// a Unix socket that may not be opened, which names an operating system's error.
 fn is_read_only(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());

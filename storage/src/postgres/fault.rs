@@ -1,4 +1,4 @@
-//! What can go wrong with a statement, by what is to be done about it.
+//! Errors of statements, by their remedy.
 
 use tokio_postgres::{Error, error::SqlState};
 
@@ -10,7 +10,7 @@ use crate::{
 /// The failure of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The connection is gone or the server takes no work: nothing is known of a statement that was sent.
+    /// The connection is lost or the server shuts down: the outcome of a statement is unknown.
     #[error("{0}")]
     Lost(String),
     /// The server refused the statement for now: it was not executed.
@@ -49,7 +49,7 @@ impl Fault {
     }
 }
 
-/// Beginnings of the driver's errors about what it was given, or was to return.
+/// Beginnings of the driver's errors about parameters and results.
 const OURS: [&str; 5] = ["error serializing", "error deserializing", "error encoding", "expected ", "invalid "];
 
 impl From<Error> for Fault {
@@ -67,7 +67,7 @@ impl From<Error> for Fault {
             ) => Self::Contended(why),
             // The guards of a commit divide by zero.
             (_, &SqlState::UNIQUE_VIOLATION | &SqlState::DIVISION_BY_ZERO) => Self::Outdated(why),
-            // A statement that the server cancels was rolled back: so was one that a standby refuses or that met a full disk.
+            // The server rolled the statement back: it was canceled, refused by a standby, or the disk was full.
             (_, &SqlState::QUERY_CANCELED | &SqlState::READ_ONLY_SQL_TRANSACTION) | ("53", _) => Self::Busy(why),
             // The outcome of a commit that waits for a standby is unknown when the server shuts down.
             ("08" | "57" | "58", _) => Self::Lost(why),

@@ -19,7 +19,7 @@ impl Ids {
     /// Draws the bits of this process.
     ///
     /// # Errors
-    /// The operating system's, where it has no randomness.
+    /// [`OpenError::Failed`] if the operating system has no randomness.
     pub(crate) fn draw() -> Result<Self, OpenError> {
         let mut bits = [0; 8];
         getrandom::fill(&mut bits).map_err(|error| OpenError::Failed(error.to_string()))?;
@@ -32,7 +32,7 @@ impl Ids {
         Id(u128::from(self.process) << 64 | u128::from(number))
     }
 
-    /// Returns the slot of sums that this process adds to. Two processes may share one: they wait for one another then.
+    /// Returns the slot of sums that this process adds to. Processes with the same slot contend for its rows.
     pub(crate) const fn slot(&self) -> i16 {
         (self.process % SLOTS) as i16
     }
@@ -47,7 +47,9 @@ const LONGEST: Duration = Duration::from_millis(200);
 pub(crate) fn pause(attempt: u32) -> Duration {
     let most = Duration::from_millis(1 << attempt.min(8)).min(LONGEST);
     let mut bits = [0; 4];
-    // Without randomness all wait alike, which is slower and no less right.
+    // Without randomness there is no jitter, which only costs time.
     let _ = getrandom::fill(&mut bits);
-    most / 2 + most.mul_f64(f64::from(u32::from_be_bytes(bits)) / f64::from(u32::MAX) / 2.0)
+    let half = most / 2;
+    let nanos = u64::try_from(half.as_nanos()).unwrap_or(0);
+    half + Duration::from_nanos((nanos * u64::from(u32::from_be_bytes(bits))) >> 32)
 }

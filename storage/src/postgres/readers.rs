@@ -8,7 +8,7 @@ use std::sync::{
 use tokio_postgres::Row;
 
 use crate::postgres::{
-    commit::lanes::Shared,
+    commit::writers::Shared,
     connection::{Connection, Parameters},
     fault::Fault,
 };
@@ -19,14 +19,14 @@ pub(crate) struct Readers {
     shared: Arc<Shared>,
     places: Vec<Place>,
     next: AtomicUsize,
-    /// Damaged records that were met.
+    /// Number of damaged records that were found.
     damaged: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Place {
     connection: Mutex<Option<Arc<Connection>>>,
-    /// Held by whoever establishes the connection anew.
+    /// Locked while the connection is reestablished.
     opening: tokio::sync::Mutex<()>,
 }
 
@@ -41,7 +41,7 @@ impl Readers {
         Self { shared, places, next: AtomicUsize::new(0), damaged: AtomicU64::new(0) }
     }
 
-    /// Returns a connection, which is established anew where it is gone.
+    /// Returns a connection, which is reestablished if it was lost.
     ///
     /// # Errors
     /// [`Fault::Lost`] where there is none.
@@ -59,23 +59,23 @@ impl Readers {
         Ok(connection)
     }
 
-    /// Runs a statement that only reads, a second time where the first connection was lost.
+    /// Runs a statement that only reads, again on another connection if one was lost: all of them may be.
     ///
     /// # Errors
     /// See [`Fault`].
     pub(crate) async fn query(&self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>, Fault> {
-        let connection = self.connection().await?;
-        match connection.query(sql, parameters).await {
-            Err(Fault::Lost(_)) => {
-                self.forget(&connection);
-                self.connection().await?.query(sql, parameters).await
+        for _ in 0..self.places.len() {
+            let connection = self.connection().await?;
+            match connection.query(sql, parameters).await {
+                Err(Fault::Lost(_)) => self.forget(&connection),
+                Err(Fault::Busy(_) | Fault::Contended(_)) => {}
+                read => return read,
             }
-            Err(Fault::Busy(_) | Fault::Contended(_)) => connection.query(sql, parameters).await,
-            read => read,
         }
+        self.connection().await?.query(sql, parameters).await
     }
 
-    /// Gives up a connection that was lost, and every other one that went with it.
+    /// Drops a lost connection and all closed ones.
     fn forget(&self, lost: &Arc<Connection>) {
         for place in &self.places {
             let mut connection = place.connection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Readers {
         }
     }
 
-    /// Passes over a damaged record, which is counted and logged; a list is shown without it.
+    /// Skips a damaged record, which is counted and logged.
     ///
     /// # Errors
     /// Every other fault.
@@ -106,7 +106,7 @@ impl Readers {
         }
     }
 
-    /// Returns how many damaged records were met.
+    /// Returns the number of damaged records that were found.
     pub(crate) fn damaged(&self) -> u64 {
         self.damaged.load(Ordering::Relaxed)
     }

@@ -1,11 +1,11 @@
-//! Commits of unknown outcome: a connection was lost while the commit was on its way.
+//! Resolves commits whose outcome is unknown because the connection was lost during the commit.
 
 use tokio::time::Instant;
 
 use crate::{
     batch::Resolution,
     postgres::{
-        commit::lanes::Shared,
+        commit::writers::Shared,
         connection::Connection,
         fault::Fault,
         ids::pause,
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Asks by a write: the insertion waits for a commit of the same id that still runs, and a commit that comes later fails at the key. A
+/// Resolves by a write: the insertion waits for a running commit with the same id, and a later commit violates the key. A
 /// read would not do: it can see a commit that no standby has confirmed yet, or miss one that still runs.
 const RESOLVE: &str = "INSERT INTO commits AS t (id, is_abandoned) VALUES ($1, true) \
      ON CONFLICT (id) DO UPDATE SET is_abandoned = t.is_abandoned RETURNING is_abandoned";
@@ -30,7 +30,7 @@ pub(crate) async fn once(connection: &Connection, id: Id) -> Result<Resolution, 
 /// Resolves a commit on a new connection, as soon as there is one, until a deadline. Returns the connection, too.
 ///
 /// # Errors
-/// The last [`Fault`] when the time is over: the outcome is still unknown.
+/// The last [`Fault`] at the deadline: the outcome is still unknown.
 pub(crate) async fn until(shared: &Shared, id: Id, deadline: Instant) -> Result<(Connection, Resolution), Fault> {
     for attempt in 1.. {
         let tried = async {

@@ -32,7 +32,7 @@ const MIGRATIONS: [Migration; 1] =
 /// The level that this program needs.
 pub(crate) const LEVEL: u32 = MIGRATIONS[MIGRATIONS.len() - 1].level;
 
-const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+const CREATE_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     level integer PRIMARY KEY,
     name text NOT NULL,
     -- The oldest level of a program that can use the database.
@@ -40,7 +40,7 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 )";
 
-/// What a database says of its schema.
+/// The schema level of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
     /// The newest migration; 0 for a database without tables.
@@ -54,7 +54,7 @@ pub(crate) struct Level {
 /// # Errors
 /// See [`OpenError`].
 pub(crate) async fn level(connection: &Connection) -> Result<Level, OpenError> {
-    // Statements of a table that is not there are refused when they are prepared: its existence is asked for first.
+    // A statement on a missing table cannot be prepared, so its existence is checked first.
     let exists = connection.one("SELECT to_regclass('schema_migrations') IS NOT NULL", &[]).await?;
     if !column::<bool>(&exists, 0)? {
         return Ok(Level { level: 0, oldest_program: 0 });
@@ -92,7 +92,7 @@ fn refuse_newer(found: Level) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Returns what tells this database from every other.
+/// Returns the id of the database, which is drawn when its schema is created.
 pub(crate) async fn installation(connection: &Connection) -> Result<Vec<u8>, OpenError> {
     let row = connection.one("SELECT value FROM single_values WHERE name = 'installation'", &[]).await?;
     Ok(column(&row, 0)?)
@@ -105,7 +105,7 @@ pub(crate) async fn installation(connection: &Connection) -> Result<Vec<u8>, Ope
 /// [`OpenError::SchemaNewer`] where the database was migrated beyond what this program can use; [`OpenError::Privilege`];
 /// [`OpenError::Foreign`] where tables of the same names belong to something else.
 pub(crate) async fn migrate(connection: &Connection) -> Result<Vec<&'static str>, OpenError> {
-    match connection.run(LEDGER).await {
+    match connection.run(CREATE_MIGRATIONS).await {
         // Another program creates it at the same moment.
         Ok(()) | Err(Fault::Outdated(_)) => {}
         Err(fault) => return Err(privilege(fault)),
@@ -130,7 +130,7 @@ async fn apply(connection: &Connection, migration: &Migration) -> Result<bool, O
 }
 
 async fn apply_inside(connection: &Connection, migration: &Migration) -> Result<bool, OpenError> {
-    // The row comes first: whoever comes second waits for it.
+    // The row is inserted first: a concurrent migration waits for it.
     let sql = "INSERT INTO schema_migrations (level, name, oldest_program) VALUES ($1::bigint, $2, $3::bigint) \
                ON CONFLICT (level) DO NOTHING RETURNING level";
     let (level, oldest) = (signed(migration.level.into()), signed(migration.oldest_program.into()));

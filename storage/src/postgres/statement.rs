@@ -71,7 +71,7 @@ impl Statement {
         let guards = guards.map(|(at, name)| format!("(SELECT count(*) FROM {name}) = ${}::bigint", first + at));
         match self.guards.is_empty() {
             true => format!("{} SELECT 1", self.parts),
-            // Dividing by zero is what ends a statement without a trace in every database of this protocol.
+            // A division by zero aborts the statement in every database that speaks this protocol.
             false => format!("{} SELECT 1 / ({})::integer", self.parts, guards.collect::<Vec<_>>().join(" AND ")),
         }
     }

@@ -1,4 +1,4 @@
-//! The store in a database: how it is opened, and what it knows of itself.
+//! The store in a PostgreSQL database.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     embedded::metrics::CommitMetrics,
     postgres::{
         address::Address,
-        commit::lanes::{Lanes, Shared, unavailable},
+        commit::writers::{Shared, Writers, unavailable},
         connection::Connection,
         fault::Fault,
         ids::Ids,
@@ -31,12 +31,12 @@ use crate::{
 /// How long an unknown outcome is resolved before its caller retries.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections of one process: a small number that does not grow.
+/// Numbers of connections of one process, which are constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// For what is written: each commits one group at a time.
+    /// Connections for commits, one group at a time each.
     pub writers: usize,
-    /// For what is read.
+    /// Connections for reads.
     pub readers: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for Connections {
 #[derive(Debug)]
 pub struct PostgresStore {
     shared: Arc<Shared>,
-    lanes: Lanes,
+    writers: Writers,
     pub(crate) readers: Readers,
 }
 
@@ -63,7 +63,7 @@ impl PostgresStore {
         schema::migrate(&Connection::open(address).await?).await
     }
 
-    /// Opens a database whose schema this program knows.
+    /// Opens a database that has the schema of this program.
     ///
     /// # Errors
     /// See [`OpenError`]; nothing is changed by a failure.
@@ -76,16 +76,16 @@ impl PostgresStore {
             all.push(shared.connect().await?);
         }
         let readers = all.split_off(connections.writers.max(1));
-        let lanes = Lanes::start(all, Arc::clone(&shared));
-        Ok(Self { readers: Readers::of(readers, Arc::clone(&shared)), lanes, shared })
+        let writers = Writers::start(all, Arc::clone(&shared));
+        Ok(Self { readers: Readers::of(readers, Arc::clone(&shared)), writers, shared })
     }
 
-    /// Commits what waits, then refuses every later commit with [`CommitError::Overloaded`].
+    /// Commits the queued batches, then rejects later ones with [`CommitError::Overloaded`].
     pub async fn close(&self) {
-        self.lanes.close().await;
+        self.writers.close().await;
     }
 
-    /// Returns how commits go.
+    /// Returns the metrics of commits.
     #[must_use]
     pub fn commit_metrics(&self) -> &CommitMetrics {
         &self.shared.metrics
@@ -101,10 +101,10 @@ impl PostgresStore {
     /// [`ReadError`] if the database cannot be reached.
     pub async fn secrets(&self) -> Result<Secrets, ReadError> {
         let connection = self.readers.connection().await?;
-        Ok(secrets::count(&*connection).await?)
+        Ok(secrets::count(&connection).await?)
     }
 
-    /// Returns how much is stored, and how much waits. Counts of large tables are the planner's estimates.
+    /// Returns the row counts and queue lengths. Counts of large tables are the planner's estimates.
     ///
     /// # Errors
     /// [`ReadError`] where the database cannot be reached.
@@ -121,11 +121,11 @@ impl PostgresStore {
             outbox: count(5)?,
             unmatched: count(6)?,
             unmatched_by_payment: count(7)?,
-            queue: self.lanes.waiting() as u64,
+            queue: self.writers.waiting() as u64,
         })
     }
 
-    /// Makes a read of one topic out of a query.
+    /// Returns the read of a query.
     pub(crate) fn read<'s, T: Send + 's>(
         &'s self,
         query: impl Future<Output = Result<T, Fault>> + Send + 's,
@@ -135,7 +135,7 @@ impl PostgresStore {
 }
 
 /// Deletes the ids of commits whose outcome nobody resolves any more, as many as one statement should.
-async fn forget_commits(readers: &Readers) -> Result<(), Fault> {
+async fn prune_commits(readers: &Readers) -> Result<(), Fault> {
     let sql = "DELETE FROM commits WHERE id IN (SELECT id FROM commits WHERE unindexed_payments IS NULL \
                AND committed_at < now() - interval '1 day' ORDER BY committed_at LIMIT 10000)";
     readers.query(sql, &[]).await.map(drop)
@@ -153,7 +153,7 @@ const FIGURES: &str = "SELECT \
 
 impl Store for PostgresStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
-        Box::pin(self.lanes.commit(batch))
+        Box::pin(self.writers.commit(batch))
     }
 
     fn resolve(&self, id: CommitId) -> BoxFuture<'_, Result<Resolution, CommitError>> {
@@ -174,7 +174,7 @@ impl Store for PostgresStore {
 
     fn index_search(&self, _: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            if let Err(fault) = forget_commits(&self.readers).await {
+            if let Err(fault) = prune_commits(&self.readers).await {
                 return Err(unavailable(fault.to_string()));
             }
             match search::index(&self.readers, max).await {

@@ -48,7 +48,7 @@ pub(crate) const TABLE_NAMES: [&str; 31] = [
 /// What an insertion does where there is a row of the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collision {
-    /// The commit fails: another writer was faster.
+    /// The commit fails: another writer inserted the row.
     Fail,
     /// The row is replaced.
     Replace,
@@ -121,7 +121,7 @@ impl<T: Table> Default for Rows<T> {
 }
 
 impl<T: Table> Rows<T> {
-    /// Asks for a row to be loaded.
+    /// Requests that a row be loaded.
     pub(crate) fn want(&mut self, key: T::Key) {
         if !self.entries.contains_key(&key) {
             self.wanted.insert(key);
@@ -176,7 +176,7 @@ impl<T: Table> Rows<T> {
         self.undo.iter().map(|(key, _)| (key, self.get(key)))
     }
 
-    /// Takes a row for absent without asking: an insertion fails where it is not.
+    /// Assumes that a row is absent without loading it. The insertion of an existing row fails.
     pub(crate) fn assume_absent(&mut self, key: T::Key) {
         self.entries.entry(key).or_insert(Entry { before: None, now: None, is_changed: false });
     }

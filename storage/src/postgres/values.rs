@@ -243,7 +243,7 @@ impl Columns {
     /// Adds a row.
     ///
     /// # Panics
-    /// Where the row has other columns.
+    /// If the row has other columns.
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
         let mut count = 0;
         for (list, cell) in self.lists.iter_mut().zip(row) {

@@ -18,12 +18,15 @@ use crate::{
 
 crate::tests!(the_same_batches_have_the_same_outcomes, a_group_ends_as_its_batches_would_one_by_one);
 
-/// Cases that are tried unless the environment variable of proptest says otherwise.
+/// The number of cases of proptest unless `PROPTEST_CASES` is set.
+const DEFAULT_CASES: u32 = 256;
+/// The number of cases here unless `PROPTEST_CASES` is set: each case makes thousands of round trips.
 const CASES: u32 = 12;
 
 fn runner() -> TestRunner {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
-    TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() })
+    let default = Config::default();
+    let cases = if default.cases == DEFAULT_CASES { CASES } else { default.cases };
+    TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 200, ..default })
 }
 
 fn the_same_batches_have_the_same_outcomes() {

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use storage::{Address, Batch, CommitError, CommitId, Connections, PostgresStore, Resolution, Vault, Write, prelude::*};
+use storage::{
+    Address, Batch, CommitError, CommitId, Connections, PostgresStore, Resolution, Vault, Write, prelude::*,
+};
 
 use crate::{cluster::Cluster, programs, runtime, samples::*, shared, store};
 
@@ -81,7 +83,8 @@ fn one_of_two_engines_wins_each_payment() {
             stores[0].commit(create(payment)).await.unwrap();
         }
         let of_one = |store: Arc<PostgresStore>| {
-            let batches: Vec<_> = payments.iter().map(|payment| replace(&cancelled(payment), payment.version)).collect();
+            let batches: Vec<_> =
+                payments.iter().map(|payment| replace(&cancelled(payment), payment.version)).collect();
             tokio::spawn(async move {
                 futures_util::future::join_all(batches.into_iter().map(|batch| store.commit(batch))).await
             })
@@ -100,9 +103,7 @@ fn events_of_several_engines_have_no_gap() {
         let stores = two_stores().await;
         let of_one = |(place, store): (u64, Arc<PostgresStore>)| {
             let events = (0..60).map(move |number| Batch::of(Write::Event(event(1, place + 2 * number))));
-            tokio::spawn(async move {
-                futures_util::future::join_all(events.map(|batch| store.commit(batch))).await
-            })
+            tokio::spawn(async move { futures_util::future::join_all(events.map(|batch| store.commit(batch))).await })
         };
         for running in (0..).zip(stores.clone()).map(of_one).collect::<Vec<_>>() {
             assert!(running.await.unwrap().iter().all(Result::is_ok));
@@ -152,7 +153,7 @@ fn a_terminated_connection_loses_and_repeats_nothing() {
     let name = cluster.create_database(Some(&shared().1));
     let address: Address = cluster.url(&name).parse().unwrap();
     let is_done = Arc::new(AtomicBool::new(false));
-    let terminator = std::thread::spawn({
+    let terminator = std::thread::Builder::new().spawn({
         let is_done = Arc::clone(&is_done);
         let sql = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{name}'");
         move || {
@@ -163,7 +164,9 @@ fn a_terminated_connection_loses_and_repeats_nothing() {
             terminated
         }
     });
-    runtime().block_on(async {
+    let terminator = terminator.unwrap();
+    let runtime = runtime();
+    let (store, outcomes) = runtime.block_on(async {
         let connections = Connections { writers: 2, readers: 2 };
         let store = loop {
             // A connection may be terminated while it is checked.
@@ -172,14 +175,15 @@ fn a_terminated_connection_loses_and_repeats_nothing() {
             }
         };
         let outcomes = create_many(&store, 400).await;
-        is_done.store(true, Ordering::Relaxed);
         assert!(outcomes.iter().any(|(_, is_applied)| *is_applied));
-        // Readers find out that their connections are gone, each when it is used.
-        while store.note("a").await.is_err() {}
+        (store, outcomes)
+    });
+    is_done.store(true, Ordering::Relaxed);
+    assert!(terminator.join().unwrap() > 0);
+    runtime.block_on(async {
         check(&store, outcomes).await;
         store.close().await;
     });
-    assert!(terminator.join().unwrap() > 0);
 }
 
 fn a_restarted_database_keeps_every_acknowledged_commit() {
@@ -195,7 +199,7 @@ fn a_restarted_database_keeps_every_acknowledged_commit() {
         let store = Arc::clone(&store);
         async move { create_many(&store, 1_600).await }
     });
-    std::thread::sleep(Duration::from_millis(300));
+    runtime.block_on(tokio::time::sleep(Duration::from_millis(300)));
     cluster.stop();
     let is_up = runtime.block_on(async { store.note("a").await.is_ok() });
     assert!(!is_up, "the database is stopped");

@@ -159,7 +159,10 @@ fn every_engine_of_a_database_needs_the_same_master_key() {
         assert_eq!(stored.secrets.current.reveal(), merchant(1).secrets.current.reveal());
         for (key, is_given) in [(None, false), (Some(2), true)] {
             let refused = open(key).await;
-            assert!(matches!(&refused, Err(OpenError::MasterKey { is_given: given }) if *given == is_given), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(OpenError::MasterKey { is_given: given }) if *given == is_given),
+                "{refused:?}"
+            );
         }
         open(Some(1)).await.unwrap().close().await;
         sealed.close().await;

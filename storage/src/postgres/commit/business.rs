@@ -22,18 +22,18 @@ use crate::{
             working::{Checked, Working, conflict},
         },
         fault::Fault,
-        tables::business::{ComplianceRow, InvoiceRow, KeptRow, PeriodRow, ReconciledRow, SingleRow},
+        tables::business::{ComplianceRow, IdempotencyRow, InvoiceRow, PeriodRow, ReconciledRow, SingleRow},
     },
     record,
 };
 
 /// Idempotency keys forgotten by one commit at most.
-pub(crate) const FORGOTTEN_AT_ONCE: i64 = 1_000;
+pub(crate) const MAX_FORGOTTEN_KEYS: i64 = 1_000;
 
-/// Keeps an idempotency key, unless it stands for an earlier request.
+/// Inserts an idempotency key unless it belongs to an earlier request.
 pub(crate) fn remember(working: &mut Working, new: &IdempotencyRecord, most: u64) -> Checked {
     let key = (new.merchant.bits(), new.key);
-    let stored = working.kept.get(&key).map(|row| row.0);
+    let stored = working.idempotency.get(&key).map(|row| row.0);
     let count = || Ok(working.usage.get(&key.0).copied().unwrap_or_default().keys_before_batch());
     match idempotency::admit::<Fault>(stored.as_ref(), true, new.at, most, count)? {
         Ok(()) => {}
@@ -43,23 +43,23 @@ pub(crate) fn remember(working: &mut Working, new: &IdempotencyRecord, most: u64
     if stored.is_none() {
         working.count(key.0).idempotency_keys += 1;
     }
-    working.kept.put(key, KeptRow(*new));
+    working.idempotency.put(key, IdempotencyRow(*new));
     Ok(Ok(()))
 }
 
-/// Forgets idempotency keys that were made earlier.
+/// Deletes idempotency keys that were created earlier.
 pub(crate) fn forget(working: &mut Working, made_before: Timestamp) {
-    let old = working.kept.iter().filter(|(_, row)| row.0.at < made_before);
+    let old = working.idempotency.iter().filter(|(_, row)| row.0.at < made_before);
     let mut old: Vec<_> = old.map(|(key, row)| (row.0.at, *key)).collect();
     old.sort_unstable();
-    old.truncate(usize::try_from(FORGOTTEN_AT_ONCE).unwrap_or(usize::MAX));
+    old.truncate(usize::try_from(MAX_FORGOTTEN_KEYS).unwrap_or(usize::MAX));
     for (_, key) in old {
-        working.kept.set(key, None);
+        working.idempotency.set(key, None);
         working.count(key.0).idempotency_keys -= 1;
     }
 }
 
-/// Judges a creation against its merchant's caps and everything committed before it. Creations that other engines commit at the
+/// Checks a creation against its merchant's quota and everything committed before it. Creations that other engines commit at the
 /// same moment are not counted.
 pub(crate) fn admit(working: &Working, payment: PaymentId, merchant: MerchantId, quota: Quota) -> Checked {
     let usage = working.usage.get(&merchant.bits()).copied().unwrap_or_default().before_batch();
@@ -225,7 +225,7 @@ pub(crate) fn single<T>(
     row.map(|row| decode(&row.value)).transpose().map_err(Fault::damaged("single_values", name))
 }
 
-/// Moves the cursor on from `expected`.
+/// Advances the cursor from `expected`.
 pub(crate) fn cursor(working: &mut Working, cursor: &Cursor, expected: Option<&Cursor>) -> Checked {
     if single(working, meta::CURSOR, record::cursor_from_bytes)?.as_ref() != expected {
         return conflict("the cursor");
@@ -250,7 +250,7 @@ pub(crate) fn epochs(working: &Working) -> Result<Vec<Epoch>, Fault> {
     Ok(single(working, meta::EPOCHS, record::epochs_from_bytes)?.unwrap_or_default())
 }
 
-/// Names the epoch that follows a restore.
+/// Begins the epoch that follows a restore.
 pub(crate) fn begin_epoch(working: &mut Working, epoch: Epoch) -> Checked {
     let mut epochs = epochs(working)?;
     if epochs.pop() != Some(Epoch::PENDING) {

@@ -1,4 +1,4 @@
-//! Claims, and transfers that paid no session: what uses a transaction excludes what else would.
+//! Claims and unmatched transfers: a claim of a transaction and the assignment of one of its transfers exclude each other.
 
 use engine::{
     account::AccountName,
@@ -29,7 +29,7 @@ pub(crate) fn claim(working: &mut Working, claim: &ClaimRecord) -> Checked {
     if let Some(earlier) = earlier {
         return Ok(Err(CommitError::Claimed(Box::new(earlier.claim.clone()))));
     }
-    // What pays a session since somebody assigned it settles nothing else.
+    // A transaction with an assigned transfer cannot settle a claim.
     if let Some(payment) = working.uses.get(&tx_id).and_then(|used| used.assigned) {
         return Ok(Err(CommitError::Assigned(PaymentId::from_bits(payment))));
     }
@@ -62,7 +62,7 @@ pub(crate) fn outcome(working: &mut Working, tx_id: TxId, expected: &ClaimOutcom
     Ok(Ok(()))
 }
 
-/// Forgets claims, if each may be forgotten.
+/// Deletes claims if each of them can be deleted.
 pub(crate) fn forget(working: &mut Working, tx_ids: &[TxId]) -> Checked {
     for tx_id in tx_ids {
         let is_changed = working.claims.touched().any(|(touched, _)| *touched == tx_id.0);
@@ -79,10 +79,10 @@ pub(crate) fn forget(working: &mut Working, tx_ids: &[TxId]) -> Checked {
     Ok(Ok(()))
 }
 
-/// Keeps a transfer, unless it is kept: the chain is read again after a crash, and what was decided stays decided.
-pub(crate) fn keep(working: &mut Working, unmatched: &Unmatched) {
+/// Inserts an unmatched transfer. An existing one is not changed: blocks are read again after a crash.
+pub(crate) fn insert_unmatched(working: &mut Working, unmatched: &Unmatched) {
     if let Some(line) = ledger_entries::of_unmatched(unmatched) {
-        payments::enter(working, &line);
+        payments::write_entry(working, &line);
     }
     let key = (*unmatched.account(), unmatched.transfer.position);
     if working.unmatched.get(&key).is_none() {
@@ -105,7 +105,7 @@ pub(crate) fn handle(
     };
     let tx_id = row.unmatched.transfer.tx_id;
     if let Handling::Assigned { payment, at, .. } = handling {
-        // What pays for something at another server cannot pay a session, too.
+        // A transfer that settles a claim of another server cannot also pay a session.
         if let Some(sold) = working.claims.get(&tx_id.0).filter(|row| row.claim.sale().is_some()) {
             return Ok(Err(CommitError::Claimed(Box::new(sold.claim.clone()))));
         }

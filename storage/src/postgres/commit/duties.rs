@@ -50,7 +50,7 @@ pub(crate) fn take(working: &mut Working, duty: Duty, engine: EngineId, is_taken
     Ok(Ok(()))
 }
 
-/// Refuses a batch on a duty that has another term.
+/// Rejects a batch on a duty that has another term.
 pub(crate) fn on_duty(working: &mut Working, duty: Duty, term: u64) -> Checked {
     if working.duties.get(&duty).copied().unwrap_or_default().term != term {
         return Ok(Err(CommitError::Deposed(duty)));

@@ -11,7 +11,7 @@ use crate::{
             business, claims, duties,
             load::Wanted,
             merchants,
-            outbox::{self, Move},
+            outbox::{self, DeliveryChange},
             payments,
             prepared::{Prepared, Step},
             sums,
@@ -25,14 +25,14 @@ use crate::{
     record::{self, vault::Vault},
 };
 
-/// What each batch of a group comes to, if its statement is committed.
+/// The outcome of each batch of a group, if its statement is committed.
 pub(crate) type Outcomes = Vec<Result<(), CommitError>>;
 
-/// A group that was decided: what is to be written, and what its batches come to then.
+/// The outcomes of a group and the statement that writes it.
 #[derive(Debug)]
 pub(crate) struct Decided {
     pub(crate) outcomes: Outcomes,
-    /// None where nothing is to be written.
+    /// None if nothing is written.
     pub(crate) statement: Option<Statement>,
 }
 
@@ -49,24 +49,25 @@ pub(crate) async fn decide(
 ) -> Result<Decided, Fault> {
     let mut working = Working::default();
     working.is_careful = context.is_careful;
-    Wanted::of(batches, context.is_careful, &mut working).load(connection, &mut working).await?;
+    let wanted = Wanted::of(batches, context.is_careful, &mut working);
+    Box::pin(wanted.load(connection, &mut working)).await?;
     let outcomes =
         batches.iter().map(|batch| apply(&mut working, batch, context)).collect::<Result<Outcomes, Fault>>()?;
     let statement = (!working.is_unchanged()).then(|| write(&working, commit, context.slot));
     Ok(Decided { outcomes, statement })
 }
 
-/// What a group is decided with.
+/// The context of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'c> {
     pub(crate) vault: &'c Vault,
     /// The rows of sums that this engine adds to.
     pub(crate) slot: i16,
-    /// Whether rows that should not be there are looked for.
+    /// Whether rows that should be absent are loaded.
     pub(crate) is_careful: bool,
 }
 
-/// Applies a batch, or says why not and leaves no trace of it.
+/// Applies a batch, or returns the reason for its rejection and undoes it.
 fn apply(working: &mut Working, batch: &Prepared, context: &Context<'_>) -> Result<Result<(), CommitError>, Fault> {
     let is_known = |id: &u128| working.known_commits.contains(id) || working.applied.contains(id);
     if let Some(id) = batch.id.filter(is_known) {
@@ -107,25 +108,27 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
         Write::Payment { .. } => unreachable!("payments have a step of their own"),
         Write::Transfer { payment, merchant, credit } => payments::transfer(working, *payment, *merchant, credit),
         Write::Remember { remembered, most } => business::remember(working, remembered, *most),
-        Write::Forget { made_before } => done(business::forget(working, *made_before)),
-        Write::Event(event) => outbox::announce(working, event),
+        Write::Forget { made_before } => done(|| business::forget(working, *made_before)),
+        Write::Event(event) => outbox::insert_event(working, event),
         Write::Claim(claim) => claims::claim(working, claim),
         Write::ClaimOutcome { tx_id, expected, outcome } => claims::outcome(working, *tx_id, expected, outcome),
-        Write::Attempt { delivery, attempt } => outbox::carry_out(working, delivery, Move::Attempt(attempt)),
-        Write::Undeliverable(delivery) => outbox::carry_out(working, delivery, Move::GiveUp),
+        Write::Attempt { delivery, attempt } => {
+            outbox::change_delivery(working, delivery, DeliveryChange::Attempt(attempt))
+        }
+        Write::Undeliverable(delivery) => outbox::change_delivery(working, delivery, DeliveryChange::GiveUp),
         Write::Hold { delivery, reason } => outbox::hold(working, delivery, *reason),
-        Write::Redeliver(delivery) => outbox::carry_out(working, delivery, Move::Redeliver),
-        Write::Replay { delivery, at } => outbox::carry_out(working, delivery, Move::Replay(*at)),
-        Write::EnableEndpoint { merchant } => done(outbox::enable(working, *merchant)),
-        Write::Unwatch(account) => done(merchants::unwatch(working, *account)),
-        Write::Prune { happened_before } => done(outbox::prune(working, *happened_before)),
+        Write::Redeliver(delivery) => outbox::change_delivery(working, delivery, DeliveryChange::Redeliver),
+        Write::Replay { delivery, at } => outbox::change_delivery(working, delivery, DeliveryChange::Replay(*at)),
+        Write::EnableEndpoint { merchant } => done(|| outbox::enable(working, *merchant)),
+        Write::Unwatch(account) => done(|| merchants::unwatch(working, *account)),
+        Write::Prune { happened_before } => done(|| outbox::prune(working, *happened_before)),
         Write::ForgetClaims(tx_ids) => claims::forget(working, tx_ids),
         Write::Cursor { cursor, expected } => business::cursor(working, cursor, expected.as_ref()),
-        Write::Unmatched(unmatched) => done(claims::keep(working, unmatched)),
+        Write::Unmatched(unmatched) => done(|| claims::insert_unmatched(working, unmatched)),
         Write::Handle { account, place, handling } => claims::handle(working, *account, *place, handling),
         Write::Invoice(invoicing) => business::invoice(working, invoicing),
         Write::FeeTiers { schedule, expected } => business::tiers(working, schedule, *expected),
-        Write::Audit(entry) => done(business::audit(working, entry)),
+        Write::Audit(entry) => done(|| business::audit(working, entry)),
         Write::Comply(check) => business::comply(working, check),
         Write::Admit { payment, merchant, quota } => business::admit(working, *payment, *merchant, *quota),
         Write::Standing { merchant, change } => business::change_compliance(working, *merchant, change),
@@ -140,8 +143,9 @@ fn step(working: &mut Working, write: &Write, vault: &Vault) -> Checked {
     }
 }
 
-/// A step that nothing refuses.
-const fn done((): ()) -> Checked {
+/// Applies a step that is never rejected.
+fn done(step: impl FnOnce()) -> Checked {
+    step();
     Ok(Ok(()))
 }
 

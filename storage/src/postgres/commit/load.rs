@@ -1,4 +1,4 @@
-//! Which rows a group of batches needs, and how they are read: all of them in one round trip.
+//! Loads the rows that a group of batches needs, in one round trip.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use crate::{
     embedded::{commit::prepared::unique_keys, tables::meta},
     postgres::{
         commit::{
-            business::FORGOTTEN_AT_ONCE,
+            business::MAX_FORGOTTEN_KEYS,
             merchants::ACCOUNT_NUMBER,
-            outbox::{PRUNED_AT_ONCE, key_of},
+            outbox::{MAX_PRUNED_EVENTS, key_of},
             prepared::{PaymentStep, Prepared, Step},
             working::{Counts, Queue, Working},
         },
@@ -20,7 +20,7 @@ use crate::{
         fault::Fault,
         table::{Rows, Table, load, read_columns},
         tables::{
-            business::{ComplianceRow, KeptRow, PeriodRow, compliance},
+            business::{ComplianceRow, IdempotencyRow, PeriodRow, compliance},
             duties::EngineRow,
             ledger::{ClaimRow, UnmatchedKey, UnmatchedRow, UseRow},
             merchants::AccountRow,
@@ -32,10 +32,10 @@ use crate::{
     store::duties::Duty,
 };
 
-/// What is to be read beside rows by their key.
+/// Rows to load besides those by key.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// Whether rows that should not be there are looked for. They are not at first: an insertion fails where they are.
+    /// Whether rows that should be absent are loaded. At first they are not: the insertion of an existing row fails.
     is_careful: bool,
     usage: BTreeSet<u128>,
     provers: BTreeSet<AccountName>,
@@ -53,7 +53,7 @@ pub(crate) struct Wanted {
     handled: BTreeSet<UnmatchedKey>,
     slugs: BTreeSet<u128>,
     event_ids: BTreeSet<u128>,
-    /// Places of transfers that should be free.
+    /// Sequence numbers of new transfers.
     places: BTreeSet<(u128, u64)>,
     /// Payments that lose words.
     erased: BTreeSet<u128>,
@@ -68,7 +68,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns what the batches of a group need, and notes rows by key in `working`.
+    /// Returns the rows that the batches of a group need; rows by key are requested in `working`.
     pub(crate) fn of(batches: &[Prepared], is_careful: bool, working: &mut Working) -> Self {
         let mut wanted = Self { is_careful, ..Self::default() };
         wanted.commits.extend(batches.iter().filter_map(|batch| batch.id));
@@ -98,7 +98,7 @@ impl Wanted {
             }
             Some(_) => working.payments.want(id),
         }
-        // Metadata is only ever erased whole; that a payment had some is found when it is compared.
+        // Metadata is only deleted as a whole. Whether the payment had any is known once it is loaded.
         if self.is_careful && step.expected.is_some() && facts.metadata == 0 {
             self.erased.insert(id);
         }
@@ -136,7 +136,7 @@ impl Wanted {
             }
             Write::Remember { remembered, .. } => {
                 let merchant = remembered.merchant.bits();
-                working.kept.want((merchant, remembered.key));
+                working.idempotency.want((merchant, remembered.key));
                 self.usage.insert(merchant);
             }
             Write::Forget { made_before } => {
@@ -188,7 +188,7 @@ impl Wanted {
             Write::Cursor { .. } => working.singles.want(meta::CURSOR.to_owned()),
             Write::Unmatched(unmatched) => {
                 working.unmatched.want((*unmatched.account(), unmatched.transfer.position));
-                // What is assigned in the same group writes the row of its transaction's uses, which a claim wrote before.
+                // An assignment in the same group writes the row of its transaction's uses, which may exist.
                 if self.is_careful {
                     working.claims.want(unmatched.transfer.tx_id.0);
                     working.uses.want(unmatched.transfer.tx_id.0);
@@ -246,7 +246,7 @@ impl Wanted {
             self.uses(c, &mut w.uses),
             self.provers(c, &mut w.compliance, &mut w.provers),
             self.usage(c, &mut w.usage),
-            self.kept(c, &mut w.kept),
+            self.idempotency_keys(c, &mut w.idempotency),
             self.periods(c, &mut w.periods),
             self.invoices(c, &mut w.invoices),
             self.queues(c, &mut w.queues),
@@ -274,7 +274,7 @@ impl Wanted {
         if names.is_empty() && self.accounts_of.is_empty() {
             return Ok(());
         }
-        // The version and the number of merchants are of one snapshot: whoever joins later changes the version.
+        // The version and the number of merchants are from one snapshot: a merchant that is added later changes the version.
         let sql = "SELECT t.name, t.version, t.number, t.watched_since, t.unwatch_at, \
                    CASE WHEN t.name = ANY($3) THEN (SELECT count(*) FROM merchants m WHERE m.account = t.name) END \
                    FROM (SELECT unnest($1::text[]) UNION SELECT account FROM merchants WHERE id = ANY($2::uuid[])) \
@@ -380,16 +380,16 @@ impl Wanted {
         Ok(())
     }
 
-    async fn kept(&self, c: &Connection, rows: &mut Rows<KeptRow>) -> Result<(), Fault> {
+    async fn idempotency_keys(&self, c: &Connection, rows: &mut Rows<IdempotencyRow>) -> Result<(), Fault> {
         load(c, rows).await?;
         let Some(before) = self.forget_before else { return Ok(()) };
         let sql = format!(
             "SELECT {} FROM idempotency t WHERE t.made_ms < $1 ORDER BY t.made_ms, t.merchant_id, t.key LIMIT $2",
-            read_columns::<KeptRow>("t")
+            read_columns::<IdempotencyRow>("t")
         );
-        for row in c.query(&sql, &[&signed(before.millis()), &FORGOTTEN_AT_ONCE]).await? {
-            let (key, kept) = KeptRow::read(&row)?;
-            rows.found(key, kept);
+        for row in c.query(&sql, &[&signed(before.millis()), &MAX_FORGOTTEN_KEYS]).await? {
+            let (key, record) = IdempotencyRow::read(&row)?;
+            rows.found(key, record);
         }
         Ok(())
     }
@@ -428,7 +428,7 @@ impl Wanted {
         if self.queues.is_empty() {
             return Ok(());
         }
-        // One snapshot: whoever adds a delivery later changes the version of the head.
+        // One snapshot: a delivery that is added later changes the version of the head.
         let sql = "SELECT u.merchant_id, h.version, h.due_at, d.due_at, d.id \
                    FROM unnest($1::uuid[], $2::bigint[]) AS u (merchant_id, removed) \
                    LEFT JOIN outbox_heads h ON h.merchant_id = u.merchant_id \
@@ -504,7 +504,7 @@ impl Wanted {
             "SELECT {} FROM events t WHERE t.happened_at < $1 ORDER BY t.happened_at, t.id LIMIT $2",
             read_columns::<EventRow>("t")
         );
-        for row in c.query(&sql, &[&Moment(before), &PRUNED_AT_ONCE]).await? {
+        for row in c.query(&sql, &[&Moment(before), &MAX_PRUNED_EVENTS]).await? {
             let (key, event) = EventRow::read(&row)?;
             rows.found(key, event);
         }
@@ -518,7 +518,7 @@ impl Wanted {
              JOIN attempts t ON t.event_id = u.id",
             read_columns::<AttemptRow>("t")
         );
-        for row in c.query(&sql, &[&Moment(before), &PRUNED_AT_ONCE]).await? {
+        for row in c.query(&sql, &[&Moment(before), &MAX_PRUNED_EVENTS]).await? {
             let (key, attempt) = AttemptRow::read(&row)?;
             rows.found(key, attempt);
         }

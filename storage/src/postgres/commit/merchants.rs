@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Writes a merchant that is as its writer read it.
+/// Writes a merchant that is unchanged since it was read.
 pub(crate) fn merchant(working: &mut Working, merchant: &Merchant, expected: Option<u64>, vault: &Vault) -> Checked {
     let (name, id, at) = (merchant.id, merchant.id.bits(), merchant.updated_at);
     assert!(expected.is_none_or(|expected| merchant.version > expected), "a snapshot's version grows with every write");
@@ -43,7 +43,7 @@ pub(crate) fn merchant(working: &mut Working, merchant: &Merchant, expected: Opt
     Ok(Ok(()))
 }
 
-/// Watches the account of a merchant, and goes on watching the one that it left. Whatever changes whose an account is, or who has
+/// Watches the account of a merchant, and its previous one for a while. Every change of the merchants that have an account or have
 /// proven it, changes the account's version.
 fn follow_account(
     working: &mut Working,
@@ -80,7 +80,7 @@ fn new(working: &mut Working, at: Timestamp) -> Result<AccountRow, Fault> {
     Ok(AccountRow { version: at.millis(), number: last + 1, watched_since: at, unwatch_at: None })
 }
 
-/// The single value that holds the number of the account that was watched last: 8 bytes, big-endian. Whoever adds an account writes
+/// The single value that holds the number of the account that was added last: 8 bytes, big-endian. Every addition writes
 /// it, so that a number is never visible before a smaller one.
 pub(crate) const ACCOUNT_NUMBER: &str = "account_number";
 
@@ -88,7 +88,7 @@ fn number(bytes: &[u8]) -> Result<u64, Damage> {
     array("number", bytes).map(u64::from_be_bytes)
 }
 
-/// Stops watching an account that nobody has any more.
+/// Stops watching an account that no merchant has.
 pub(crate) fn unwatch(working: &mut Working, account: AccountName) {
     let Some(row) = working.accounts.get(&account).copied() else { return };
     let mut owners = working.owners.get(&account).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Events and the deliveries that carry them.
+//! Events and their deliveries.
 
 use engine::{
     event_list::{Epoch, Tail},
@@ -15,32 +15,32 @@ use crate::{
             working::{Checked, Queue, Working, conflict},
         },
         statement::Statement,
-        tables::webhooks::{AttemptRow, DeliveryRow, EndpointRow, EventRow, Head, ListRow},
+        tables::webhooks::{AttemptRow, DeliveryRow, EndpointRow, EventRow, ListRow},
         values::{Cell, Columns, Kind},
     },
     store::duties::Duty,
 };
 
 /// Events forgotten by one commit at most.
-pub(crate) const PRUNED_AT_ONCE: i64 = 1_000;
+pub(crate) const MAX_PRUNED_EVENTS: i64 = 1_000;
 
-/// What becomes of a delivery.
+/// A change of a delivery.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Move<'m> {
-    Attempt(&'m Attempt),
+pub(crate) enum DeliveryChange<'c> {
+    Attempt(&'c Attempt),
     Hold,
     GiveUp,
     Redeliver,
     Replay(Timestamp),
 }
 
-/// Returns where a delivery's row is.
+/// Returns the key of a delivery.
 pub(crate) fn key_of(delivery: &Delivery) -> (u128, u128) {
     (delivery.merchant.bits(), delivery.id.bits())
 }
 
 /// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
-pub(crate) fn announce(working: &mut Working, event: &EventRecord) -> Checked {
+pub(crate) fn insert_event(working: &mut Working, event: &EventRecord) -> Checked {
     let (merchant, id) = (event.merchant.bits(), event.id.bits());
     let is_known = working.event_ids.contains(&id) || working.events.iter().any(|(_, row)| row.id == id);
     let delivery = event.delivery.map(|delivery| (merchant, delivery.bits()));
@@ -69,25 +69,27 @@ pub(crate) fn announce(working: &mut Working, event: &EventRecord) -> Checked {
     Ok(Ok(()))
 }
 
-/// Moves a delivery that is where its mover saw it.
-pub(crate) fn carry_out(working: &mut Working, delivery: &Delivery, step: Move<'_>) -> Checked {
+/// Changes a delivery that is unchanged since it was read.
+pub(crate) fn change_delivery(working: &mut Working, delivery: &Delivery, change: DeliveryChange<'_>) -> Checked {
     let key = key_of(delivery);
     let stored = working.deliveries.get(&key).cloned();
     let logged = stored.as_ref().map(|row| &row.logged);
-    let is_as_seen = match (logged, step) {
-        (None, Move::Redeliver) => true,
-        (Some(logged), Move::Replay(_)) => logged.is_replayable_since(delivery),
-        (Some(logged), Move::Attempt(_) | Move::Hold | Move::GiveUp) => logged.is_unattempted_since(delivery),
+    let is_as_seen = match (logged, change) {
+        (None, DeliveryChange::Redeliver) => true,
+        (Some(logged), DeliveryChange::Replay(_)) => logged.is_replayable_since(delivery),
+        (Some(logged), DeliveryChange::Attempt(_) | DeliveryChange::Hold | DeliveryChange::GiveUp) => {
+            logged.is_unattempted_since(delivery)
+        }
         _ => false,
     };
     if !is_as_seen {
         return conflict(format_args!("delivery {}", delivery.id));
     }
-    if let Move::Attempt(attempt) = step {
-        note_attempt(working, delivery, attempt);
+    if let DeliveryChange::Attempt(attempt) = change {
+        record_attempt(working, delivery, attempt);
     }
     let version = stored.as_ref().map_or(0, |row| row.version) + 1;
-    let logged = moved(delivery, step, stored.map(|row| row.logged));
+    let logged = after_change(delivery, change, stored.map(|row| row.logged));
     working.deliveries.put(key, DeliveryRow { version, logged });
     Ok(Ok(()))
 }
@@ -101,7 +103,7 @@ pub(crate) fn hold(working: &mut Working, delivery: &Delivery, reason: HoldReaso
             working.merchants.get(&merchant).map(|row| row.facts.version) == merchant_version
         }
     };
-    let held = carry_out(working, delivery, Move::Hold)?;
+    let held = change_delivery(working, delivery, DeliveryChange::Hold)?;
     if held.is_ok() && !applies {
         return conflict(format_args!("the endpoint of merchant {}", delivery.merchant));
     }
@@ -112,19 +114,19 @@ pub(crate) fn hold(working: &mut Working, delivery: &Delivery, reason: HoldReaso
     Ok(held)
 }
 
-/// Returns a delivery's record after a move.
-fn moved(delivery: &Delivery, step: Move<'_>, before: Option<DeliveryRecord>) -> DeliveryRecord {
+/// Returns a delivery's record after a change.
+fn after_change(delivery: &Delivery, change: DeliveryChange<'_>, before: Option<DeliveryRecord>) -> DeliveryRecord {
     let before = before.unwrap_or_else(|| DeliveryRecord::new(delivery.clone()));
-    match step {
-        Move::Redeliver => DeliveryRecord::new(delivery.clone()),
-        Move::Replay(at) => before.replayed(at),
-        Move::Attempt(attempt) => before.after(attempt),
-        Move::Hold => before.held(),
-        Move::GiveUp => before.given_up(),
+    match change {
+        DeliveryChange::Redeliver => DeliveryRecord::new(delivery.clone()),
+        DeliveryChange::Replay(at) => before.replayed(at),
+        DeliveryChange::Attempt(attempt) => before.after(attempt),
+        DeliveryChange::Hold => before.held(),
+        DeliveryChange::GiveUp => before.given_up(),
     }
 }
 
-fn note_attempt(working: &mut Working, delivery: &Delivery, attempt: &Attempt) {
+fn record_attempt(working: &mut Working, delivery: &Delivery, attempt: &Attempt) {
     let key = (attempt.event.bits(), attempt.delivery.bits(), attempt.number);
     assert_eq!(
         (attempt.delivery, attempt.event, attempt.number),
@@ -137,7 +139,7 @@ fn note_attempt(working: &mut Working, delivery: &Delivery, attempt: &Attempt) {
     working.endpoints.put(merchant, EndpointRow { version: version + 1, health: health.after(delivery, attempt) });
 }
 
-/// Forgets what is known of an endpoint: it is as good as new. Its row stays, so that its version never repeats.
+/// Resets the health of an endpoint. Its row remains, so that its version is never repeated.
 pub(crate) fn enable(working: &mut Working, merchant: MerchantId) {
     if let Some(EndpointRow { version, .. }) = working.endpoints.get(&merchant.bits()) {
         let row = EndpointRow { version: version + 1, ..EndpointRow::default() };
@@ -145,12 +147,12 @@ pub(crate) fn enable(working: &mut Working, merchant: MerchantId) {
     }
 }
 
-/// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
+/// Deletes events that happened earlier, and the responses of receivers. Their deliveries remain.
 pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
     let old = working.events.iter().filter(|(_, row)| row.happened_at < happened_before);
     let mut old: Vec<_> = old.map(|(key, row)| (row.happened_at, row.id, *key)).collect();
     old.sort_unstable();
-    old.truncate(usize::try_from(PRUNED_AT_ONCE).unwrap_or(usize::MAX));
+    old.truncate(usize::try_from(MAX_PRUNED_EVENTS).unwrap_or(usize::MAX));
     for (_, event, key) in old {
         working.events.set(key, None);
         let attempts = working.attempts.range((event, 0, 0)..=(event, u128::MAX, u32::MAX));
@@ -161,7 +163,7 @@ pub(crate) fn prune(working: &mut Working, happened_before: Timestamp) {
     }
 }
 
-/// Writes when the first delivery of each changed queue is due. What is written is never later than the truth: where another
+/// Writes when the first delivery of each changed queue is due. The written time is never too late: if another
 /// writer changed the row in between, the earlier time stays.
 pub(crate) fn write_heads(working: &Working, statement: &mut Statement) {
     let mut merchants: Vec<u128> = working.deliveries.changes().map(|(key, ..)| key.0).collect();
@@ -200,7 +202,7 @@ fn bucket_of(merchant: u128) -> i16 {
     }
 }
 
-/// Returns when the first delivery of a queue will be due; none where it neither gains a delivery nor was read.
+/// Returns when the first delivery of a queue is due; none if the queue neither gains a delivery nor was read.
 fn head(working: &Working, merchant: u128, queue: Option<&Queue>) -> Option<Timestamp> {
     let changed = working.deliveries.changes().filter(|(key, ..)| key.0 == merchant);
     let waiting = changed.filter_map(|(_, _, now)| {

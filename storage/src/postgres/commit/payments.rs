@@ -1,4 +1,4 @@
-//! Payments and their transfers: what a write must find, and what follows from it.
+//! Payments and their transfers: the checks of a write, and its effects on other rows.
 
 use engine::{
     billing::{PeriodChange, PriorUsage},
@@ -29,7 +29,7 @@ use crate::{
     record,
 };
 
-/// Writes a payment that is as its writer read it.
+/// Writes a payment that is unchanged since it was read.
 pub(crate) fn payment(working: &mut Working, step: &PaymentStep) -> Checked {
     let PaymentStep { payment, expected, row, turnover, sale, refund_words, entries } = step;
     let (id, facts) = (payment.id.bits(), row.facts);
@@ -50,20 +50,20 @@ pub(crate) fn payment(working: &mut Working, step: &PaymentStep) -> Checked {
         }
     }
     if stored.is_some_and(|stored| stored.metadata > facts.metadata) {
-        forget_words(working, payment.id, row)?;
+        remove_words(working, payment.id, row)?;
     }
     if facts.refunds > stored.map_or(0, |stored| stored.refunds) {
         for word in refund_words {
             working.words.put((facts.merchant, word.clone(), id), WordRow);
         }
     }
-    entries.iter().for_each(|line| enter(working, line));
+    entries.iter().for_each(|line| write_entry(working, line));
     let was_open = stored.is_some_and(|stored| is_open(stored.state));
     let count = working.count(facts.merchant);
     count.stored_bytes += signed(facts.bytes) - signed(stored.map_or(0, |stored| stored.bytes));
     count.open_payments += i64::from(is_open(facts.state));
     count.open_payments -= i64::from(was_open);
-    // Completed is for good: a payment counts when it gets there, once.
+    // `completed` is final: a payment counts once, when it reaches that state.
     if let Some((at, usd_cents)) = turnover.filter(|_| stored.is_none_or(|stored| stored.state != facts.state)) {
         business::count_completed(working, facts.merchant, at, usd_cents);
     }
@@ -76,8 +76,8 @@ pub(crate) fn payment(working: &mut Working, step: &PaymentStep) -> Checked {
     Ok(Ok(()))
 }
 
-/// Takes the words away that a payment loses: those of its metadata. What else has them is read by careful groups only.
-fn forget_words(working: &mut Working, id: PaymentId, row: &PaymentRow) -> Result<(), Fault> {
+/// Removes the words of deleted metadata from the index. Only careful groups load the rows that have the same words.
+fn remove_words(working: &mut Working, id: PaymentId, row: &PaymentRow) -> Result<(), Fault> {
     if !working.is_careful {
         return Err(Fault::Outdated(format!("payment {id} loses words")));
     }
@@ -86,7 +86,7 @@ fn forget_words(working: &mut Working, id: PaymentId, row: &PaymentRow) -> Resul
     let (before, after) = (read(&stored.record)?, read(&row.record)?);
     let mut kept = words_of(&after);
     kept.extend(refund_words_of(&after));
-    // What its transfers added is found on, whoever else said the same.
+    // Words of its transfers remain, even if the metadata had them, too.
     let transfers = working.transfers.range((id.bits(), [0; 20], 0)..=(id.bits(), [u8::MAX; 20], u32::MAX));
     kept.extend(transfers.flat_map(|(_, row)| transfer_words_of(&row.credit)));
     for word in words_of(&before).difference(&kept) {
@@ -118,7 +118,7 @@ pub(crate) fn transfer(working: &mut Working, payment: PaymentId, merchant: Merc
     }
     let mut credit = credit.clone();
     match stored {
-        // What was decided about was cut to what is shown.
+        // An update does not change the stored memo.
         Some(stored) => credit.memo = stored.credit.memo,
         None => {
             for word in transfer_words_of(&credit) {
@@ -127,14 +127,14 @@ pub(crate) fn transfer(working: &mut Working, payment: PaymentId, merchant: Merc
         }
     }
     if let Some(line) = ledger_entries::of_transfer(payment, &credit) {
-        enter(working, &line);
+        write_entry(working, &line);
     }
     working.transfers.put(key, TransferRow { credit, merchant });
     Ok(Ok(()))
 }
 
-/// Writes a ledger entry. The same again is the same entry.
-pub(crate) fn enter(working: &mut Working, line: &LedgerEntryRow) {
+/// Writes a ledger entry. Writing it again has no effect.
+pub(crate) fn write_entry(working: &mut Working, line: &LedgerEntryRow) {
     let (account, key, money) = line.row();
     working.entries.put((account, key.into()), EntryRow(money));
 }

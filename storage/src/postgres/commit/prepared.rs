@@ -1,4 +1,4 @@
-//! A batch made ready: what costs time and reads nothing is done in the caller's task.
+//! Prepares a batch for the writer: expensive work that needs no database runs in the caller's task.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub(crate) struct PaymentStep {
     pub(crate) payment: Arc<Payment>,
     pub(crate) expected: Option<u64>,
     pub(crate) row: PaymentRow,
-    /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
+    /// When it completed, and its value in US cents; none before that, and for invoices, which are no sales.
     pub(crate) turnover: Option<(Timestamp, u64)>,
-    /// What it adds to its merchant's usage, once it has completed.
+    /// Its usage, once it has completed.
     pub(crate) sale: Option<Sale>,
     /// The transactions of its refunds, by which it is found.
     pub(crate) refund_words: Vec<String>,
@@ -43,15 +43,15 @@ pub(crate) struct PaymentStep {
 }
 
 impl Prepared {
-    /// Makes a batch ready.
+    /// Prepares a batch.
     ///
     /// # Panics
-    /// Where a version does not grow.
+    /// If a version does not increase.
     pub(crate) fn of(batch: Batch) -> Self {
         Self { id: batch.id.map(CommitId::bits), steps: batch.writes.into_iter().map(Step::of).collect() }
     }
 
-    /// Returns the merchant whose rows most of it concerns: batches of one merchant take one lane.
+    /// Returns the merchant whose rows it changes most: batches of one merchant have the same writer.
     pub(crate) fn merchant(&self) -> Option<MerchantId> {
         self.steps.iter().find_map(|step| match step {
             Step::Payment(step) => Some(step.payment.merchant),

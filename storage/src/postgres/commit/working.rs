@@ -1,4 +1,4 @@
-//! What a group of batches works on: the rows that they read, as they are in the database, and as the batches leave them.
+//! The working set of a group of batches: rows as they are in the database, and as the batches change them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
         statement::Statement,
         table::Rows,
         tables::{
-            business::{ComplianceRow, InvoiceRow, KeptRow, PeriodRow, ReconciledRow, SingleRow},
+            business::{ComplianceRow, IdempotencyRow, InvoiceRow, PeriodRow, ReconciledRow, SingleRow},
             duties::{DutyRow, EngineRow},
             ledger::{ClaimRow, EntryRow, NameRow, UnmatchedRow, UseRow},
             merchants::{AccountRow, KeyRow, MerchantRow},
@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// The result of a step: done, refused, or stopped by a damaged record.
+/// The result of a step: applied, rejected, or failed because of a damaged record.
 pub(crate) type Checked<T = ()> = Result<Result<T, CommitError>, Fault>;
 
 pub(crate) fn conflict<T>(what: impl ToString) -> Checked<T> {
     Ok(Err(CommitError::Conflict { what: what.to_string() }))
 }
 
-/// What a merchant uses, as it was summed up and as the group changes it.
+/// The usage of a merchant, and its change by the group.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct UsageCount {
     pub(crate) loaded: Counts,
@@ -86,7 +86,7 @@ macro_rules! working {
             pub(crate) provers: BTreeMap<AccountName, Vec<u128>>,
             /// How many merchants have an account.
             pub(crate) owners: BTreeMap<AccountName, u64>,
-            /// Checkout tokens that payments have.
+            /// Slugs that exist.
             pub(crate) slugs: BTreeSet<u128>,
             /// Events that are stored.
             pub(crate) event_ids: BTreeSet<u128>,
@@ -94,7 +94,7 @@ macro_rules! working {
             pub(crate) unindexed: BTreeMap<u128, u128>,
             /// Merchants of whose periods the current batch changes one.
             pub(crate) sold: BTreeSet<u128>,
-            /// Whether rows that should not be there were looked for.
+            /// Whether rows that should be absent were loaded.
             pub(crate) is_careful: bool,
             /// The time by the clock of the database; the start of 1970 where no batch needs it.
             pub(crate) now: Timestamp,
@@ -148,7 +148,7 @@ working! {
     /// Words of payments.
     words: WordRow;
     /// Idempotency keys.
-    kept: KeptRow;
+    idempotency: IdempotencyRow;
     /// Events.
     events: EventRow;
     /// Ends of lists of events.

@@ -40,7 +40,7 @@ pub(crate) async fn merchant(readers: &Readers, id: MerchantId, vault: &Vault) -
     rows.first().map(|row| read(row, 0, vault)).transpose()
 }
 
-/// Returns the merchant an API key speaks for.
+/// Returns the merchant of an API key.
 pub(crate) async fn merchant_by_key(
     readers: &Readers,
     digest: KeyDigest,
@@ -51,12 +51,12 @@ pub(crate) async fn merchant_by_key(
     rows.first().map(|row| read(row, 0, vault)).transpose()
 }
 
-/// What a list of merchants is filtered by in the database.
+/// The filters of a list of merchants.
 const FILTERS: &str = "($1::boolean IS NULL OR m.is_active = $1) \
      AND ($2::boolean IS NULL OR coalesce(c.is_on_hold, false) = $2)";
 const FROM: &str = "FROM merchants m LEFT JOIN compliance_statuses c ON c.merchant_id = m.id";
 
-/// Lists merchants, newest first. There are few of them: words are looked for by reading them all.
+/// Lists merchants, newest first. A search by words reads all of them, because there are few.
 pub(crate) async fn merchants(
     readers: &Readers,
     query: &MerchantQuery,

@@ -97,7 +97,7 @@ pub(crate) async fn unsettled(
     periods_with(readers, sql, &[&number_of(before), &month, &Id(merchant), &limit_of(limit)]).await
 }
 
-/// Returns what every merchant's periods come to, by merchant.
+/// Returns the totals of each merchant's months.
 pub(crate) async fn billing_accounts(readers: &Readers, now: Timestamp) -> Result<Vec<BillingTotals>, Fault> {
     let mut accounts = BTreeMap::new();
     for period in periods_with(readers, "ORDER BY month, merchant_id", &[]).await? {

@@ -21,7 +21,7 @@ use crate::{
         fault::Fault,
         read::accounts::limit_of,
         readers::Readers,
-        tables::{business::kept, ledger},
+        tables::{business::idempotency_record, ledger},
         values::{Id, Moment, bytes_of, column, unsigned},
     },
     record,
@@ -90,7 +90,7 @@ pub(crate) async fn forgettable_claims(
     Ok((found, last.filter(|_| rows.len() > limit)))
 }
 
-/// Returns what was done under an idempotency key that is still kept.
+/// Returns the result of an idempotency key.
 pub(crate) async fn remembered(
     readers: &Readers,
     merchant: MerchantId,
@@ -98,10 +98,10 @@ pub(crate) async fn remembered(
 ) -> Result<Option<IdempotencyRecord>, Fault> {
     let sql = "SELECT record FROM idempotency WHERE merchant_id = $1 AND key = $2";
     let rows = readers.query(sql, &[&Id(merchant.bits()), &key.as_slice()]).await?;
-    rows.first().map(|row| kept(merchant.bits(), key, column(row, 0)?)).transpose()
+    rows.first().map(|row| idempotency_record(merchant.bits(), key, column(row, 0)?)).transpose()
 }
 
-/// Returns when the oldest idempotency key was made that is still kept.
+/// Returns when the oldest stored idempotency key was created.
 pub(crate) async fn oldest_key(readers: &Readers) -> Result<Option<Timestamp>, Fault> {
     let sql = "SELECT made_ms FROM idempotency ORDER BY made_ms LIMIT 1";
     let rows = readers.query(sql, &[]).await?;
@@ -170,7 +170,7 @@ pub(crate) async fn waiting(
     rows.iter().map(key).collect()
 }
 
-/// Returns what was counted for an account in blocks from `from` up to but without `to`, after a place, and where it ends
+/// Returns the ledger entries of an account in blocks from `from` up to but without `to`, after an entry, and the last entry
 /// if there is more.
 pub(crate) async fn entries(
     readers: &Readers,
@@ -224,7 +224,7 @@ fn entry_of(row: &Row) -> Result<(LedgerEntryKey, Result<LedgerEntry, Fault>), F
     Ok((key, entry))
 }
 
-/// Returns what the checks of days before `before` said, newest first.
+/// Returns the reconciliations of days before `before`, newest first.
 pub(crate) async fn days(readers: &Readers, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
     let sql = "SELECT begins_at, record FROM reconciled_days WHERE ($1::timestamptz IS NULL OR begins_at < $1) \
                ORDER BY begins_at DESC LIMIT $2";

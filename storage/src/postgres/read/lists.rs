@@ -32,7 +32,7 @@ pub(crate) const NEWEST: &str = "SELECT n.id FROM unnest($2::smallint[]) AS f (f
      (SELECT id FROM payments WHERE merchant_id = $1 AND facet = f.facet AND id >= $3 AND id <= $4 \
      ORDER BY id DESC LIMIT $5) AS n ORDER BY n.id DESC";
 
-/// A page by number is reached through the sums of days where it is farther from the first than so many payments.
+/// Number of skipped payments from which a page by number is located by the sums of days.
 const SHALLOW: u64 = 1_000;
 
 /// A list of payments as the index divides it.

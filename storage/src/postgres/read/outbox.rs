@@ -1,4 +1,4 @@
-//! Reads of events and deliveries: what is due, whose turn it is, and the log.
+//! Reads of events and of deliveries.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ use crate::{
     },
 };
 
-/// Deliveries that a page may read, beside those it shows, before the next one goes on.
-const READ_MAX: usize = 2_000;
-/// Queues that are looked into beside those that are asked for: of some nothing can be sent.
+/// Maximum number of deliveries that a page reads beyond those it returns.
+const MAX_READ: usize = 2_000;
+/// Number of additional queues that are read, because some have no deliverable entry.
 const SPARE: usize = 16;
 
 /// Reads a delivery from its merchant, its id and its record.
@@ -59,14 +59,14 @@ pub(crate) async fn due(readers: &Readers, now: Timestamp, limit: usize) -> Resu
     Ok(deliveries_of(readers, &rows)?.into_iter().map(|logged| logged.delivery).collect())
 }
 
-/// Returns when the first delivery that is not due at `now` will be.
+/// Returns the earliest due time after `now`.
 pub(crate) async fn next_due(readers: &Readers, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let sql = "SELECT due_at FROM deliveries WHERE due_at > $1 ORDER BY due_at LIMIT 1";
     let rows = readers.query(sql, &[&Moment(now)]).await?;
     rows.first().map(|row| column(row, 0).map(|Moment(due_at)| due_at)).transpose()
 }
 
-/// The first of the queues that are due, how their endpoints are, and the first of their deliveries.
+/// The first due queues, the health of their endpoints, and their first deliveries.
 const WORK: &str = "SELECT h.merchant_id, h.version, e.record, d.id, d.record, d.trigger = 'auto' AND EXISTS ( \
      SELECT 1 FROM deliveries o WHERE o.payment_id = d.payment_id AND o.event_seq < d.event_seq \
      AND o.trigger = 'auto' AND o.due_at IS NOT NULL), (SELECT q.due_at FROM deliveries q \
@@ -79,7 +79,7 @@ const WORK: &str = "SELECT h.merchant_id, h.version, e.record, d.id, d.record, d
      ORDER BY due_at, event_seq, id LIMIT $5) AS d ON true \
      ORDER BY h.due_at, h.merchant_id, d.due_at, d.event_seq, d.id";
 
-/// Returns what is due of several merchants, those first who wait longest.
+/// Returns the due deliveries of several merchants. The merchant with the earliest due delivery comes first.
 pub(crate) async fn due_work(
     readers: &Readers,
     now: Timestamp,
@@ -104,7 +104,7 @@ pub(crate) async fn due_work(
                 stale.add(bits, column(row, 1)?, first);
                 continue;
             }
-            // What is known of an endpoint that cannot be read is learned anew.
+            // A damaged health record starts over.
             let known = column::<Option<&[u8]>>(row, 2)?.map(|bytes| health(bits, bytes));
             let endpoint = known.map(|known| readers.pass(known)).transpose()?.flatten().unwrap_or_default();
             work.push(DueWork {
@@ -121,7 +121,7 @@ pub(crate) async fn due_work(
     }
     stale.repair(readers).await?;
     let mut found = 0;
-    // A queue of which nothing can be sent takes nobody's place.
+    // A queue without a deliverable entry does not count toward `merchants`.
     work.retain(|work| {
         found += usize::from(!work.deliveries.is_empty());
         found <= merchants
@@ -148,7 +148,7 @@ pub(crate) async fn webhook_content(
     Ok((merchant?, readers.pass(event)?.flatten()))
 }
 
-/// Heads of queues that say less than is true: their first delivery is due later.
+/// Heads of queues whose first delivery is due later than the head.
 #[derive(Debug, Default)]
 struct Stale {
     merchants: Vec<Id>,
@@ -163,7 +163,7 @@ impl Stale {
         self.due.push(Moment(due_at.unwrap_or(Timestamp::MAX)));
     }
 
-    /// Sets heads to what was read with them, but for those that somebody changed since.
+    /// Sets the heads that are unchanged since they were read.
     async fn repair(&self, readers: &Readers) -> Result<(), Fault> {
         if self.merchants.is_empty() {
             return Ok(());
@@ -175,7 +175,7 @@ impl Stale {
     }
 }
 
-/// Returns what is known of a merchant's endpoint.
+/// Returns the health of a merchant's endpoint.
 pub(crate) async fn endpoint(readers: &Readers, merchant: MerchantId) -> Result<EndpointHealth, Fault> {
     let rows = readers.query("SELECT record FROM endpoints WHERE merchant_id = $1", &[&Id(merchant.bits())]).await?;
     let read = rows.first().map(|row| health(merchant.bits(), column(row, 0)?));
@@ -226,7 +226,7 @@ pub(crate) async fn deliveries(readers: &Readers, query: &DeliveryQuery) -> Resu
         "SELECT d.merchant_id, d.id, CASE WHEN cardinality($3::text[]) = 0 OR d.state = ANY($3) THEN d.record END \
          FROM deliveries d WHERE d.merchant_id = $1 AND {is_older} ORDER BY d.id DESC LIMIT $4"
     );
-    let most = if states.is_empty() { one_more } else { limit_of(limit.saturating_add(READ_MAX)) };
+    let most = if states.is_empty() { one_more } else { limit_of(limit.saturating_add(MAX_READ)) };
     let rows = readers.query(&sql, &[&merchant, &before, &names, &most]).await?;
     let mut found = Vec::new();
     for row in &rows {
@@ -296,7 +296,7 @@ pub(crate) async fn event(readers: &Readers, merchant: MerchantId, seq: u64) -> 
     rows.first().map(event_of).transpose()
 }
 
-/// Returns whose an event is, and its place in the list.
+/// Returns the merchant of an event, and the event's position in the merchant's list.
 pub(crate) async fn event_place(readers: &Readers, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
     let rows = readers.query("SELECT merchant_id, seq FROM events WHERE id = $1", &[&Id(event.bits())]).await?;
     let place = |row: &Row| {
@@ -321,7 +321,7 @@ pub(crate) async fn events(
     Ok(found)
 }
 
-/// Returns what a merchant's cursors are read with.
+/// Returns the epochs and the end of a merchant's list of events.
 pub(crate) async fn event_list(readers: &Readers, merchant: MerchantId) -> Result<EventList, Fault> {
     let sql = "SELECT v.value, t.last_seq, t.epoch, t.last_before_epoch FROM (SELECT 1) AS one \
                LEFT JOIN single_values v ON v.name = $2 LEFT JOIN event_lists t ON t.merchant_id = $1";
@@ -335,7 +335,7 @@ pub(crate) async fn event_list(readers: &Readers, merchant: MerchantId) -> Resul
     Ok(EventList { epochs: epochs.unwrap_or_default(), tail })
 }
 
-/// Returns when the oldest event that is kept happened.
+/// Returns when the oldest stored event happened.
 pub(crate) async fn oldest_event(readers: &Readers) -> Result<Option<Timestamp>, Fault> {
     let sql = "SELECT happened_at FROM events ORDER BY happened_at LIMIT 1";
     let rows = readers.query(sql, &[]).await?;

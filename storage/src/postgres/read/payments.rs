@@ -1,4 +1,4 @@
-//! Reads of payments and transfers, one by one and in the order in which engines go through them.
+//! Reads of payments and transfers.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(crate) async fn payment(readers: &Readers, id: PaymentId) -> Result<Option<P
     rows.first().map(|row| read(row, 0)).transpose()
 }
 
-/// Returns the payment a checkout address names.
+/// Returns the payment of a slug.
 pub(crate) async fn by_slug(readers: &Readers, slug: SlugToken) -> Result<Option<Payment>, Fault> {
     let rows = readers.query("SELECT id, record FROM payments WHERE slug = $1", &[&Id(slug.bits())]).await?;
     rows.first().map(|row| read(row, 0)).transpose()
@@ -122,7 +122,7 @@ pub(crate) async fn versions(readers: &Readers, ids: &[PaymentId]) -> Result<Vec
     Ok(ids.iter().filter_map(|id| Some((*id, *found.get(id)?))).collect())
 }
 
-/// Returns the payments of which the ledger has something to decide.
+/// Returns the payments that wait for a block.
 pub(crate) async fn in_flight(readers: &Readers) -> Result<Vec<PaymentId>, Fault> {
     let rows = readers.query("SELECT id FROM payments WHERE in_flight ORDER BY id", &[]).await?;
     rows.iter().map(|row| column(row, 0).map(|Id(id)| PaymentId::from_bits(id))).collect()

@@ -27,13 +27,13 @@ use crate::{
 };
 
 /// Entries of one word that are read; a word that has more is looked for in the records.
-const POSTINGS_MAX: usize = 10_000;
+const MAX_POSTINGS: usize = 10_000;
 /// Records that one page may read.
-const RECORDS_MAX: usize = 1_100;
+const MAX_RECORDS: usize = 1_100;
 /// Records that are read at once.
 const CHUNK: usize = 200;
-/// A list of so many is read rather than searched.
-const SHORT: usize = 500;
+/// Length up to which a list is read instead of searched.
+const SHORT_LIST: usize = 500;
 
 /// Lists by ids, words and amounts.
 pub(crate) async fn searched(
@@ -50,11 +50,11 @@ pub(crate) async fn searched(
         return search.page().await;
     }
     let is_narrow = list.facets.len() < Facets::ALL.iter().count() || list.ids != ANY_ID;
-    if is_narrow && list.newest(readers, 0, SHORT + 1).await?.len() <= SHORT {
+    if is_narrow && list.newest(readers, 0, SHORT_LIST + 1).await?.len() <= SHORT_LIST {
         search.walk(&all).await?;
         return search.page().await;
     }
-    // A word that is found too often is looked for in the records.
+    // The records are searched for a word with too many entries.
     let (mut found, mut others): (Option<BTreeSet<u128>>, Vec<&Wanted>) = (None, Vec::new());
     for (at, wanted) in wanted.iter().enumerate() {
         let postings = if at < MAX_LOOKED_UP { search.postings(wanted).await? } else { None };
@@ -71,7 +71,7 @@ pub(crate) async fn searched(
     let unread = search.unread().await?;
     match (found, unread) {
         (Some(mut found), Some(unread)) => {
-            // What is not indexed yet is read for everything; what the index found for what it was not asked for.
+            // Payments that are not indexed are compared with every word; those that the index found, with the words that were not looked up.
             let mut asked: BTreeMap<Option<u128>, Vec<&Wanted>> = BTreeMap::from([(None, others)]);
             asked.extend(unread.iter().map(|id| (Some(*id), all.clone())));
             found.extend(unread);
@@ -82,7 +82,7 @@ pub(crate) async fn searched(
     search.page().await
 }
 
-/// A page being made.
+/// A page under construction.
 struct Search<'s> {
     readers: &'s Readers,
     list: &'s List,
@@ -96,7 +96,7 @@ struct Search<'s> {
 impl<'w> Search<'_> {
     /// Returns the payments that a word or amount finds in the index; none where they are too many.
     async fn postings(&self, wanted: &Wanted) -> Result<Option<BTreeSet<u128>>, Fault> {
-        let limit = limit_of(POSTINGS_MAX + 1);
+        let limit = limit_of(MAX_POSTINGS + 1);
         let sql = "SELECT payment_id FROM payment_words WHERE merchant_id = $1 AND word >= $2 AND word < $3 LIMIT $4";
         let (first, end) = (wanted.first(), wanted.end());
         let words = async { self.readers.query(sql, &[&self.list.merchant, &first, &end, &limit]).await };
@@ -114,7 +114,7 @@ impl<'w> Search<'_> {
             self.readers.query(&format!("{NEWEST} LIMIT $5"), &parameters).await
         };
         let (words, by_id) = futures_util::try_join!(words, by_id)?;
-        if words.len() > POSTINGS_MAX || by_id.len() > POSTINGS_MAX {
+        if words.len() > MAX_POSTINGS || by_id.len() > MAX_POSTINGS {
             return Ok(None);
         }
         let mut found = BTreeSet::new();
@@ -130,14 +130,14 @@ impl<'w> Search<'_> {
         let sql = "SELECT p.id FROM commits c CROSS JOIN LATERAL unnest(c.unindexed_payments) AS u (id) \
                    JOIN payments p ON p.id = u.id WHERE c.unindexed_payments IS NOT NULL \
                    AND p.merchant_id = $1 AND p.facet = ANY($2) LIMIT $3";
-        let limit = limit_of(RECORDS_MAX + 1);
+        let limit = limit_of(MAX_RECORDS + 1);
         let rows = self.readers.query(sql, &[&self.list.merchant, &self.list.facets, &limit]).await?;
         let ids = rows.iter().map(|row| column(row, 0).map(|Id(id)| id)).collect::<Result<BTreeSet<_>, Fault>>()?;
         let ids: BTreeSet<u128> = ids.into_iter().filter(|id| self.list.ids.contains(id)).collect();
-        Ok(Some(ids).filter(|_| rows.len() <= RECORDS_MAX))
+        Ok(Some(ids).filter(|_| rows.len() <= MAX_RECORDS))
     }
 
-    /// Looks at payments, newest first: each must be of the list, and have what `asked` says of it or of all others.
+    /// Reads payments, newest first, and offers those of the list that match the words in `asked`: its own, or else those of all others.
     async fn look_at(
         &mut self,
         ids: BTreeSet<u128>,
@@ -163,7 +163,7 @@ impl<'w> Search<'_> {
         Ok(())
     }
 
-    /// Looks at every payment of the list, newest first.
+    /// Reads every payment of the list, newest first.
     async fn walk(&mut self, wanted: &[&'w Wanted]) -> Result<(), Fault> {
         let mut list = self.list.clone();
         loop {
@@ -181,10 +181,10 @@ impl<'w> Search<'_> {
         }
     }
 
-    /// Offers a payment; returns whether the page is as it will be.
+    /// Offers a payment; returns whether the page is complete.
     async fn offer(&mut self, payment: Payment, wanted: &[&Wanted]) -> Result<bool, Fault> {
         let id = payment.id.bits();
-        // What the index found costs next to nothing.
+        // Payments that the index found are free.
         self.read += usize::from(!wanted.is_empty());
         if self.finds(&payment, wanted).await? {
             self.slice.offer(id);
@@ -192,7 +192,7 @@ impl<'w> Search<'_> {
             let found: BTreeSet<u128> = self.slice.found.iter().copied().collect();
             self.shown.retain(|id, _| found.contains(id));
         }
-        let is_over = self.slice.is_settled() || self.read >= RECORDS_MAX;
+        let is_over = self.slice.is_settled() || self.read >= MAX_RECORDS;
         if is_over {
             self.slice.stop(id);
         }
@@ -212,7 +212,7 @@ impl<'w> Search<'_> {
             return Ok(missing.is_empty());
         }
         let sql = "SELECT payment_id, tx_id, op_in_tx, record FROM transfers WHERE payment_id = $1 LIMIT $2";
-        let rows = self.readers.query(sql, &[&Id(payment.id.bits()), &limit_of(POSTINGS_MAX)]).await?;
+        let rows = self.readers.query(sql, &[&Id(payment.id.bits()), &limit_of(MAX_POSTINGS)]).await?;
         for row in &rows {
             let Some(credit) = self.readers.pass(transfer_of(row))? else { continue };
             let words: BTreeSet<String> = transfer_words_of(&credit).into_iter().collect();
@@ -247,7 +247,7 @@ pub(crate) async fn index(readers: &Readers, max: usize) -> Result<usize, Fault>
         commits.insert(commit);
         let Some(Id(id)) = column(row, 1)? else { continue };
         payments.push([id.into(), crate::postgres::values::Cell::Integer(Some(column(row, 3)?))]);
-        // One that cannot be read must not keep all later ones from being found.
+        // A damaged payment must not block the indexing of later ones.
         let Some(payment) = readers.pass(read(row, 1))? else { continue };
         let of = |word: String| WordRow::key_cells(&(payment.merchant.bits(), word, PaymentId::bits(payment.id)));
         indexed_words_of(&payment).for_each(|word| words.push(of(word)));
@@ -265,7 +265,7 @@ pub(crate) async fn index(readers: &Readers, max: usize) -> Result<usize, Fault>
     Ok(payments.rows)
 }
 
-/// The payments are locked as they were read; a commit that takes words away writes their commits, too.
+/// Locks the payments as they were read. A commit that removes words writes the rows of their commits, too.
 const INDEX: &str = "WITH same AS (SELECT p.id FROM payments p JOIN unnest($1::uuid[], $2::bigint[]) AS u (id, version) \
      ON p.id = u.id AND p.version = u.version FOR UPDATE OF p), \
      words AS (INSERT INTO payment_words (merchant_id, word, payment_id) \

@@ -147,9 +147,9 @@ impl Table for InvoiceRow {
 
 /// An idempotency key. The time that it was made guards it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct KeptRow(pub(crate) IdempotencyRecord);
+pub(crate) struct IdempotencyRow(pub(crate) IdempotencyRecord);
 
-impl Table for KeptRow {
+impl Table for IdempotencyRow {
     /// Merchant and digest.
     type Key = (u128, [u8; 32]);
 
@@ -173,12 +173,12 @@ impl Table for KeptRow {
 
     fn read(row: &Row) -> Result<(Self::Key, Self), Fault> {
         let (Id(merchant), key) = (column(row, 0)?, bytes_of(row, 1)?);
-        Ok(((merchant, key), Self(kept(merchant, key, column(row, 2)?)?)))
+        Ok(((merchant, key), Self(idempotency_record(merchant, key, column(row, 2)?)?)))
     }
 }
 
 /// Reads the record of an idempotency key.
-pub(crate) fn kept(merchant: u128, key: [u8; 32], bytes: &[u8]) -> Result<IdempotencyRecord, Fault> {
+pub(crate) fn idempotency_record(merchant: u128, key: [u8; 32], bytes: &[u8]) -> Result<IdempotencyRecord, Fault> {
     let merchant = MerchantId::from_bits(merchant);
     record::idempotency_from_bytes(merchant, key, bytes).map_err(Fault::damaged("idempotency", merchant))
 }

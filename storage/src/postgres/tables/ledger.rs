@@ -155,12 +155,12 @@ impl Table for UseRow {
 /// The key of an unmatched transfer: the account, and block, transaction and operation.
 pub(crate) type UnmatchedKey = (AccountName, ChainPosition);
 
-/// A transfer that paid no session.
+/// An unmatched transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnmatchedRow {
     pub(crate) version: u64,
     pub(crate) unmatched: Unmatched,
-    /// The unknown payment that it names, until something is done about it.
+    /// The unknown payment that it names, until it is handled.
     pub(crate) waits_for: Option<u128>,
 }
 

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct MerchantRow {
     pub(crate) facts: MerchantFacts,
-    /// Columns that are never read; none for a row that was loaded.
+    /// Columns that are written but never read; none for a row that was loaded.
     shown: Option<(String, bool, Timestamp)>,
     record: Vec<u8>,
 }
@@ -78,7 +78,7 @@ impl Table for MerchantRow {
     }
 }
 
-/// Whose an API key is.
+/// The merchant of an API key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct KeyRow(pub(crate) u128);
 
@@ -111,7 +111,7 @@ pub(crate) struct AccountRow {
     /// Its place in the order in which accounts were watched for the first time.
     pub(crate) number: u64,
     pub(crate) watched_since: Timestamp,
-    /// Until when it is watched though its merchant left it.
+    /// When it need no longer be watched; none while a merchant has it.
     pub(crate) unwatch_at: Option<Timestamp>,
 }
 

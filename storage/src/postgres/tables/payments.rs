@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PaymentRow {
     pub(crate) facts: PaymentFacts,
-    /// Columns that are never read; none for a row that was loaded.
+    /// Columns that are written but never read; none for a row that was loaded.
     shown: Option<(AccountName, Timestamp)>,
     pub(crate) record: Vec<u8>,
 }
@@ -114,7 +114,7 @@ pub(crate) type TransferKey = (u128, [u8; 20], u32);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TransferRow {
     pub(crate) credit: Credit,
-    /// Whose the payment is; 0 for a row that was loaded.
+    /// The merchant of the payment; 0 for a row that was loaded.
     pub(crate) merchant: MerchantId,
 }
 

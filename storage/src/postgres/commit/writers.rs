@@ -1,5 +1,5 @@
-//! Lanes: each commits one group at a time on a connection of its own. Batches of one merchant take the same lane, so that they do
-//! not get in one another's way.
+//! Writers: each commits one group at a time on its own connection. Batches of one merchant have the same writer, so that they do not
+//! contend for rows.
 
 use std::{
     sync::{
@@ -33,31 +33,31 @@ use crate::{
     record::vault::Vault,
 };
 
-/// Batches in one group at most.
-const GROUP_MAX: usize = 256;
-/// Batches that wait for one lane at most; more are refused with [`CommitError::Overloaded`].
-const QUEUE: usize = 5_000;
-/// Attempts of a group before each of its batches is committed alone.
-const TOGETHER: u32 = 4;
-/// Attempts of one batch before its caller is to come back later.
-const ALONE: u32 = 40;
-/// How long a commit is tried while the database is away.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of batches in a group.
+const MAX_GROUP: usize = 256;
+/// Maximum number of batches in the queue of a writer; further ones are rejected with [`CommitError::Overloaded`].
+const MAX_QUEUED: usize = 5_000;
+/// Maximum attempts of a group; then each of its batches is committed alone.
+const MAX_GROUP_ATTEMPTS: u32 = 4;
+/// Maximum attempts of one batch; then it is rejected as unavailable.
+const MAX_ATTEMPTS: u32 = 40;
+/// How long a commit is retried while the database is unreachable.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-type Waiting = (Prepared, oneshot::Sender<Result<(), CommitError>>);
+type Queued = (Prepared, oneshot::Sender<Result<(), CommitError>>);
 
-/// A batch to commit; none asks the lane to end.
-type Message = Option<Waiting>;
+/// A batch to commit; none closes the writer.
+type Message = Option<Queued>;
 
-/// The way to the database for everything that is written.
+/// The writers of a store and their queues.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct Writers {
     queues: Vec<mpsc::Sender<Message>>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     shared: Arc<Shared>,
 }
 
-/// What all lanes share.
+/// The state that all writers share.
 pub(crate) struct Shared {
     pub(crate) address: Address,
     pub(crate) installation: Installation,
@@ -89,31 +89,31 @@ impl Shared {
     }
 }
 
-impl Lanes {
-    /// Starts as many lanes as there are connections.
+impl Writers {
+    /// Starts a writer for each connection.
     pub(crate) fn start(connections: Vec<Connection>, shared: Arc<Shared>) -> Self {
         let (mut queues, mut workers) = (Vec::new(), Vec::new());
         for connection in connections {
-            let (queue, inbox) = mpsc::channel(QUEUE);
-            let lane = Lane { connection: Some(connection), shared: Arc::clone(&shared) };
+            let (queue, inbox) = mpsc::channel(MAX_QUEUED);
+            let writer = Writer { connection: Some(connection), shared: Arc::clone(&shared) };
             queues.push(queue);
-            workers.push(tokio::spawn(lane.run(inbox)));
+            workers.push(tokio::spawn(writer.run(inbox)));
         }
         Self { queues, workers: Mutex::new(workers), shared }
     }
 
-    /// Makes a batch durable or refuses it.
+    /// Commits a batch or rejects it as a whole.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         let prepared = Prepared::of(batch);
         let merchant = prepared.merchant().map_or(0, engine::ids::MerchantId::bits);
         // Ids begin with a time: their last bits are random.
-        let lane = usize::try_from(merchant % self.queues.len() as u128).unwrap_or(0);
+        let writer = usize::try_from(merchant % self.queues.len() as u128).unwrap_or(0);
         let (answer, outcome) = oneshot::channel();
-        self.queues[lane].try_send(Some((prepared, answer))).map_err(|_| CommitError::Overloaded)?;
+        self.queues[writer].try_send(Some((prepared, answer))).map_err(|_| CommitError::Overloaded)?;
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         let outcome = outcome.await;
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
-        // A lane that ends between two groups has answered everything that it took.
+        // A writer sends every outcome before it ends.
         outcome.unwrap_or_else(|_| Err(CommitError::Unknown("the committer is gone".to_owned())))
     }
 
@@ -122,7 +122,7 @@ impl Lanes {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// Commits what waits, then ends. Later commits are refused with [`CommitError::Overloaded`].
+    /// Commits the queued batches and ends. Later commits are rejected with [`CommitError::Overloaded`].
     pub(crate) async fn close(&self) {
         let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         for queue in &self.queues {
@@ -134,19 +134,19 @@ impl Lanes {
     }
 }
 
-/// One lane.
-struct Lane {
+/// One writer.
+struct Writer {
     connection: Option<Connection>,
     shared: Arc<Shared>,
 }
 
-impl Lane {
+impl Writer {
     async fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
         let mut is_open = true;
         while is_open {
             let Some(first) = inbox.recv().await else { return };
             let mut messages = vec![first];
-            while messages.len() < GROUP_MAX {
+            while messages.len() < MAX_GROUP {
                 let Ok(next) = inbox.try_recv() else { break };
                 messages.push(next);
             }
@@ -155,7 +155,7 @@ impl Lane {
                 inbox.close();
                 messages.extend(std::iter::from_fn(|| inbox.try_recv().ok()));
             }
-            let group: Vec<Waiting> = messages.into_iter().flatten().collect();
+            let group: Vec<Queued> = messages.into_iter().flatten().collect();
             if group.is_empty() {
                 continue;
             }
@@ -170,20 +170,20 @@ impl Lane {
         }
     }
 
-    /// Commits batches together or, where that fails too often, one by one.
-    fn commit<'l>(&'l mut self, batches: &'l [Prepared], tried: u32) -> BoxFuture<'l, Outcomes> {
+    /// Commits batches as one group or, if that fails too often, one by one.
+    fn commit<'w>(&'w mut self, batches: &'w [Prepared], tried: u32) -> BoxFuture<'w, Outcomes> {
         Box::pin(async move {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + COMMIT_TIMEOUT;
             let mut is_careful = tried > 0;
-            for attempt in tried + 1..=ALONE {
+            for attempt in tried + 1..=MAX_ATTEMPTS {
                 let fault = match self.attempt(batches, is_careful, deadline).await {
                     Ok(outcomes) => return outcomes,
                     Err(fault) => fault,
                 };
-                if batches.len() > 1 && (attempt >= TOGETHER || matches!(fault, Fault::Damaged { .. })) {
+                if batches.len() > 1 && (attempt >= MAX_GROUP_ATTEMPTS || matches!(fault, Fault::Damaged { .. })) {
                     let mut outcomes = Vec::with_capacity(batches.len());
                     for batch in batches {
-                        outcomes.extend(self.commit(std::slice::from_ref(batch), TOGETHER).await);
+                        outcomes.extend(self.commit(std::slice::from_ref(batch), MAX_GROUP_ATTEMPTS).await);
                     }
                     return outcomes;
                 }
@@ -241,10 +241,10 @@ impl Lane {
     }
 }
 
-/// Returns what the caller of a batch is refused with, where trying again is of no use.
+/// Returns the error for the caller of a batch, unless the commit can be retried.
 fn refusal(fault: Fault, is_late: bool) -> Option<CommitError> {
     match fault {
-        // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
+        // The batch is rejected: a row that it would replace is damaged, as its caller will find when it reads the row.
         Fault::Damaged { .. } => {
             tracing::error!(%fault, "refused a write: {fault}");
             Some(CommitError::Conflict { what: fault.to_string() })
@@ -258,7 +258,7 @@ fn refusal(fault: Fault, is_late: bool) -> Option<CommitError> {
     }
 }
 
-/// Returns the error of a batch that was not written because the database is away.
+/// Returns the error of a batch that was not written because the database is unreachable.
 pub(crate) fn unavailable(why: String) -> CommitError {
     tracing::warn!(why, "database unavailable");
     CommitError::Unavailable(why)
