@@ -8,4 +8,4 @@ mod ip_connections;
 pub mod metrics;
 pub mod service;
 pub mod store;
-mod version;
+pub mod version;

@@ -15,7 +15,7 @@ use simulations::{
     devnet::{self, Devnet},
     ledger::Genesis,
 };
-use storage::{Store, prelude::*};
+use storage::Store;
 
 use super::{
     failure::{Failure, of_ledger},

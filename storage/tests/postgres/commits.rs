@@ -199,7 +199,7 @@ fn a_restarted_database_keeps_every_acknowledged_commit() {
         let store = Arc::clone(&store);
         async move { create_many(&store, 1_600).await }
     });
-    runtime.block_on(tokio::time::sleep(Duration::from_millis(300)));
+    runtime.block_on(async { tokio::time::sleep(Duration::from_millis(300)).await });
     cluster.stop();
     let is_up = runtime.block_on(async { store.note("a").await.is_ok() });
     assert!(!is_up, "the database is stopped");
