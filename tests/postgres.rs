@@ -48,6 +48,9 @@ fn a_database_without_the_schema_is_refused(programs: &Programs) {
     assert!(!backup.success && backup.stderr.contains("pg_dump"), "{backup:?}");
 }
 
+/// Settings under which another engine takes over soon after a kill.
+const SHORT_LEASE: [&str; 2] = ["--set=store.lease_seconds=5", "--set=webhooks.timeout_ms=2000"];
+
 fn a_payment_completes(programs: &Programs) {
     let cluster = Cluster::start(programs, &[]);
     let store = format!("--set=store.url={}", cluster.url(&cluster.create_database(None)));
@@ -55,7 +58,8 @@ fn a_payment_completes(programs: &Programs) {
     let folder = folder("postgres");
     let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
     let data = folder.join("data");
-    let mut serve = Serve::with(&data, &ledger.ledger, &[&store]);
+    let settings = [SHORT_LEASE.as_slice(), &[&store]].concat();
+    let mut serve = Serve::with(&data, &ledger.ledger, &settings);
     let shop = Shop::open(&serve.api, &ledger.ledger);
     let (first, second) = (shop.open_payment(), shop.open_payment());
     let pay = |memo: &str| {
@@ -66,14 +70,14 @@ fn a_payment_completes(programs: &Programs) {
     serve.process.kill();
     // The second payment is made while no gateway runs.
     pay(&second.memo);
-    let serve = Serve::with(&data, &ledger.ledger, &[&store]);
+    let serve = Serve::with(&data, &ledger.ledger, &settings);
     let shop = Shop { api: serve.api.clone(), ..shop };
     for payment in [&first, &second] {
         shop.until_status(&payment.id, "completed");
     }
     // Another engine on the same database: it needs the same master key.
     let key = format!("--set=master_key_file={}", path(&data.join("master-key")));
-    let other = Serve::with(&folder.join("other"), &ledger.ledger, &[&store, &key]);
+    let other = Serve::with(&folder.join("other"), &ledger.ledger, &[settings.as_slice(), &[&key]].concat());
     until_ready(&other.api);
     let shop = Shop { api: other.api.clone(), ..shop };
     shop.until_status(&first.id, "completed");
