@@ -163,11 +163,12 @@ mod tests {
             assert_eq!(migration.level, place, "{}", migration.name);
             assert!(migration.oldest_program <= migration.level);
         }
-        for table in TABLE_NAMES {
+        // Migrating creates the table of migrations itself.
+        for table in TABLE_NAMES.into_iter().filter(|table| *table != "schema_migrations") {
             let create = format!("CREATE TABLE {table} (");
             assert!(MIGRATIONS.iter().any(|migration| migration.sql.contains(&create)), "{table}");
         }
         let created: usize = MIGRATIONS.iter().map(|migration| migration.sql.matches("CREATE TABLE ").count()).sum();
-        assert_eq!(created, TABLE_NAMES.len());
+        assert_eq!(created, TABLE_NAMES.len() - 1);
     }
 }
