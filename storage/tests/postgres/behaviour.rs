@@ -23,7 +23,7 @@ const DEFAULT_CASES: u32 = 256;
 /// The number of cases here unless `PROPTEST_CASES` is set: each case makes thousands of round trips.
 const CASES: u32 = 12;
 
-fn runner() -> TestRunner {
+pub(crate) fn runner() -> TestRunner {
     let default = Config::default();
     let cases = if default.cases == DEFAULT_CASES { CASES } else { default.cases };
     TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 200, ..default })

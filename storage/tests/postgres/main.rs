@@ -4,6 +4,7 @@
 // Samples and the model serve the tests of the embedded store, too, which use more of them.
 #![allow(dead_code, reason = "shared with the tests of the embedded store")]
 
+mod agreement;
 mod behaviour;
 mod cluster;
 mod commits;
@@ -40,7 +41,7 @@ pub(crate) use tests;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let programs = Programs::find();
-    let all = [schema::tests(), duties::tests(), commits::tests(), behaviour::tests()];
+    let all = [schema::tests(), duties::tests(), commits::tests(), agreement::tests(), behaviour::tests()];
     let trials = all.into_iter().flatten().map(|(name, test)| {
         let (name, programs) = (name.trim_start_matches("postgres::"), programs.clone());
         Trial::ignorable_test(name, move || match &programs {
