@@ -46,6 +46,8 @@ fn main() -> ExitCode {
         let (name, programs) = (name.trim_start_matches("postgres::"), programs.clone());
         Trial::ignorable_test(name, move || match &programs {
             Ok(_) => {
+                // Its creation needs a runtime, and a runtime cannot start inside another.
+                shared();
                 test();
                 Ok::<_, Failed>(Completion::Completed)
             }
