@@ -20,6 +20,8 @@ pub(super) async fn open_store(config: &Config, data: &Path, may_create: bool) -
     let Some(address) = address(config)? else {
         return Ok(Arc::new(master_key::open_store(config, data, may_create)?).into());
     };
+    // Checked first, so that no key is generated for a database that cannot be opened.
+    PostgresStore::check(&address).await.map_err(|source| Failure::Database { source })?;
     let vault = master_key::database_vault(config, data)?;
     let connections = Connections::default();
     let store = PostgresStore::open(&address, connections, vault).await;

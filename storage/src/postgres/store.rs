@@ -63,6 +63,14 @@ impl PostgresStore {
         schema::migrate(&Connection::open(address).await?).await
     }
 
+    /// Checks that a database can be opened, apart from its master key.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn check(address: &Address) -> Result<(), OpenError> {
+        Connection::open_checked(address, None).await.map(drop)
+    }
+
     /// Opens a database that has the schema of this program.
     ///
     /// # Errors

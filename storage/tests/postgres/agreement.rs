@@ -279,7 +279,7 @@ async fn index(embedded: &EmbeddedStore, postgres: &PostgresStore) {
 
 fn described(number: u64) -> Payment {
     let mut next = payment(1, number);
-    next.description = format!("Mug number{number} {}", if number % 3 == 0 { "red" } else { "green" });
+    next.description = format!("Mug number{number} {}", if number.is_multiple_of(3) { "red" } else { "green" });
     next
 }
 

@@ -8,13 +8,12 @@ use crate::{
     batch::{CommitError, CommitId, Write},
     postgres::{
         commit::{
-            business, claims, duties,
-            load::Wanted,
-            merchants,
+            business, claims, duties, merchants,
             outbox::{self, DeliveryChange},
             payments,
             prepared::{Prepared, Step},
             sums,
+            wanted::Wanted,
             working::{Checked, Working},
         },
         connection::Connection,

@@ -11,5 +11,6 @@ pub(crate) mod outbox;
 pub(crate) mod payments;
 pub(crate) mod prepared;
 pub(crate) mod sums;
+pub(crate) mod wanted;
 pub(crate) mod working;
 pub(crate) mod writers;
