@@ -23,6 +23,7 @@ crate::tests!(
     a_terminated_connection_loses_and_repeats_nothing,
     a_restarted_database_keeps_every_acknowledged_commit,
     a_batch_without_writes_is_committed,
+    batches_that_wait_together_are_one_statement,
 );
 
 fn created(number: u64, id: u128) -> Batch {
@@ -223,4 +224,25 @@ fn a_batch_without_writes_is_committed() {
         store.close().await;
         assert_eq!(store.commit(create(&payment(1, 2))).await, Err(CommitError::Overloaded));
     });
+}
+
+fn batches_that_wait_together_are_one_statement() {
+    let (cluster, template) = shared();
+    let name = cluster.create_database(Some(template));
+    let address: Address = cluster.url(&name).parse().unwrap();
+    runtime().block_on(async {
+        let connections = Connections { writers: 1, readers: 1 };
+        let store = PostgresStore::open(&address, connections, Vault::default()).await.unwrap();
+        let batches = (1..=500).map(|number| store.commit(create(&payment(1, number))));
+        assert!(futures_util::future::join_all(batches).await.iter().all(Result::is_ok));
+        store.close().await;
+    });
+    // Each statement adds one row here, because no batch has an id.
+    let statements: u64 = cluster.sql(&name, "SELECT count(*) FROM commits").parse().unwrap();
+    assert!((1..=8).contains(&statements), "{statements} statements for 500 batches");
+    let projected =
+        "SELECT count(*) FROM payments WHERE state = 'pending' AND amount_units = 10500 AND deadline IS NOT NULL";
+    assert_eq!(cluster.sql(&name, projected), "500");
+    assert_eq!(cluster.sql(&name, "SELECT sum(open_payments), count(*) FROM merchant_usage"), "500|1");
+    assert_eq!(cluster.sql(&name, "SELECT sum(payments), sum(amount_units) FROM payment_days"), "500|5250000");
 }
