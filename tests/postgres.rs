@@ -40,6 +40,9 @@ fn a_database_without_the_schema_is_refused(programs: &Programs) {
     assert!(!refused.success && refused.stderr.contains("run `hivetill migrate`"), "{refused:?}");
     let migrated = Process::start(&["migrate", &store]).finish();
     assert!(migrated.success && migrated.stdout.contains("applied initial"), "{migrated:?}");
+    let doctor = ["doctor", "--network=dev", "--node=http://127.0.0.1:1", "--data", path(&folder), &store];
+    let checked = Process::start(&doctor).finish();
+    assert!(checked.stdout.contains("has the schema of this version"), "{checked:?}");
     let again = Process::start(&["migrate", &store]).finish();
     assert!(again.success && again.stdout.contains("up to date"), "{again:?}");
     let embedded = Process::start(&["migrate"]).finish();

@@ -68,13 +68,14 @@ pub(crate) async fn level(connection: &Connection) -> Result<Level, OpenError> {
 /// Checks that this program can use a database as it is, and has every privilege that it needs.
 ///
 /// # Errors
-/// [`OpenError::SchemaOlder`], [`OpenError::SchemaNewer`], [`OpenError::Privilege`].
+/// [`OpenError::SchemaOlder`], [`OpenError::SchemaNewer`], [`OpenError::NotDurable`], [`OpenError::Privilege`].
 pub(crate) async fn check(connection: &Connection) -> Result<(), OpenError> {
     let found = level(connection).await?;
     refuse_newer(found)?;
     if found.level < LEVEL {
         return Err(OpenError::SchemaOlder { found: found.level, known: LEVEL });
     }
+    check_durability(connection).await?;
     let sql = "SELECT name || ': ' || privilege FROM unnest($1::text[]) AS name, \
                unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege \
                WHERE NOT has_table_privilege(current_user, name, privilege)";
@@ -83,6 +84,19 @@ pub(crate) async fn check(connection: &Connection) -> Result<(), OpenError> {
         Some(row) => Err(OpenError::Privilege(format!("{} (and {} more)", column::<&str>(row, 0)?, lacking.len() - 1))),
         None => Ok(()),
     }
+}
+
+/// Checks that an acknowledged commit is on disk.
+async fn check_durability(connection: &Connection) -> Result<(), OpenError> {
+    let sql = "SELECT current_setting('synchronous_commit'), current_setting('fsync')";
+    let row = connection.one(sql, &[]).await?;
+    if column::<&str>(&row, 0)? == "off" {
+        return Err(OpenError::NotDurable("synchronous_commit"));
+    }
+    if column::<&str>(&row, 1)? == "off" {
+        tracing::warn!("fsync is off: the database may be corrupt after a crash of its host");
+    }
+    Ok(())
 }
 
 fn refuse_newer(found: Level) -> Result<(), OpenError> {

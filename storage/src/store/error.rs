@@ -94,7 +94,7 @@ pub enum OpenError {
     /// The URL of the database cannot be used.
     #[error("the URL of the database is invalid: {0}")]
     Address(String),
-    /// No server answers.
+    /// No server responds.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
     /// The server refuses user or password.
@@ -132,7 +132,7 @@ pub enum OpenError {
     /// No encrypted connection was possible.
     #[error("no encrypted connection to the database: {0}")]
     Tls(String),
-    /// The database has no tables of ours, or those of an older version.
+    /// The database has no schema of Hivetill, or an older one.
     #[error("the database has schema level {found}, and this version needs {known}: run `hivetill migrate`")]
     SchemaOlder {
         /// The level of the database; 0 for an empty one.
@@ -140,6 +140,11 @@ pub enum OpenError {
         /// The level that this program needs.
         known: u32,
     },
+    /// The database acknowledges commits before they are durable.
+    #[error(
+        "the database loses acknowledged commits in a crash: {0} is off. Turn it on for this database and its user"
+    )]
+    NotDurable(&'static str),
     /// A reconnection reached another database than before.
     #[error("the hosts of {0} are different databases: all of them must belong to one cluster")]
     OtherInstallation(String),

@@ -66,6 +66,9 @@ fn every_refusal_states_its_cause() {
     let frozen = cluster.create_database(Some(template));
     cluster.sql("postgres", &format!("ALTER DATABASE {frozen} SET default_transaction_read_only = on"));
     assert!(matches!(open(&address(&cluster.url(&frozen))), Err(OpenError::ReadOnly(_))));
+    let lax = cluster.create_database(Some(template));
+    cluster.sql("postgres", &format!("ALTER DATABASE {lax} SET synchronous_commit = off"));
+    assert!(matches!(open(&address(&cluster.url(&lax))), Err(OpenError::NotDurable("synchronous_commit"))));
 }
 
 fn a_newer_schema_is_refused_unless_it_allows_this_program() {
