@@ -5,7 +5,10 @@ use std::{
     ffi::OsStr,
     fs,
     io::{BufRead, BufReader},
-    os::unix::{fs::chown, process::CommandExt},
+    os::unix::{
+        fs::{PermissionsExt, chown},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering},
@@ -155,6 +158,19 @@ impl Cluster {
     /// Returns the folder of the server's files.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// Writes a file that only the server can read into its folder.
+    ///
+    /// # Panics
+    /// If the file cannot be written.
+    pub(crate) fn add_file(&self, name: &str, content: &[u8]) {
+        let path = self.data().join(name);
+        fs::write(&path, content).expect("a new file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file of ours");
+        if let Some((user, group)) = self.programs.owner {
+            chown(&path, Some(user), Some(group)).expect("a file of the server's user");
+        }
     }
 
     /// Returns the URL of a database.

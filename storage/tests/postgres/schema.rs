@@ -1,6 +1,6 @@
 //! Opening and migrating: what is refused says why.
 
-use std::fs;
+use std::{fs, net::TcpListener, path::Path};
 
 use storage::{Address, Connections, OpenError, PostgresStore, Vault};
 
@@ -13,6 +13,7 @@ crate::tests!(
     hosts_of_different_clusters_are_refused,
     a_wrong_password_is_refused,
     a_standby_is_refused,
+    the_certificate_of_the_server_is_verified,
     every_engine_of_a_database_needs_the_same_master_key,
 );
 
@@ -170,4 +171,33 @@ fn every_engine_of_a_database_needs_the_same_master_key() {
         open(Some(1)).await.unwrap().close().await;
         sealed.close().await;
     });
+}
+
+fn the_certificate_of_the_server_is_verified() {
+    let mut cluster = Cluster::start(&programs(), &[]);
+    let name = cluster.create_database(None);
+    cluster.sql("postgres", "CREATE ROLE remote LOGIN SUPERUSER PASSWORD 'right'");
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/certificates");
+    for file in ["server.pem", "server.key"] {
+        cluster.add_file(file, &fs::read(certificates.join(file)).unwrap());
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    cluster.stop();
+    let (listen, port_setting) = ("listen_addresses=127.0.0.1", format!("port={port}"));
+    cluster.run(&[listen, &port_setting, "ssl=on", "ssl_cert_file=server.pem", "ssl_key_file=server.key"]);
+    let open = |host: &str, parameters: &str| {
+        let url = format!("postgres://remote:right@{host}:{port}/{name}?{parameters}");
+        runtime().block_on(PostgresStore::migrate(&address(&url)))
+    };
+    let root = |file: &str| format!("sslrootcert={}", certificates.join(file).display());
+    for mode in ["verify-full", "verify-ca", "require"] {
+        let trusted = format!("sslmode={mode}&{}", root("authority.pem"));
+        let opened = open("localhost", &trusted);
+        assert!(opened.is_ok(), "{mode}: {opened:?}");
+        let foreign = open("localhost", &format!("sslmode={mode}&{}", root("foreign-authority.pem")));
+        assert!(matches!(foreign, Err(OpenError::Tls(_))), "{mode}: {foreign:?}");
+    }
+    assert!(open("localhost", "sslmode=prefer").is_ok());
+    let unknown = open("localhost", "sslmode=verify-full");
+    assert!(matches!(unknown, Err(OpenError::Tls(_))), "{unknown:?}");
 }
