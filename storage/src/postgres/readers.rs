@@ -44,7 +44,7 @@ impl Readers {
     /// Returns a connection, which is reestablished if it was lost.
     ///
     /// # Errors
-    /// [`Fault::Lost`] where there is none.
+    /// [`Fault::Lost`] if the database is unreachable.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>, Fault> {
         let place = &self.places[self.next.fetch_add(1, Ordering::Relaxed) % self.places.len()];
         if let Some(connection) = place.current() {

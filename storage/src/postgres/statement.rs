@@ -39,7 +39,7 @@ pub(crate) fn unnest(first: usize, columns: &Columns) -> String {
 
 impl Statement {
     /// Adds a part that changes one table. `{unnest}` in its text stands for the rows. With `expected`, the statement fails
-    /// unless the part changes so many rows.
+    /// unless the part changes this number of rows.
     pub(crate) fn add(&mut self, name: fmt::Arguments<'_>, sql: &str, rows: Columns, expected: Option<usize>) {
         let text = sql.replace("{unnest}", &unnest(self.values.len() + 1, &rows));
         let separator = if self.parts.is_empty() { "WITH" } else { "," };

@@ -142,7 +142,7 @@ impl PostgresStore {
     }
 }
 
-/// Deletes the ids of commits whose outcome nobody resolves any more, as many as one statement should.
+/// Deletes the ids of commits that are too old to be resolved, as many as one statement should.
 async fn prune_commits(readers: &Readers) -> Result<(), Fault> {
     let sql = "DELETE FROM commits WHERE id IN (SELECT id FROM commits WHERE unindexed_payments IS NULL \
                AND committed_at < now() - interval '1 day' ORDER BY committed_at LIMIT 10000)";

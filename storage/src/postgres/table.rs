@@ -45,7 +45,7 @@ pub(crate) const TABLE_NAMES: [&str; 31] = [
     "schema_migrations",
 ];
 
-/// What an insertion does where there is a row of the same key.
+/// The behavior of an insertion if a row has the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collision {
     /// The commit fails: another writer inserted the row.
@@ -74,7 +74,7 @@ pub(crate) trait Table: Clone + Send + Sync + 'static {
     const READ: &'static [&'static str];
     /// A column of integers that a change or removal must find as it was read.
     const GUARD: Option<&'static str> = None;
-    /// What an insertion does where there is a row of the same key.
+    /// The behavior of an insertion if a row has the same key.
     const COLLISION: Collision = Collision::Fail;
 
     /// Returns the values of a key.
@@ -142,7 +142,7 @@ impl<T: Table> Rows<T> {
         self.entries.insert(key, Entry { before: Some(row.clone()), now: Some(row), is_changed: false });
     }
 
-    /// Returns a row as it is now; none where there is none or it was not loaded.
+    /// Returns a row as it is now; none if it does not exist or was not loaded.
     pub(crate) fn get(&self, key: &T::Key) -> Option<&T> {
         self.entries.get(key)?.now.as_ref()
     }
@@ -212,7 +212,7 @@ impl<T: Table> Rows<T> {
         self.undo.clear();
     }
 
-    /// Ends a batch that was refused: its changes are taken back.
+    /// Ends a rejected batch: its changes are undone.
     pub(crate) fn refuse(&mut self) {
         while let Some((key, entry)) = self.undo.pop() {
             self.entries.insert(key, entry);

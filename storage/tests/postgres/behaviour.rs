@@ -1,5 +1,4 @@
-//! The store in PostgreSQL behaves like the model, and like the embedded store: the same batches have the same outcomes and the same
-//! answers in both.
+//! The PostgreSQL store behaves like the model and like the embedded store.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::{
     store,
 };
 
-crate::tests!(the_same_batches_have_the_same_outcomes, a_group_ends_as_its_batches_would_one_by_one);
+crate::tests!(both_stores_behave_like_the_model, a_group_has_the_same_outcomes_as_sequential_batches);
 
 /// The number of cases of proptest unless `PROPTEST_CASES` is set.
 const DEFAULT_CASES: u32 = 256;
@@ -29,7 +28,7 @@ pub(crate) fn runner() -> TestRunner {
     TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 200, ..default })
 }
 
-fn the_same_batches_have_the_same_outcomes() {
+fn both_stores_behave_like_the_model() {
     let runtime = runtime();
     let tried = runner().run(&batches(), |batches| {
         runtime.block_on(async {
@@ -56,7 +55,7 @@ async fn together(store: &Arc<PostgresStore>, batches: Vec<Batch>) -> Vec<String
     futures_util::future::join_all(commits).await.iter().map(outcome).collect()
 }
 
-fn a_group_ends_as_its_batches_would_one_by_one() {
+fn a_group_has_the_same_outcomes_as_sequential_batches() {
     let runtime = runtime();
     let groups = proptest::collection::vec(proptest::collection::vec(tries(), 1..5), 20..40);
     let tried = runner().run(&groups.boxed(), |tries: Vec<Vec<Try>>| {

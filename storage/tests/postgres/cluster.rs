@@ -1,5 +1,5 @@
-//! A PostgreSQL cluster of a test's own: in a temporary folder, on a Unix socket, not as root, with `fsync` on. It ends with the
-//! process that started it.
+//! A PostgreSQL cluster for a test: in a temporary folder, on a Unix socket, not as root, with `fsync` on. It stops with the process
+//! that started it.
 
 use std::{
     ffi::OsStr,
@@ -21,7 +21,7 @@ pub(crate) const USER: &str = "till";
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
     folder: PathBuf,
-    /// Another user and group, where this process runs as root: the server refuses to.
+    /// The user and group to run as if this process runs as root, which the server refuses.
     owner: Option<(u32, u32)>,
 }
 
@@ -63,7 +63,7 @@ fn version_of(folder: &Path) -> u32 {
     version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
-/// Returns whose the server's files are: somebody else's where this process runs as root.
+/// Returns the owner of the server's files if this process runs as root.
 fn owner() -> Result<Option<(u32, u32)>, String> {
     use std::os::unix::fs::MetadataExt;
     let me = fs::metadata("/proc/self").map_err(|error| error.to_string())?.uid();
@@ -95,7 +95,7 @@ impl Cluster {
     /// Creates a cluster and starts it. `settings` are server settings, such as `max_connections=20`.
     ///
     /// # Panics
-    /// Where the programs fail.
+    /// If the programs fail.
     pub(crate) fn start(programs: &Programs, settings: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("till-pg").tempdir().expect("a temporary folder");
         if let Some((user, group)) = programs.owner {
@@ -118,7 +118,7 @@ impl Cluster {
     /// Starts the server and waits until it accepts connections.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     pub(crate) fn run(&mut self, settings: &[&str]) {
         // A shell waits for the end of its input, which comes with the end of the process that started it, and stops the server.
         let script = "\"$@\" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server; wait $server";
@@ -147,7 +147,7 @@ impl Cluster {
         self.server = Some(server);
     }
 
-    /// Stops the server as a crash would.
+    /// Stops the server without a checkpoint, like a crash.
     pub(crate) fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
             drop(server.stdin.take());
@@ -182,7 +182,7 @@ impl Cluster {
     /// Runs SQL in a database and returns what it prints.
     ///
     /// # Panics
-    /// Where it fails.
+    /// If it fails.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let ran = self
             .programs

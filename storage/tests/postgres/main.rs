@@ -1,5 +1,5 @@
-//! The store in PostgreSQL against a real server: the model that drives the embedded store drives it, too. Without the programs of
-//! PostgreSQL the tests print that and count as ignored.
+//! The PostgreSQL store against a real server: the model of the embedded store drives it, too. Without the programs of PostgreSQL
+//! the tests report that and count as ignored.
 
 // Samples and the model serve the tests of the embedded store, too, which use more of them.
 #![allow(dead_code, reason = "shared with the tests of the embedded store")]

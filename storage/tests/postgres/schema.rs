@@ -1,4 +1,4 @@
-//! Opening and migrating: what is refused says why.
+//! Opening and migrating: every refusal has its own error.
 
 use std::{fs, net::TcpListener, path::Path};
 

@@ -176,7 +176,7 @@ fn write(working: &Working, commit: Id, slot: i16) -> Statement {
     statement
 }
 
-/// Writes the commits whose payments lose words before they are indexed: an indexer that is at work on them fails.
+/// Writes the rows of commits whose payments lose words before they are indexed, so that a concurrent indexer fails.
 fn touch_unindexed(working: &Working, statement: &mut Statement) {
     let losing = working.words.changes().filter(|(_, before, now)| before.is_some() && now.is_none());
     let commits: BTreeSet<u128> = losing.filter_map(|(key, ..)| working.unindexed.get(&key.2).copied()).collect();

@@ -113,7 +113,7 @@ macro_rules! working {
                 self.sold.clear();
             }
 
-            /// Ends a batch that was refused: its changes are taken back.
+            /// Ends a rejected batch: its changes are undone.
             pub(crate) fn refuse(&mut self) {
                 $(self.$field.refuse();)+
                 self.usage.values_mut().for_each(|count| count.change = count.at_start);

@@ -82,7 +82,7 @@ impl Shared {
     /// Establishes a connection to the same database.
     ///
     /// # Errors
-    /// [`Fault::Lost`] where there is none.
+    /// [`Fault::Lost`] if the database is unreachable.
     pub(crate) async fn connect(&self) -> Result<Connection, Fault> {
         let opened = Connection::open_checked(&self.address, Some(&self.installation)).await;
         opened.map(|(connection, _)| connection).map_err(|error| Fault::Lost(error.to_string()))

@@ -169,7 +169,7 @@ pub(crate) async fn added(readers: &Readers, after: u64, limit: usize) -> Result
     Ok(numbers.collect::<Result<Vec<_>, Fault>>()?.into_iter().zip(accounts(&rows)?).collect())
 }
 
-/// Returns accounts that need not be watched any more at `now`: nobody has had them for long enough.
+/// Returns accounts that need not be watched any more at `now`.
 pub(crate) async fn retired(readers: &Readers, now: Timestamp, limit: usize) -> Result<Vec<AccountName>, Fault> {
     let sql = "SELECT name FROM accounts WHERE unwatch_at <= $1 ORDER BY name LIMIT $2";
     accounts(&readers.query(sql, &[&Moment(now), &limit_of(limit)]).await?)

@@ -71,7 +71,7 @@ pub(crate) async fn open_facilitations(readers: &Readers) -> Result<Vec<ClaimRec
 }
 
 /// Returns claims that may be forgotten and whose transactions expired before `expired_before`, among the `limit` claims
-/// after `after`, and where the walk goes on.
+/// after `after`, and the claim to continue after.
 pub(crate) async fn forgettable_claims(
     readers: &Readers,
     expired_before: Timestamp,

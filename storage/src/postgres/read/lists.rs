@@ -166,7 +166,7 @@ fn facets() -> BTreeMap<i16, (State, Currency)> {
     facets
 }
 
-/// Returns the sums of the days that were asked for. Invoices are no sales.
+/// Returns the sums of the requested days. Invoices are no sales.
 pub(crate) async fn volume(readers: &Readers, query: &VolumeQuery) -> Result<Volume, Fault> {
     let first = query.last_day.saturating_sub(query.days.saturating_sub(1));
     let mut days: BTreeMap<u64, DayVolume> =

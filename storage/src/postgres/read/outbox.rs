@@ -247,7 +247,7 @@ pub(crate) async fn deliveries(readers: &Readers, query: &DeliveryQuery) -> Resu
     Ok(page)
 }
 
-/// Returns a page of rows that were asked for with one more than the page shows.
+/// Returns a page from its rows, of which one more than the limit was requested.
 fn page(readers: &Readers, rows: &[Row], limit: usize) -> Result<Page<DeliveryRecord>, Fault> {
     let mut page = Page::of(deliveries_of(readers, rows.get(..limit).unwrap_or(rows))?, 0);
     if rows.len() > limit {

@@ -1,5 +1,5 @@
 //! Lists by ids, words and amounts: what the index finds, and what is not indexed yet by reading it. A bounded number of payments is
-//! looked at; the next page goes on from there.
+//! read; the next page continues from there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
