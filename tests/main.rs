@@ -34,6 +34,7 @@ mod operations;
 mod operator;
 mod ownership;
 mod payments;
+mod postgres;
 mod reconciliation;
 mod recovery;
 mod reliability;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         operations::all(),
         admin::tests(),
         payments::all(),
+        postgres::tests(),
         hbd_peg::tests(),
         unmatched::tests(),
         reconciliation::tests(),

@@ -7,4 +7,5 @@ pub mod in_process;
 mod ip_connections;
 pub mod metrics;
 pub mod service;
+pub mod store;
 pub mod version;

@@ -10,11 +10,10 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge, info::Info},
     registry::Registry,
 };
-use storage::EmbeddedStore;
 use tokio::{net::TcpListener, task::JoinHandle};
 use warp::{Filter, path::FullPath, reply::Response};
 
-use crate::facade::Facade;
+use crate::{facade::Facade, store::OpenStore};
 
 /// The prefix of all metric names.
 const PREFIX: &str = "hivetill";
@@ -38,10 +37,10 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Adds the metrics of an engine and its store in the directory `data`.
-    pub fn add_engine(&mut self, engine: &Engine, store: &Arc<EmbeddedStore>, data: PathBuf) {
+    pub fn add_engine(&mut self, engine: &Engine, store: &OpenStore, data: PathBuf) {
         engine.operations.register_metrics(&mut self.0);
         store.commit_metrics().register(&mut self.0);
-        self.0.register_collector(Box::new(StoreCollector { store: Arc::clone(store), data }));
+        self.0.register_collector(Box::new(StoreCollector { store: store.clone(), data }));
     }
 
     /// Adds the metrics of the gRPC port.
@@ -113,7 +112,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, gauges: &[(&str, &str, Opt
 
 /// Collects metrics of the store and of the data directory's disk at each scrape.
 struct StoreCollector {
-    store: Arc<EmbeddedStore>,
+    store: OpenStore,
     data: PathBuf,
 }
 
@@ -126,8 +125,8 @@ impl fmt::Debug for StoreCollector {
 impl Collector for StoreCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         // The gauges of an unreadable store are omitted, and `store_up` is 0.
-        let figures = self.store.figures().ok();
-        let is_up = figures.is_some() && self.store.failure().is_none() && accepts_writes(&self.data);
+        let figures = self.store.figures();
+        let is_up = figures.is_some() && (self.store.embedded().is_none() || accepts_writes(&self.data));
         let file_bytes = fs::metadata(self.data.join(storage::FILE_NAME)).ok().map(|file| file.len());
         let free_bytes = disk_free_bytes(&self.data);
         encode_gauges(

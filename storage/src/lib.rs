@@ -6,6 +6,7 @@
 mod batch;
 mod duty;
 mod embedded;
+mod postgres;
 mod record;
 mod store;
 
@@ -26,6 +27,10 @@ pub use embedded::{
     options::Options,
     store::EmbeddedStore,
     tables::NAMES as TABLE_NAMES,
+};
+pub use postgres::{
+    address::Address,
+    store::{Connections, PostgresStore},
 };
 pub use record::vault::{MasterKey, Secrets, Vault};
 pub use store::{

@@ -1,5 +1,6 @@
 //! Tests of the store through its public interface.
 
+mod behaviour;
 mod billing;
 mod commits;
 mod compliance;

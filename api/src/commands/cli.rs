@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use super::{
     admin, dev, doctor, facade,
     failure::{self, Failure},
-    gate, ledger, load, master_key, mcp, pay, serve, show_config, simulate, store, transfer, tx, wallet,
+    gate, ledger, load, master_key, mcp, migrate, pay, serve, show_config, simulate, store, transfer, tx, wallet,
 };
 
 /// A self-hosted payment engine for the Hive ledger.
@@ -50,6 +50,8 @@ enum Command {
     Simulate(simulate::Args),
     /// Rotate the master key that encrypts webhook secrets; stop the engine first
     RotateMasterKey(master_key::Args),
+    /// Create or update the schema of the PostgreSQL database of the setting store.url
+    Migrate(migrate::Args),
     /// Back up the store to a file; the engine may run
     Backup(store::BackupArgs),
     /// Restore a backup into a data directory
@@ -112,6 +114,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
             Command::RotateMasterKey(args) => Box::pin(master_key::run(args)).await,
+            Command::Migrate(args) => Box::pin(migrate::run(args)).await,
             Command::Backup(args) => Box::pin(store::backup(args)).await,
             Command::Restore(args) => Box::pin(store::restore(args)).await,
             Command::Verify(args) => Box::pin(store::verify(args)).await,
@@ -142,6 +145,7 @@ mod tests {
             "hivetill engine --grpc-listen 127.0.0.1:0 --data d",
             "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
             "hivetill admin --name Operator --account alice --data d --json",
+            "hivetill migrate --set store.url=postgres://till@127.0.0.1/till",
             "hivetill backup --to b.redb --data d --json",
             "hivetill restore --from b.redb --data d --replace",
             "hivetill verify --file b.redb --json",

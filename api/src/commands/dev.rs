@@ -15,7 +15,7 @@ use simulations::{
     devnet::{self, Devnet},
     ledger::Genesis,
 };
-use storage::{EmbeddedStore, prelude::*};
+use storage::Store;
 
 use super::{
     failure::{Failure, of_ledger},
@@ -109,7 +109,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         files::secret(&key_file)?;
     }
     let running = RunningEngine::start(&config, &data, true).await?;
-    wait_until_ready(&running.engine(), &running.store).await?;
+    wait_until_ready(&running.engine(), &*running.store.actor_store()).await?;
     let credentials = credentials(&running.engine(), &data).await?;
     let shutdown = Shutdown::new();
     let endpoints = Endpoints {
@@ -194,7 +194,7 @@ async fn produce_first_block(ledger: &Devnet, lag: u32) -> Result<(), devnet::Fa
 }
 
 /// Waits until payments in both currencies can be created.
-async fn wait_until_ready(engine: &Engine, store: &EmbeddedStore) -> Result<(), Failure> {
+async fn wait_until_ready(engine: &Engine, store: &dyn Store) -> Result<(), Failure> {
     let ready = async {
         loop {
             let is_following = engine.operations.health().await.is_ok_and(|health| health.is_following);

@@ -15,7 +15,7 @@ use crate::config::ConfigError;
 
 /// The exit codes, for `--help`.
 pub(super) const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 invalid command line, 3 invalid settings, 4 a listening address is \
-     in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data directory is of another chain, 7 \
+     in use, 5 the data directory is in use, or it or the database cannot be opened, 6 the ledger or the data directory is of another chain, 7 \
      the engine shut down after a failure and should be restarted, 8 disk full, 9 permission denied or read-only disk, 10 \
      the store is corrupt, inconsistent or missing, 11 the store is of a newer version, 12 the clock is wrong, 13 the \
      doctor found a failure. `pay` and `simulate` have additional codes.";
@@ -41,6 +41,12 @@ pub enum Failure {
     Store {
         /// The directory.
         path: PathBuf,
+        /// The error of the store.
+        source: OpenError,
+    },
+    /// The database of the setting `store.url` cannot be used.
+    #[error("cannot use the database of the setting store.url: {source}")]
+    Database {
         /// The error of the store.
         source: OpenError,
     },
@@ -129,7 +135,8 @@ impl Failure {
             Self::Config(_)
             | Self::Policy(_)
             | Self::Setting { .. }
-            | Self::Store { source: OpenError::MasterKey { .. }, .. } => 3,
+            | Self::Store { source: OpenError::MasterKey { .. }, .. }
+            | Self::Database { source: OpenError::MasterKey { .. } | OpenError::Address(_) } => 3,
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
@@ -146,8 +153,12 @@ impl Failure {
             }
             | Self::Inconsistent(_)
             | Self::Start(StartError::Read(storage::ReadError::Damaged { .. })) => 10,
-            Self::Store { source: OpenError::SchemaNewer { .. }, .. } => 11,
+            Self::Database { source: OpenError::Privilege(_) | OpenError::ReadOnly(_) } => 9,
+            Self::Database { source: OpenError::Corrupt(_) | OpenError::Foreign | OpenError::SchemaOlder { .. } } => 10,
+            Self::Store { source: OpenError::SchemaNewer { .. }, .. }
+            | Self::Database { source: OpenError::SchemaNewer { .. } } => 11,
             Self::Store { .. }
+            | Self::Database { .. }
             | Self::InUse { .. }
             | Self::Ledger(_)
             | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,

@@ -6,6 +6,7 @@ use storage::{EmbeddedStore, MasterKey, OpenError, Options, Vault, look_for_stor
 use tracing::{info, warn};
 
 use super::{
+    database,
     failure::Failure,
     files, logs,
     output::print,
@@ -83,6 +84,20 @@ pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Resu
     }
 }
 
+/// Returns the vault for a database: with the master key of the settings or of the data directory. If there is none, generates one in
+/// the data directory, unless the setting `encrypt_secrets` is off. Every engine of a database needs the same key.
+pub(super) fn database_vault(config: &Config, data: &Path) -> Result<Vault, Failure> {
+    let configured = configured_key(config, data)?;
+    if configured.is_some() || !config.flag("encrypt_secrets") {
+        return Ok(Vault::new(configured, None));
+    }
+    files::create_directory(data)?;
+    let path = data.join(FILE_NAME);
+    let key = files::secret(&path)?;
+    info!("master key generated in {}: keep a copy, and give it to every other engine of the database", path.display());
+    Ok(Vault::new(Some(of_setting(&key, "master_key_file", &path.display().to_string())?), None))
+}
+
 /// Returns the vault with the master key of the settings or of the data directory, without generating a key.
 pub(super) fn vault(config: &Config, data: &Path) -> Result<Vault, Failure> {
     Ok(Vault::new(configured_key(config, data)?, None))
@@ -127,6 +142,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let color = args.settings.color();
     let config = args.settings.load(args.engine.into_settings())?;
     logs::start(&config, color);
+    database::refuse(&config, "its master key cannot be rotated yet")?;
     let data = PathBuf::from(config.text("data_dir"));
     let old_file = key_file(&config, &data);
     let new_file = match (&args.new_key_file, &old_file) {

@@ -3,6 +3,7 @@
 mod admin;
 mod cli;
 mod clock;
+mod database;
 mod dev;
 mod doctor;
 mod duration;
@@ -18,6 +19,7 @@ mod load;
 mod logs;
 mod master_key;
 mod mcp;
+mod migrate;
 mod open_files;
 mod output;
 mod pay;

@@ -15,7 +15,6 @@ use actors::{
     system::{SystemClock, SystemEntropy},
 };
 use proto::{Engine, Transport};
-use storage::EmbeddedStore;
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::JoinHandle,
@@ -23,9 +22,9 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    clock,
+    clock, database,
     failure::Failure,
-    files, master_key, open_files,
+    files, open_files,
     shutdown::{self, Shutdown},
     tokens,
 };
@@ -40,6 +39,7 @@ use crate::{
         self, Maintenance, Service,
         server::{self as grpc_server, Access, Tls, TlsError},
     },
+    store::OpenStore,
     version,
 };
 
@@ -49,7 +49,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(24);
 /// A running engine.
 pub(super) struct RunningEngine {
     tree: Tree,
-    pub(super) store: Arc<EmbeddedStore>,
+    pub(super) store: OpenStore,
     data: PathBuf,
     registration: RegistrationMode,
     /// The metrics of the gRPC ports.
@@ -57,11 +57,12 @@ pub(super) struct RunningEngine {
 }
 
 impl RunningEngine {
-    /// Opens the store and starts the actors; returns after recovery. Creates a missing store if `may_create` is set.
+    /// Opens the store and starts the actors; returns after recovery. Creates a missing embedded store if `may_create` is
+    /// set.
     pub(super) async fn start(config: &Config, data: &Path, may_create: bool) -> Result<Self, Failure> {
         shutdown::ignore_hangup();
         check_majority(config)?;
-        let store = Arc::new(master_key::open_store(config, data, may_create)?);
+        let store = database::open_store(config, data, may_create).await?;
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {
             let node = HiveRpc::new(&url, config.millis("ledger.request_timeout_ms"));
@@ -75,7 +76,7 @@ impl RunningEngine {
         let environment = Environment {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
-            store: store.clone(),
+            store: store.actor_store(),
             nodes,
             webhooks: Arc::new(webhooks),
             probe: Arc::new(NoProbe),
@@ -103,7 +104,7 @@ impl RunningEngine {
 
     /// Returns the maintenance service for operators.
     pub(super) fn maintenance(&self) -> Maintenance {
-        Maintenance::new(Arc::clone(&self.store), self.engine(), self.registration)
+        Maintenance::new(self.store.clone(), self.engine(), self.registration)
     }
 
     /// Registers the metrics of the engine.

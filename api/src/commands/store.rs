@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use storage::{Idle, Line, NewStore, OpenError, Report, Row, Totals};
 
 use super::{
+    database,
     facade::remote,
     failure::Failure,
     logs, master_key,
@@ -40,6 +41,10 @@ impl StoreFlags {
         let color = self.settings.color();
         let config = self.settings.load(flags)?;
         logs::start(&config, color);
+        database::refuse(
+            &config,
+            "back it up and check it with the tools of PostgreSQL, such as pg_dump and pg_amcheck",
+        )?;
         let data = PathBuf::from(config.text("data_dir"));
         Ok((config, data))
     }

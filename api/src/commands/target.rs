@@ -6,6 +6,7 @@ use proto::{Engine, Transport};
 use storage::{Idle, OpenError};
 
 use super::{
+    database,
     facade::remote,
     failure::Failure,
     logs,
@@ -62,6 +63,10 @@ pub(super) async fn call_engine<T>(
 pub(super) fn running_engine(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
     if let Some(transport) = remote(config)? {
         return Ok(Some(transport));
+    }
+    // Engines may share a database: the command starts one of its own.
+    if database::address(config)?.is_some() {
+        return Ok(None);
     }
     match Idle::take_store(data) {
         Err(OpenError::Locked(_)) => match socket::transport(config, data)? {

@@ -44,6 +44,8 @@ pub enum Kind {
     Rate,
     /// 1 to 200 characters on one line.
     Text,
+    /// The URL of a PostgreSQL database, or empty. Never printed, because it may contain a password.
+    Database,
     /// Any text without control characters, or empty. Never printed.
     Secret,
     /// 32 to 512 visible ASCII characters, or empty. Never printed.
@@ -70,6 +72,7 @@ impl Kind {
             Self::Listen => is(text.parse::<SocketAddr>().is_ok()),
             Self::OptionalListen => is(text.is_empty() || text.parse::<SocketAddr>().is_ok()),
             Self::OptionalUrl => is(text.is_empty() || is_url(text)),
+            Self::Database => is(text.is_empty() || text.parse::<storage::Address>().is_ok()),
             Self::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
             Self::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
             Self::Origins => is(text.is_empty() || text.split(',').all(is_origin)),
@@ -101,6 +104,7 @@ impl fmt::Display for Kind {
             Self::Listen => f.write_str("an IP address and port such as 127.0.0.1:8080"),
             Self::OptionalListen => f.write_str("an IP address and port such as 127.0.0.1:8081, or empty"),
             Self::OptionalUrl => f.write_str("an http or https URL, or empty"),
+            Self::Database => f.write_str("a URL such as postgres://till@db.example/till, or empty"),
             Self::Urls => f.write_str("one or more http or https URLs"),
             Self::Origins => f.write_str("origins such as https://admin.example, or empty"),
             Self::Networks => f.write_str("networks such as 10.1.0.0/16, or empty"),
@@ -128,6 +132,7 @@ impl Kind {
             Self::Listen => ("text", "`ip:port`".to_owned()),
             Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
+            Self::Database => ("text", "`postgres://` URL or empty, secret, never shown".to_owned()),
             Self::Urls => ("list of texts", "http(s) URLs; comma-separated in an environment variable".to_owned()),
             Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
             Self::Origins => ("list of texts", "origins such as `https://admin.example`".to_owned()),

@@ -249,8 +249,10 @@ impl Config {
             let (text, source) = &self.values[key.name];
             let name = key.name;
             let line = match key.kind {
-                Kind::Secret | Kind::Token if text.is_empty() => format!("# {name} is not set  ({source})\n"),
-                Kind::Secret | Kind::Token => format!("# {name} is set and not shown  ({source})\n"),
+                Kind::Secret | Kind::Token | Kind::Database if text.is_empty() => {
+                    format!("# {name} is not set  ({source})\n")
+                }
+                Kind::Secret | Kind::Token | Kind::Database => format!("# {name} is set and not shown  ({source})\n"),
                 Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
                 Kind::Urls | Kind::Networks | Kind::Origins => {
                     let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();

@@ -442,6 +442,12 @@ pub static TABLE: &[Key] = &[
         "the operator of this service",
         "The contact named to a merchant on hold.",
     ),
+    key(
+        "store.url",
+        Kind::Database,
+        "",
+        "The PostgreSQL database that holds the store, such as `postgres://till@db.example/till`, with parameters such as `sslmode` and `sslrootcert`. Several engines may share it; `hivetill migrate` creates and updates its schema. Empty: an embedded store in `data_dir`.",
+    ),
     key("store.cache_bytes", Kind::Integer(1_048_576, 68_719_476_736), "67108864", "Size of the database page cache."),
     key(
         "store.queue",

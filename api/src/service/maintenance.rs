@@ -14,12 +14,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::convert::{error, timestamp};
-use crate::version;
+use crate::{store::OpenStore, version};
 
 /// The maintenance service of the gRPC port and of operator commands. The facade does not use it.
 #[derive(Clone)]
 pub struct Maintenance {
-    store: Arc<EmbeddedStore>,
+    store: OpenStore,
     engine: Engine,
     registration: RegistrationMode,
 }
@@ -27,8 +27,13 @@ pub struct Maintenance {
 impl Maintenance {
     /// Creates the service of a store and its engine.
     #[must_use]
-    pub const fn new(store: Arc<EmbeddedStore>, engine: Engine, registration: RegistrationMode) -> Self {
+    pub const fn new(store: OpenStore, engine: Engine, registration: RegistrationMode) -> Self {
         Self { store, engine, registration }
+    }
+
+    /// Returns the embedded store. A database is copied, exported and verified by its own tools.
+    fn embedded(&self) -> Result<&Arc<EmbeddedStore>, ApiError> {
+        self.store.embedded().ok_or_else(|| ApiError::new(Reason::NotImplemented))
     }
 }
 
@@ -55,7 +60,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         &self,
         _: Request<v1::DescribeEngineRequest>,
     ) -> Result<Response<v1::DescribeEngineResponse>, Status> {
-        let secrets = self.store.secrets().map_err(|error| {
+        let secrets = self.store.secrets().await.map_err(|error| {
             tracing::error!(%error, "cannot read the store: {error}");
             Status::from(ApiError::new(Reason::StoreUnavailable))
         })?;
@@ -72,7 +77,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
     type CopyStoreStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::CopyStoreResponse, Status>> + Send>>;
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {
-        let rows = self.store.rows().map_err(read_failed)?;
+        let rows = self.embedded()?.rows().map_err(read_failed)?;
         tracing::info!("backup of the store started");
         let messages = ReceiverStream::new(rows).map(move |rows| {
             let rows = rows.map_err(read_failed)?.into_iter().map(stored_row);
@@ -90,7 +95,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         let account = AccountName::parse(&request.get_ref().hive_account)
             .map_err(|invalid| ApiError::field("hiveAccount", invalid.to_string()))?;
         self.engine.operations.note_account_export(account).await.map_err(error)?;
-        let rows = self.store.rows().map_err(read_failed)?;
+        let rows = self.embedded()?.rows().map_err(read_failed)?;
         let messages = ReceiverStream::new(rows).flat_map(move |rows| {
             let found: Vec<_> = match rows {
                 Ok(rows) => rows.iter().filter_map(|row| exported_record(row, account.as_str())).map(Ok).collect(),
@@ -105,7 +110,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         &self,
         _: Request<v1::VerifyStoreRequest>,
     ) -> Result<Response<v1::VerifyStoreResponse>, Status> {
-        let report = self.store.verify().await.map_err(|error| {
+        let report = self.embedded()?.verify().await.map_err(|error| {
             tracing::error!(%error, "cannot verify the store: {error}");
             Status::from(ApiError::new(Reason::StoreUnavailable))
         })?;

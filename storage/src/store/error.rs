@@ -91,6 +91,63 @@ pub enum OpenError {
         /// The error.
         error: io::Error,
     },
+    /// The URL of the database cannot be used.
+    #[error("the URL of the database is invalid: {0}")]
+    Address(String),
+    /// No server responds.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The server refuses user or password.
+    #[error("the database at {address} refuses the login: {why}")]
+    Authentication {
+        /// The URL, without the password.
+        address: String,
+        /// The server's reason.
+        why: String,
+    },
+    /// The server has no such database.
+    #[error("there is no such database at {address}: {why}. Create it with `createdb`")]
+    NoDatabase {
+        /// The URL, without the password.
+        address: String,
+        /// The server's reason.
+        why: String,
+    },
+    /// The server is a standby, or accepts no writes for another reason.
+    #[error(
+        "the database at {0} accepts no writes: it is a standby or set to read-only. List the primary's host in the URL"
+    )]
+    ReadOnly(String),
+    /// The server is older than what is supported.
+    #[error("the server is PostgreSQL {found}; version {oldest} or newer is required")]
+    ServerTooOld {
+        /// Its version.
+        found: String,
+        /// The oldest supported major version.
+        oldest: i32,
+    },
+    /// The user lacks a privilege.
+    #[error("the database's user lacks a privilege: {0}")]
+    Privilege(String),
+    /// No encrypted connection was possible.
+    #[error("no encrypted connection to the database: {0}")]
+    Tls(String),
+    /// The database has no schema of Hivetill, or an older one.
+    #[error("the database has schema level {found}, and this version needs {known}: run `hivetill migrate`")]
+    SchemaOlder {
+        /// The level of the database; 0 for an empty one.
+        found: u32,
+        /// The level that this program needs.
+        known: u32,
+    },
+    /// The database acknowledges commits before they are durable.
+    #[error(
+        "the database loses acknowledged commits in a crash: {0} is off. Turn it on for this database and its user"
+    )]
+    NotDurable(&'static str),
+    /// A reconnection reached another database than before.
+    #[error("the hosts of {0} are different databases: all of them must belong to one cluster")]
+    OtherInstallation(String),
     /// The database or its disk failed.
     #[error("the store cannot be opened: {0}")]
     Failed(String),

@@ -19,7 +19,7 @@ use crate::samples::*;
 
 /// A write to try. Its content depends on what is stored.
 #[derive(Debug, Clone)]
-pub(super) enum Try {
+pub(crate) enum Try {
     Payment { number: u64, state: usize, claim: bool, unusual: bool, month: u64, fee: u8, wrong: u8 },
     Merchant { number: u8, key: u8, moved: bool, wrong: u8 },
     Event { owner: u8, number: u64 },
@@ -48,7 +48,7 @@ fn wrong() -> impl Strategy<Value = u8> {
     prop_oneof![9 => Just(0u8), 1 => 1..4u8]
 }
 
-pub(super) fn tries() -> impl Strategy<Value = Try> {
+pub(crate) fn tries() -> impl Strategy<Value = Try> {
     let flag = || prop::bool::ANY;
     prop_oneof![
         6 => (1..8u64, 0..6usize, flag(), flag(), 0..3u64, 0..3u8, wrong())
@@ -263,7 +263,7 @@ fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
     Some(delivery)
 }
 
-pub(super) fn batch_of(tries: &[Try], model: &Model) -> Batch {
+pub(crate) fn batch_of(tries: &[Try], model: &Model) -> Batch {
     let mut batch = Batch::default();
     // Later writes of a batch see the effects of the earlier ones.
     let mut expected = model.clone();

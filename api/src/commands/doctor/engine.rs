@@ -7,11 +7,11 @@ use std::{
 };
 
 use proto::{Engine, Transport, v1};
-use storage::{Duty, Idle, OpenError};
+use storage::{Address, Duty, Idle, OpenError, PostgresStore};
 
 use super::findings::Findings;
 use crate::{
-    commands::{master_key, socket},
+    commands::{database, master_key, socket},
     config::Config,
 };
 
@@ -34,6 +34,11 @@ pub(super) async fn check(config: &Config, data: &Path, findings: &mut Findings)
     let what = "engine";
     if !check_owners(data, findings) {
         return;
+    }
+    match database::address(config) {
+        Ok(None) => {}
+        Ok(Some(address)) => return check_database(&address, config, findings).await,
+        Err(failure) => return findings.fail("store", failure.to_string(), "correct the setting store.url"),
     }
     match Idle::take_store(data) {
         Ok(idle) => {
@@ -63,6 +68,17 @@ pub(super) async fn check(config: &Config, data: &Path, findings: &mut Findings)
             _ => findings.warn(what, "running without a socket", "see its log, or use --engine-url URL"),
         },
         Err(error) => findings.fail(what, error.to_string(), "run doctor as the owner of the data directory"),
+    }
+}
+
+/// Checks that the database of the setting `store.url` can be opened.
+async fn check_database(address: &Address, config: &Config, findings: &mut Findings) {
+    match PostgresStore::check(address).await {
+        Ok(()) => {
+            findings.ok("store", format!("{address} can be opened and has the schema of this version"));
+            registration(config.text("registration"), config, findings);
+        }
+        Err(error) => findings.fail("store", error.to_string(), "see docs/how-to/postgresql.md"),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A ledger entry, ready to be written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LedgerEntryRow {
     account: AccountName,
     entry: LedgerEntry,
@@ -29,6 +29,11 @@ pub(crate) struct LedgerEntryRow {
 impl LedgerEntryRow {
     fn new(account: &AccountName, tx_id: TxId, op_in_tx: u32, at: Timestamp, money: Money, entry: EntryKind) -> Self {
         Self { account: *account, entry: LedgerEntry { tx_id, op_in_tx, at, money, kind: entry } }
+    }
+
+    /// Returns its account, its key and its amount.
+    pub(crate) fn row(&self) -> (AccountName, LedgerEntryKey, Money) {
+        (self.account, self.place(), self.entry.money)
     }
 
     fn place(&self) -> LedgerEntryKey {

@@ -30,7 +30,7 @@ pub(crate) fn day_of(id: u128) -> u64 {
 }
 
 /// Returns the ids of a day.
-fn ids_of(day: u64) -> Ids {
+pub(crate) fn ids_of(day: u64) -> Ids {
     let start = |day: u64| engine::time::Timestamp::from_millis(day.saturating_mul(DAY_MS));
     listed::ids_made(Some(start(day)), Some(start(day.saturating_add(1))))
 }
@@ -74,6 +74,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Returns the tally of days, oldest first: the day, its count, and whether there are more.
+    pub(crate) const fn of(days: Vec<(u64, u64, bool)>) -> Self {
+        Self { days }
+    }
+
     /// Returns the total.
     pub(crate) fn total(&self) -> u64 {
         self.days.iter().map(|(_, count, _)| count).sum()
@@ -166,7 +171,8 @@ pub(crate) fn volume(snapshot: &Snapshot, query: &VolumeQuery) -> Result<Volume,
     Ok(volume)
 }
 
-fn median(waits: &BTreeMap<u32, u64>) -> Option<u64> {
+/// Returns the middle wait of some buckets.
+pub(crate) fn median(waits: &BTreeMap<u32, u64>) -> Option<u64> {
     let mut before = waits.values().sum::<u64>() / 2;
     for (bucket, count) in waits {
         if before < *count {

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Maximum total of a list that must be read to be counted.
-const MAX_COUNTED: u64 = 10_000;
+pub(crate) const MAX_COUNTED: u64 = 10_000;
 /// Budget of a page beyond what it returns, in index rows.
 const BUDGET: Budget = Budget::of(10_000);
 /// Cost of finding that a word has too many rows, in index rows.
@@ -37,7 +37,7 @@ const LOOKUP_COST: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
 const RECORD_COST: u64 = 8;
 /// Maximum number of words and amounts of a query that are looked up in the index. The others are compared with
 /// records.
-const MAX_LOOKED_UP: usize = 3;
+pub(crate) const MAX_LOOKED_UP: usize = 3;
 /// Length up to which a list is read instead of searched.
 const SHORT_LIST: usize = 500;
 
@@ -97,21 +97,22 @@ pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Resu
 }
 
 /// A page under construction, to which items are offered newest first.
-struct Slice {
+pub(crate) struct Slice {
     limit: usize,
     /// Number of items before the page that are still to come.
-    skipped: u64,
-    is_counted: bool,
-    found: Vec<u128>,
-    next: Option<u128>,
-    total: u64,
-    total_is_lower_bound: bool,
+    pub(crate) skipped: u64,
+    pub(crate) is_counted: bool,
+    pub(crate) found: Vec<u128>,
+    pub(crate) next: Option<u128>,
+    pub(crate) total: u64,
+    pub(crate) total_is_lower_bound: bool,
     /// Whether no more items must be offered.
     is_over: bool,
 }
 
 impl Slice {
-    fn of(query: &PaymentQuery) -> Self {
+    /// Begins a page of a query.
+    pub(crate) fn of(query: &PaymentQuery) -> Self {
         let skipped = match query.at {
             PageAt::Number(number) => number.saturating_sub(1).saturating_mul(query.limit as u64),
             PageAt::After(_) | PageAt::Following(_) => 0,
@@ -129,7 +130,7 @@ impl Slice {
     }
 
     /// Adds an item of the list.
-    fn offer(&mut self, id: u128) {
+    pub(crate) fn offer(&mut self, id: u128) {
         self.total += u64::from(self.is_counted);
         if self.skipped > 0 {
             self.skipped -= 1;
@@ -147,12 +148,12 @@ impl Slice {
     }
 
     /// Returns whether later items cannot change the page or its total.
-    const fn is_settled(&self) -> bool {
+    pub(crate) const fn is_settled(&self) -> bool {
         self.is_full() && (!self.is_counted || self.total > MAX_COUNTED)
     }
 
     /// Ends the page at the limit; there may be more items after `last`, the last one read.
-    fn stop(&mut self, last: u128) {
+    pub(crate) fn stop(&mut self, last: u128) {
         // For a page by number, items before the page are missing: there is no page to continue from.
         self.next = self.next.or(Some(last)).filter(|_| self.skipped == 0);
         self.total_is_lower_bound = self.is_counted;
@@ -162,7 +163,7 @@ impl Slice {
 }
 
 /// Returns the part of a range at or after the start of the page.
-fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
+pub(crate) fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
     match query.at {
         PageAt::Number(_) | PageAt::After(u128::MAX) | PageAt::Following(u128::MAX) => ids,
         PageAt::After(0) | PageAt::Following(0) => listed::NO_ID,
@@ -232,7 +233,7 @@ impl Check<'_> {
     }
 
     /// Offers a payment; returns whether the page is complete.
-    fn offer(&mut self, slice: &mut Slice, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+    pub(crate) fn offer(&mut self, slice: &mut Slice, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
         if self.matches(id, listed)? {
             slice.offer(id);
         }

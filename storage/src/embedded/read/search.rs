@@ -128,7 +128,7 @@ impl Wanted {
     }
 
     /// Returns the smallest word in the index that may match.
-    fn first(&self) -> String {
+    pub(crate) fn first(&self) -> String {
         match self {
             Self::Word { text, .. } => text.clone(),
             Self::Amount(units) => amount_word(*units.start()),
@@ -143,8 +143,16 @@ impl Wanted {
         }
     }
 
+    /// Returns the word that sorts after all of its words in the index.
+    pub(crate) fn end(&self) -> String {
+        match self {
+            Self::Word { text, .. } => format!("{text}{}", char::MAX),
+            Self::Amount(units) => format!("{}{}", amount_word(*units.end()), char::MAX),
+        }
+    }
+
     /// Returns whether a payment's record matches.
-    fn finds(&self, payment: &Payment, words: &BTreeSet<String>) -> bool {
+    pub(crate) fn finds(&self, payment: &Payment, words: &BTreeSet<String>) -> bool {
         match self {
             Self::Word { text, ids } => {
                 let is_its_id = ids.as_ref().is_some_and(|ids| ids.contains(&payment.id.bits()));

@@ -21,18 +21,18 @@ use engine::{
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, CommitError, Cursor, DeliveryQuery, EmbeddedStore, EventRecord, Handling, HoldReason, Invoicing,
-    MerchantQuery, PaymentQuery, Unmatched, Write, prelude::*,
+    Batch, CommitError, Cursor, DeliveryQuery, EventRecord, Handling, HoldReason, Invoicing, MerchantQuery,
+    PaymentQuery, Store, Unmatched, Write,
 };
 
-use crate::{disk::Gate, samples::*};
+use crate::samples::*;
 
 mod tries;
 
-use tries::{Try, batch_of, tries};
+pub(crate) use tries::{Try, batch_of, tries};
 
 #[derive(Debug, Clone, Default)]
-struct Model {
+pub(crate) struct Model {
     payments: BTreeMap<PaymentId, Payment>,
     transfers: BTreeMap<PaymentId, Vec<Credit>>,
     merchants: BTreeMap<MerchantId, Merchant>,
@@ -62,7 +62,7 @@ fn conflict() -> CommitError {
 }
 
 impl Model {
-    fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
+    pub(crate) fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         let mut next = self.clone();
         next.sold.clear();
         next.attached.clear();
@@ -341,14 +341,14 @@ impl Model {
     }
 }
 
-fn outcome(result: &Result<(), CommitError>) -> String {
+pub(crate) fn outcome(result: &Result<(), CommitError>) -> String {
     match result {
         Err(CommitError::Conflict { .. }) => "conflict".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
-async fn compare(store: &EmbeddedStore, model: &Model) {
+pub(crate) async fn compare(store: &impl Store, model: &Model) {
     for number in 1..8 {
         let expected = model.payments.get(&payment_id(number));
         assert_eq!(store.payment(payment_id(number)).await.unwrap().as_ref(), expected);
@@ -507,54 +507,6 @@ async fn compare(store: &EmbeddedStore, model: &Model) {
     }
 }
 
-fn batches() -> impl Strategy<Value = Vec<Vec<Try>>> {
+pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<Try>>> {
     prop::collection::vec(prop::collection::vec(tries(), 1..6), 1..40)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_store_behaves_like_its_model(batches in batches()) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            let store = in_memory();
-            let mut model = Model::default();
-            for tries in batches {
-                let batch = batch_of(&tries, &model);
-                let expected = model.commit(&batch);
-                let got = store.commit(batch).await;
-                assert_eq!(outcome(&got), outcome(&expected));
-                compare(&store, &model).await;
-            }
-        });
-    }
-    #[test]
-    fn a_group_has_the_same_outcomes_as_sequential_batches(batches in batches()) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            let gate = Gate::default();
-            let store = gate.open(100);
-            let mut model = Model::default();
-            let (mut written, mut expected) = (Vec::new(), Vec::new());
-            for tries in &batches {
-                let batch = batch_of(tries, &model);
-                expected.push(outcome(&model.commit(&batch)));
-                written.push(batch);
-            }
-            gate.block();
-            let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new(), expected: None }));
-            assert!(futures_util::poll!(&mut first).is_pending());
-            gate.sync_is_blocked().await;
-            let before = gate.syncs();
-            let mut group = Box::pin(futures_util::future::join_all(written.into_iter().map(|batch| store.commit(batch))));
-            let _ = futures_util::poll!(&mut group);
-            gate.unblock();
-            first.await.unwrap();
-            let outcomes: Vec<String> = group.await.iter().map(outcome).collect();
-            assert_eq!(outcomes, expected);
-            assert!(gate.syncs() <= before + 2, "all of them are one group");
-            compare(&store, &model).await;
-        });
-    }
 }

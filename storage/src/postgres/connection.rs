@@ -1,0 +1,184 @@
+//! One connection to the primary: how it is established and checked, and how statements run on it.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::timeout;
+use tokio_postgres::{Client, Error, NoTls, Row, Statement, error::SqlState, types::ToSql};
+
+use crate::{
+    postgres::{
+        address::{Address, Encryption},
+        fault::{Fault, text},
+        schema,
+        tls::Connector,
+        values::column,
+    },
+    store::error::OpenError,
+};
+
+/// The oldest server that is supported, as `server_version_num`.
+const OLDEST_SERVER: i32 = 140_000;
+/// Longest time that a statement may take before its connection counts as lost.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of prepared statements of a connection. Beyond it, all are prepared again.
+const MAX_STATEMENTS: usize = 1_000;
+/// Longest time to establish a connection to all hosts in turn and to check it.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The parameters of a statement.
+pub(crate) type Parameters<'p> = [&'p (dyn ToSql + Sync)];
+
+/// Identifies the database, which is the same for every connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Installation {
+    pub(crate) id: Vec<u8>,
+}
+
+/// A connection to the primary, with the statements that were prepared on it.
+pub(crate) struct Connection {
+    client: Client,
+    statements: Mutex<BTreeMap<Box<str>, Statement>>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Connection {{ is_closed: {} }}", self.is_closed())
+    }
+}
+
+impl Connection {
+    /// Connects to the first host of an address that accepts writes. The server's version is checked, nothing else.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub(crate) async fn open(address: &Address) -> Result<Self, OpenError> {
+        timeout(OPEN_TIMEOUT, Self::connect(address))
+            .await
+            .map_err(|_| OpenError::Unreachable(format!("{address}: no answer within {} s", OPEN_TIMEOUT.as_secs())))?
+    }
+
+    async fn connect(address: &Address) -> Result<Self, OpenError> {
+        let refused = |error| refusal(address, &error);
+        let client = if address.encryption() == Encryption::Disable {
+            let (client, connection) = address.config().connect(NoTls).await.map_err(refused)?;
+            tokio::spawn(connection);
+            client
+        } else {
+            let (client, connection) = address.config().connect(Connector::new(address)?).await.map_err(refused)?;
+            tokio::spawn(connection);
+            client
+        };
+        let connection = Self { client, statements: Mutex::default() };
+        let version = "SELECT current_setting('server_version_num')::integer, current_setting('server_version')";
+        let row = connection.one(version, &[]).await?;
+        if column::<i32>(&row, 0)? < OLDEST_SERVER {
+            let (found, oldest) = (column(&row, 1)?, OLDEST_SERVER / 10_000);
+            return Err(OpenError::ServerTooOld { found, oldest });
+        }
+        Ok(connection)
+    }
+
+    /// Connects and checks that the database has a schema that this program can use, and is the one it used before.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub(crate) async fn open_checked(
+        address: &Address,
+        known: Option<&Installation>,
+    ) -> Result<(Self, Installation), OpenError> {
+        let connection = Self::open(address).await?;
+        schema::check(&connection).await?;
+        let found = Installation { id: schema::installation(&connection).await? };
+        if known.is_some_and(|known| *known != found) {
+            return Err(OpenError::OtherInstallation(address.to_string()));
+        }
+        Ok((connection, found))
+    }
+
+    /// Returns whether no statement can be sent any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Returns the driver's client, for transactions and copies.
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn prepared(&self, sql: &str) -> Option<Statement> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
+    }
+
+    async fn statement(&self, sql: &str) -> Result<Statement, Fault> {
+        if let Some(statement) = self.prepared(sql) {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        if statements.len() >= MAX_STATEMENTS {
+            statements.clear();
+        }
+        Ok(statements.entry(sql.into()).or_insert(statement).clone())
+    }
+
+    /// Runs a statement, which is prepared the first time, and returns its rows. Statements of several callers are
+    /// pipelined: the server runs them one after the other.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(crate) async fn query(&self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>, Fault> {
+        let run = async {
+            let statement = self.statement(sql).await?;
+            Ok(self.client.query(&statement, parameters).await?)
+        };
+        timeout(STATEMENT_TIMEOUT, run)
+            .await
+            .unwrap_or_else(|_| Err(Fault::Lost(format!("no answer within {} s", STATEMENT_TIMEOUT.as_secs()))))
+    }
+
+    /// Runs a statement that returns one row.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(crate) async fn one(&self, sql: &str, parameters: &Parameters<'_>) -> Result<Row, Fault> {
+        let rows = self.query(sql, parameters).await?;
+        rows.into_iter().next().ok_or_else(|| Fault::Failed("a statement returned no row".to_owned()))
+    }
+
+    /// Runs statements without parameters.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), Fault> {
+        Ok(self.client.batch_execute(sql).await?)
+    }
+}
+
+/// Returns why a connection was refused.
+fn refusal(address: &Address, error: &Error) -> OpenError {
+    let why = text(error);
+    let address = address.to_string();
+    match error.code() {
+        Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
+            OpenError::Authentication { address, why }
+        }
+        Some(&SqlState::INVALID_CATALOG_NAME) => OpenError::NoDatabase { address, why },
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => OpenError::Privilege(why),
+        _ if why.starts_with("authentication error") => OpenError::Authentication { address, why },
+        _ if why.starts_with("error performing TLS handshake") => OpenError::Tls(format!("{address}: {why}")),
+        _ if is_read_only(error) => OpenError::ReadOnly(address),
+        _ => OpenError::Unreachable(format!("{address}: {why}")),
+    }
+}
+
+/// The driver returns this kind of error for a server that accepts no writes. Connecting itself fails with other kinds, except for
+/// a Unix socket that may not be opened, which names an operating system's error.
+fn is_read_only(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied && cause.raw_os_error().is_none())
+}
