@@ -3,7 +3,7 @@
 use libtest_mimic::{Completion, Trial};
 use serde_json::json;
 
-use crate::harness::{LedgerProcess, Process, Serve, Shop, folder, until_ready};
+use crate::harness::{LedgerProcess, Process, Receiver, Serve, Shop, folder, order, until, until_ready};
 
 #[allow(dead_code, reason = "shared with the tests of the store")]
 #[path = "../storage/tests/postgres/cluster.rs"]
@@ -16,9 +16,10 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 2] = [
+    let all: [(&str, Test); 3] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
+        ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
     ];
     let trial = |(name, test): (&str, Test)| {
         Trial::ignorable_test(name, move || match Programs::find() {
@@ -87,6 +88,66 @@ fn a_payment_completes(programs: &Programs) {
     let third = shop.open_payment();
     ledger.ledger.transfer(&ledger.demo_account("alice"), &shop.account.name, "1.500 HBD", &third.memo);
     shop.until_status(&third.id, "completed");
+}
+
+/// Kills one of three gateways of a database in each round, and the database once. A shop repeats its request at the next gateway.
+fn engines_are_killed(programs: &Programs) {
+    const ROUNDS: usize = 9;
+    let mut cluster = Cluster::start(programs, &[]);
+    let store = format!("--set=store.url={}", cluster.url(&cluster.create_database(None)));
+    assert!(Process::start(&["migrate", &store]).finish().success);
+    let folder = folder("postgres");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let key = format!("--set=master_key_file={}", path(&folder.join("0").join("master-key")));
+    let start = |number: usize| {
+        let settings = [SHORT_LEASE.as_slice(), &[&store]].concat();
+        // The first one generates the key.
+        let settings = if number == 0 { settings } else { [settings.as_slice(), &[&key]].concat() };
+        Serve::with(&folder.join(number.to_string()), &ledger.ledger, &settings)
+    };
+    let mut gateways: Vec<Serve> = (0..3).map(start).collect();
+    let receiver = Receiver::start();
+    let shop = Shop::open(&gateways[0].api, &ledger.ledger);
+    shop.set_webhook(&receiver);
+    let create = |gateway: &Serve, round: usize| {
+        let request = gateway.api.post("/api/public/payments", &order()).bearer(&shop.key);
+        let response = request.header("idempotency-key", &format!("order-{round}")).try_send().ok()?;
+        (response.status == 201).then(|| response.json())
+    };
+    let mut opened = Vec::new();
+    for round in 0..ROUNDS {
+        let killed = round % 3;
+        gateways[killed].process.kill();
+        if round == ROUNDS / 2 {
+            cluster.stop();
+            cluster.run(&[]);
+        }
+        let others = [(killed + 1) % 3, (killed + 2) % 3];
+        let [first, again] = others.map(|other| until("a payment", || create(&gateways[other], round)));
+        assert_eq!(first["id"], again["id"], "one payment for one key, whichever gateway gets the request");
+        let memo = format!("pos-{}", first["id"].as_str().expect("an id"));
+        let params = json!({ "from": "alice", "to": shop.account.name, "amount": "1.500 HBD", "memo": memo });
+        ledger.ledger.order("transfer", &params);
+        opened.push(first["id"].clone());
+        gateways[killed] = start(killed);
+    }
+    for (number, id) in opened.iter().enumerate() {
+        let shop = Shop { api: gateways[number % 3].api.clone(), ..shop.clone() };
+        let record = shop.until_status(id.as_str().expect("an id"), "completed");
+        assert_eq!(record["transfers"].as_array().map(Vec::len), Some(1), "{record}");
+        assert_eq!(record["exceptions"], json!([]), "{record}");
+    }
+    let shop = Shop { api: gateways[0].api.clone(), ..shop.clone() };
+    let listed = shop.get("/api/public/payments?limit=100").send().ok(200);
+    assert_eq!(listed["data"].as_array().map(Vec::len), Some(ROUNDS), "{listed}");
+    // A webhook may be sent twice when its engine is killed, and then has the same id.
+    until("a webhook for each payment", || {
+        let hooks = receiver.hooks();
+        let completed = hooks.iter().filter(|hook| hook.json()["data"]["status"] == "completed");
+        let ids: std::collections::BTreeSet<_> = completed.map(|hook| hook.header("webhook-id").to_owned()).collect();
+        assert!(ids.len() <= ROUNDS, "{ids:?}");
+        (ids.len() == ROUNDS).then_some(())
+    });
 }
 
 fn path(path: &std::path::Path) -> &str {

@@ -132,6 +132,7 @@ mutants! {
     "disagreement-never-known": "a node that contradicts the majority is reported as ok";
     "slowness-never-known": "a slow node is reported as ok";
     "highest-balance-is-believed": "the highest balance that any node returns is used";
+    "claimed-session-is-passivated": "a session is passivated although a claim was stored after the decision to passivate it";
     "idle-sessions-stay": "more sessions are active than the settings allow";
     "orders-to-passivated-forgotten": "messages for a session that is being passivated are dropped";
     "refused-though-taken": "a payment is refused although a node accepted its transaction";

@@ -37,8 +37,8 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     let _ = writeln!(out, "seed    {} of {build}, scenario {:016x}", script.seed, script.fingerprint());
     let _ = writeln!(out, "replay  {replay}");
     let lines = trace_lines(script, &outcome.lines, violation);
-    let whose = violation.session.map_or("everybody".to_owned(), |session| format!("session {session}"));
-    let _ = writeln!(out, "\nstory of {}", named(script, &whose));
+    let whose = violation.session.map_or("all sessions".to_owned(), |session| format!("session {session}"));
+    let _ = writeln!(out, "\ntrace of {}", named(script, &whose));
     if lines.len() > TRACE_LINES {
         let _ = writeln!(out, "  ({} earlier lines left out)", lines.len() - TRACE_LINES);
     }

@@ -11,10 +11,7 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["duties-kept-without-nodes", "accounts-of-others-unseen"];
-/// Mutants of several engines that too few seeds kill, and mutants that have not been hunted: not drawn. `simulate mutants` hunts them, too.
-const NOT_DRAWN: &[&str] =
-    &["endpoint-not-paced", "orders-to-passivated-forgotten", "refused-though-taken", "wall-clock-lease"];
+const NEW: &[&str] = &["duties-kept-without-nodes", "claimed-session-is-passivated"];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.
@@ -37,7 +34,6 @@ fn sampled_mutants_are_noticed_and_half_of_them_within_ten_seeds() {
     let seed = number("HIVETILL_MUTANT_SEED").unwrap_or(SEED);
     let sampled = number("MUTANTS").and_then(|count| usize::try_from(count).ok()).unwrap_or(SAMPLED);
     let (mut wanted, mut others): (Vec<_>, Vec<_>) = all.iter().copied().partition(|(name, _)| NEW.contains(name));
-    others.retain(|(name, _)| !NOT_DRAWN.contains(name));
     let mut random = Random::new(seed).fork("mutants");
     while wanted.len() < NEW.len() + sampled && !others.is_empty() {
         wanted.push(others.swap_remove(random.index(others.len())));

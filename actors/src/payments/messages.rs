@@ -98,7 +98,7 @@ pub(crate) enum PaymentMsg {
     Refresh,
     /// The session has expired by the engine's clock.
     TimeUp,
-    /// No further message follows: stop after the previous ones.
+    /// No further message follows: stop after the previous ones, or report that a transaction is in flight.
     Passivate,
 }
 
@@ -118,6 +118,8 @@ pub(crate) enum RegistryMsg {
     Watch { id: PaymentId, snapshots: mpsc::Sender<Arc<Payment>>, added: oneshot::Sender<()> },
     /// A session was read or changed.
     Changed { id: PaymentId, snapshot: Option<Arc<Payment>>, stay: Stay },
+    /// A session that was asked to stop has a transaction in flight and continues.
+    StaysActive(PaymentId),
     /// Return the number of active sessions.
     CountActive(oneshot::Sender<usize>),
 }

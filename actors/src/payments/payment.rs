@@ -132,6 +132,12 @@ impl Actor for PaymentActor {
             }
             (PaymentMsg::TimeUp, Ok(session)) => self.time_up(&myself, session).await,
             (PaymentMsg::TimeUp, Err(_)) => {}
+            // A claim that came before: its transaction is followed here.
+            (PaymentMsg::Passivate, Ok(session))
+                if Stay::of(&session.payment) == Stay::Active && !mutant!("claimed-session-is-passivated") =>
+            {
+                let _ = self.registry.cast(RegistryMsg::StaysActive(session.payment.id));
+            }
             (PaymentMsg::Passivate, _) => myself.stop(None),
         }
         Ok(())

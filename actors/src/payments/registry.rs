@@ -144,6 +144,7 @@ impl Actor for Registry {
                     }
                 }
             }
+            RegistryMsg::StaysActive(id) => state.keep_active(id),
             RegistryMsg::CountActive(reply) => {
                 let _ = reply.send(state.active.len());
             }
@@ -271,6 +272,13 @@ impl State {
             self.idle_order.remove(&session.last_order_at);
             let _ = session.actor.cast(PaymentMsg::Passivate);
         }
+    }
+
+    /// Continues with a session that was asked to stop.
+    fn keep_active(&mut self, id: PaymentId) {
+        self.set_stay(id, Stay::Active);
+        let waiting = self.active.get_mut(&id).and_then(|session| session.passivating.take());
+        waiting.into_iter().flatten().for_each(|message| self.forward(id, message));
     }
 
     fn forget(&mut self, id: PaymentId) -> Option<Session> {

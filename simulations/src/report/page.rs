@@ -179,7 +179,7 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
     let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + lanes * LANE_HEIGHT);
     let _ = write!(
         out,
-        "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the story below (click). Blue is an \
+        "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the trace below (click). Blue is an \
          event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again; solid green: faults end. The coloured band is the \
          session's state. {LANES}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
@@ -277,7 +277,7 @@ fn state_in(text: &str) -> Option<&'static str> {
 }
 
 fn trace_table(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
-    out.push_str("<h2>The story in words</h2><table><tr><th><th>time<th>who<th>session<th>what</tr>");
+    out.push_str("<h2>Trace</h2><table><tr><th><th>time<th>who<th>session<th>what</tr>");
     for (number, repeated) in shown.iter().enumerate() {
         let line = repeated.line;
         let class = if line.is_fault { " class=fault" } else { "" };

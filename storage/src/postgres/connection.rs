@@ -57,9 +57,9 @@ impl Connection {
     /// # Errors
     /// See [`OpenError`].
     pub(crate) async fn open(address: &Address) -> Result<Self, OpenError> {
-        timeout(OPEN_TIMEOUT, Self::connect(address))
-            .await
-            .map_err(|_| OpenError::Unreachable(format!("{address}: no answer within {} s", OPEN_TIMEOUT.as_secs())))?
+        timeout(OPEN_TIMEOUT, Self::connect(address)).await.map_err(|_| {
+            OpenError::Unreachable(format!("{address}: no response within {} s", OPEN_TIMEOUT.as_secs()))
+        })?
     }
 
     async fn connect(address: &Address) -> Result<Self, OpenError> {
@@ -138,7 +138,7 @@ impl Connection {
         };
         timeout(STATEMENT_TIMEOUT, run)
             .await
-            .unwrap_or_else(|_| Err(Fault::Lost(format!("no answer within {} s", STATEMENT_TIMEOUT.as_secs()))))
+            .unwrap_or_else(|_| Err(Fault::Lost(format!("no response within {} s", STATEMENT_TIMEOUT.as_secs()))))
     }
 
     /// Runs a statement that returns one row.

@@ -120,8 +120,9 @@ pub(crate) async fn installation(connection: &Connection) -> Result<Vec<u8>, Ope
 /// [`OpenError::Foreign`] where tables of the same names belong to something else.
 pub(crate) async fn migrate(connection: &Connection) -> Result<Vec<&'static str>, OpenError> {
     match connection.run(CREATE_MIGRATIONS).await {
-        // Another program creates it at the same moment.
+        // Another program has created it at the same moment: the table, its type or its row in the catalog exists.
         Ok(()) | Err(Fault::Outdated(_)) => {}
+        Err(Fault::Failed(why)) if why.contains("(42710)") || why.contains("(42P07)") => {}
         Err(fault) => return Err(privilege(fault)),
     }
     refuse_newer(level(connection).await?)?;

@@ -108,8 +108,8 @@ impl Writers {
         let merchant = prepared.merchant().map_or(0, engine::ids::MerchantId::bits);
         // Ids begin with a time: their last bits are random.
         let writer = usize::try_from(merchant % self.queues.len() as u128).unwrap_or(0);
-        let (answer, outcome) = oneshot::channel();
-        self.queues[writer].try_send(Some((prepared, answer))).map_err(|_| CommitError::Overloaded)?;
+        let (reply, outcome) = oneshot::channel();
+        self.queues[writer].try_send(Some((prepared, reply))).map_err(|_| CommitError::Overloaded)?;
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         let outcome = outcome.await;
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -159,13 +159,13 @@ impl Writer {
             if group.is_empty() {
                 continue;
             }
-            let (batches, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+            let (batches, replies): (Vec<_>, Vec<_>) = group.into_iter().unzip();
             let begun = Instant::now();
             let outcomes = self.commit(&batches, 0).await;
             let applied = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
             self.shared.metrics.committed(outcomes.len(), applied, begun.elapsed());
-            for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                let _ = answer.send(outcome);
+            for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                let _ = reply.send(outcome);
             }
         }
     }
