@@ -16,10 +16,11 @@ type Test = fn(&Programs);
 
 /// Returns the tests.
 pub(crate) fn tests() -> Vec<Trial> {
-    let all: [(&str, Test); 3] = [
+    let all: [(&str, Test); 4] = [
         ("postgres::a_payment_completes_on_postgresql_although_the_gateway_is_killed", a_payment_completes),
         ("postgres::a_database_without_the_schema_is_refused", a_database_without_the_schema_is_refused),
         ("postgres::three_engines_lose_nothing_while_they_and_the_database_are_killed", engines_are_killed),
+        ("postgres::a_failover_to_a_synchronous_standby_loses_nothing", a_failover_loses_nothing),
     ];
     let trial = |(name, test): (&str, Test)| {
         Trial::ignorable_test(name, move || match Programs::find() {
@@ -148,6 +149,45 @@ fn engines_are_killed(programs: &Programs) {
         assert!(ids.len() <= ROUNDS, "{ids:?}");
         (ids.len() == ROUNDS).then_some(())
     });
+}
+
+/// The primary crashes between and during requests, and its standby takes over.
+fn a_failover_loses_nothing(programs: &Programs) {
+    let mut primary = Cluster::start(programs, &[]);
+    let database = primary.create_database(None);
+    let standby = primary.standby();
+    primary.wait_for_standby();
+    let store = format!("--set=store.url={}", primary.url_with(&standby, &database));
+    assert!(Process::start(&["migrate", &store]).finish().success);
+    let folder = folder("postgres");
+    let ledger = LedgerProcess::start(&folder.join("chain"), "127.0.0.1:0");
+    let settings = [SHORT_LEASE.as_slice(), &[&store]].concat();
+    let serve = Serve::with(&folder.join("data"), &ledger.ledger, &settings);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let create = |number: usize| {
+        let request = shop.post("/api/public/payments", &order());
+        let response = request.header("idempotency-key", &format!("order-{number}")).try_send().ok()?;
+        (response.status == 201).then(|| response.json()["id"].as_str().expect("an id").to_owned())
+    };
+    let before: Vec<String> = (0..20).filter_map(create).collect();
+    assert_eq!(before.len(), 20);
+    primary.stop();
+    assert_eq!(create(20), None, "no database acknowledges it");
+    standby.promote();
+    let after: Vec<String> = (15..25).map(|number| until("a payment", || create(number))).collect();
+    assert_eq!(after[..5], before[15..], "the requests that were acknowledged are repeated");
+    let all: Vec<&String> = before.iter().chain(&after[5..]).collect();
+    let pay = |id: &&String| {
+        let params =
+            json!({ "from": "alice", "to": shop.account.name, "amount": "1.500 HBD", "memo": format!("pos-{id}") });
+        ledger.ledger.order("transfer", &params);
+    };
+    all.iter().for_each(pay);
+    for id in &all {
+        shop.until_status(id, "completed");
+    }
+    let listed = shop.get("/api/public/payments?limit=100").send().ok(200);
+    assert_eq!(listed["data"].as_array().map(Vec::len), Some(all.len()), "{listed}");
 }
 
 fn path(path: &std::path::Path) -> &str {

@@ -1,8 +1,11 @@
 //! The store of an engine: an embedded one in its data directory, or a PostgreSQL database.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use storage::{CommitMetrics, EmbeddedStore, Figures, PostgresStore, ReadError, Secrets, Store};
+
+/// How long a scrape of the metrics waits for the row counts of a database.
+const FIGURES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An open store.
 #[derive(Debug, Clone)]
@@ -78,14 +81,15 @@ impl OpenStore {
         }
     }
 
-    /// Returns the row counts of the store, and of a failed embedded store none. Blocks until a database responds.
+    /// Returns the row counts of the store; none of a failed embedded store, and of a database that does not respond. Blocks for up
+    /// to two seconds.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
         match self {
             Self::Embedded(store) => store.figures().ok().filter(|_| store.failure().is_none()),
             Self::Postgres(store) => {
                 let runtime = tokio::runtime::Handle::try_current().ok()?;
-                runtime.block_on(store.figures()).ok()
+                runtime.block_on(tokio::time::timeout(FIGURES_TIMEOUT, store.figures())).ok()?.ok()
             }
         }
     }

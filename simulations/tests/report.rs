@@ -31,7 +31,7 @@ fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again
         "where   A scenario that expects <too much>",
         "seed    0 of a build",
         "replay  a command",
-        "story of session A",
+        "trace of session A",
         "the process is killed",
         "session A is completed",
         "last faults while it happened",

@@ -30,6 +30,7 @@ pub use embedded::{
 };
 pub use postgres::{
     address::Address,
+    inspection::DatabaseReport,
     store::{Connections, PostgresStore},
 };
 pub use record::vault::{MasterKey, Secrets, Vault};

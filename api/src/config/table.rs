@@ -448,6 +448,12 @@ pub static TABLE: &[Key] = &[
         "",
         "The PostgreSQL database that holds the store, such as `postgres://till@db.example/till`, with parameters such as `sslmode` and `sslrootcert`. Several engines may share it; `hivetill migrate` creates and updates its schema. Empty: an embedded store in `data_dir`.",
     ),
+    key(
+        "store.allow_asynchronous_standby",
+        Kind::Flag,
+        "false",
+        "Whether `hivetill doctor` accepts a database whose standby is asynchronous. A failover to it loses acknowledged payments.",
+    ),
     key("store.cache_bytes", Kind::Integer(1_048_576, 68_719_476_736), "67108864", "Size of the database page cache."),
     key(
         "store.queue",

@@ -1,6 +1,9 @@
 //! Errors of statements, by their remedy.
 
-use tokio_postgres::{Error, error::SqlState};
+use tokio_postgres::{
+    Error,
+    error::{DbError, Severity, SqlState},
+};
 
 use crate::{
     record::wire::Damage,
@@ -16,6 +19,9 @@ pub(crate) enum Fault {
     /// The server refused the statement for now: it was not executed.
     #[error("{0}")]
     Busy(String),
+    /// The connection cannot execute the statement, which another one can: nothing was executed.
+    #[error("{0}")]
+    Unusable(String),
     /// Another transaction was in the way: nothing was written.
     #[error("{0}")]
     Contended(String),
@@ -59,6 +65,11 @@ impl From<Error> for Fault {
             let is_ours = OURS.iter().any(|beginning| why.starts_with(beginning));
             return if is_ours { Self::Failed(why) } else { Self::Lost(why) };
         };
+        // The server ends the connection, perhaps while it writes a commit to the disk.
+        let severity = error.as_db_error().and_then(DbError::parsed_severity);
+        if matches!(severity, Some(Severity::Fatal | Severity::Panic)) {
+            return Self::Lost(why);
+        }
         // Classes of SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
         match (&code.code()[..2], code) {
             (
@@ -67,10 +78,18 @@ impl From<Error> for Fault {
             ) => Self::Contended(why),
             // The guards of a commit divide by zero.
             (_, &SqlState::UNIQUE_VIOLATION | &SqlState::DIVISION_BY_ZERO) => Self::Outdated(why),
-            // The server rolled the statement back: it was canceled, refused by a standby, or the disk was full.
-            (_, &SqlState::QUERY_CANCELED | &SqlState::READ_ONLY_SQL_TRANSACTION) | ("53", _) => Self::Busy(why),
+            // The server is a standby now, or has forgotten the prepared statement or its types.
+            (
+                _,
+                &SqlState::READ_ONLY_SQL_TRANSACTION
+                | &SqlState::INVALID_SQL_STATEMENT_NAME
+                | &SqlState::DUPLICATE_PSTATEMENT
+                | &SqlState::FEATURE_NOT_SUPPORTED,
+            ) => Self::Unusable(why),
+            // The server rolled the statement back: it was canceled, or the disk was full.
+            (_, &SqlState::QUERY_CANCELED) | ("53", _) => Self::Busy(why),
             // The outcome of a commit that waits for a standby is unknown when the server shuts down.
-            ("08" | "57" | "58", _) => Self::Lost(why),
+            ("08" | "57" | "58", _) | (_, &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN) => Self::Lost(why),
             _ => Self::Failed(why),
         }
     }
@@ -96,7 +115,9 @@ impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged { table, key, why } => Self::Damaged { table, key, why },
-            Fault::Lost(why) | Fault::Busy(why) | Fault::Contended(why) => Self::Unavailable(why),
+            Fault::Lost(why) | Fault::Busy(why) | Fault::Unusable(why) | Fault::Contended(why) => {
+                Self::Unavailable(why)
+            }
             Fault::Failed(why) | Fault::Outdated(why) => Self::Failed(why),
         }
     }
@@ -105,7 +126,9 @@ impl From<Fault> for ReadError {
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Lost(why) | Fault::Busy(why) | Fault::Contended(why) => Self::Unreachable(why),
+            Fault::Lost(why) | Fault::Busy(why) | Fault::Unusable(why) | Fault::Contended(why) => {
+                Self::Unreachable(why)
+            }
             damaged @ Fault::Damaged { .. } => Self::Corrupt(damaged.to_string()),
             Fault::Failed(why) | Fault::Outdated(why) => Self::Failed(why),
         }

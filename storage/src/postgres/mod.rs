@@ -8,6 +8,7 @@ pub(crate) mod commit;
 pub(crate) mod connection;
 pub(crate) mod fault;
 pub(crate) mod ids;
+pub(crate) mod inspection;
 pub(crate) mod read;
 pub(crate) mod readers;
 pub(crate) mod resolve;

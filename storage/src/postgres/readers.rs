@@ -67,7 +67,7 @@ impl Readers {
         for _ in 0..self.places.len() {
             let connection = self.connection().await?;
             match connection.query(sql, parameters).await {
-                Err(Fault::Lost(_)) => self.forget(&connection),
+                Err(Fault::Lost(_) | Fault::Unusable(_)) => self.forget(&connection),
                 Err(Fault::Busy(_) | Fault::Contended(_)) => {}
                 read => return read,
             }

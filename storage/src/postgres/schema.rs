@@ -139,8 +139,12 @@ pub(crate) async fn migrate(connection: &Connection) -> Result<Vec<&'static str>
 async fn apply(connection: &Connection, migration: &Migration) -> Result<bool, OpenError> {
     connection.run("BEGIN").await?;
     let outcome = apply_inside(connection, migration).await;
-    let end = if matches!(outcome, Ok(true)) { "COMMIT" } else { "ROLLBACK" };
-    connection.run(end).await?;
+    if matches!(outcome, Ok(true)) {
+        connection.run("COMMIT").await?;
+    } else if let Err(fault) = connection.run("ROLLBACK").await {
+        // The cause is the outcome; a lost connection rolls back, too.
+        tracing::debug!(%fault, "cannot roll a migration back: {fault}");
+    }
     outcome
 }
 

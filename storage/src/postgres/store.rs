@@ -15,6 +15,7 @@ use crate::{
         connection::Connection,
         fault::Fault,
         ids::Ids,
+        inspection::{self, DatabaseReport},
         read::search,
         readers::Readers,
         resolve, schema, secrets,
@@ -69,6 +70,15 @@ impl PostgresStore {
     /// See [`OpenError`].
     pub async fn check(address: &Address) -> Result<(), OpenError> {
         Connection::open_checked(address, None).await.map(drop)
+    }
+
+    /// Checks a database as [`Self::check`] does, and returns the state of its server.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn inspect(address: &Address) -> Result<DatabaseReport, OpenError> {
+        let (connection, _) = Connection::open_checked(address, None).await?;
+        inspection::inspect(&connection).await
     }
 
     /// Opens a database that has the schema of this program.

@@ -147,6 +147,42 @@ impl Cluster {
         self.server = Some(server);
     }
 
+    /// Creates a standby of a running cluster and starts it.
+    ///
+    /// # Panics
+    /// If the programs fail.
+    pub(crate) fn standby(&self) -> Self {
+        let folder = tempfile::Builder::new().prefix("till-pg").tempdir().expect("a temporary folder");
+        if let Some((user, group)) = self.programs.owner {
+            chown(folder.path(), Some(user), Some(group)).expect("a folder of the server's user");
+        }
+        let copied = self
+            .programs
+            .command("pg_basebackup")
+            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--username", USER, "--host"])
+            .arg(self.folder.path())
+            .arg("--pgdata")
+            .arg(folder.path().join("data"))
+            .output()
+            .expect("pg_basebackup runs");
+        assert!(copied.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr));
+        let programs = self.programs.clone();
+        let mut standby = Self { programs, folder, server: None, databases: AtomicUsize::new(0) };
+        standby.run(&[]);
+        standby
+    }
+
+    /// Makes commits wait for a standby.
+    pub(crate) fn wait_for_standby(&self) {
+        self.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.sql("postgres", "SELECT pg_reload_conf()");
+    }
+
+    /// Makes a standby the primary.
+    pub(crate) fn promote(&self) {
+        assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t");
+    }
+
     /// Stops the server without a checkpoint, like a crash.
     pub(crate) fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
@@ -175,8 +211,16 @@ impl Cluster {
 
     /// Returns the URL of a database.
     pub(crate) fn url(&self, database: &str) -> String {
-        let socket = self.folder.path().to_string_lossy().replace('/', "%2F");
-        format!("postgres://{USER}@{socket}/{database}")
+        format!("postgres://{USER}@{}/{database}", self.host())
+    }
+
+    /// Returns the URL of a database of a cluster and its standby.
+    pub(crate) fn url_with(&self, standby: &Self, database: &str) -> String {
+        format!("postgres://{USER}@{},{}/{database}", self.host(), standby.host())
+    }
+
+    fn host(&self) -> String {
+        self.folder.path().to_string_lossy().replace('/', "%2F")
     }
 
     /// Runs SQL in a database and returns what it prints.

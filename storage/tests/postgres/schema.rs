@@ -13,6 +13,7 @@ crate::tests!(
     hosts_of_different_clusters_are_refused,
     a_wrong_password_is_refused,
     a_standby_is_refused,
+    the_standbys_of_a_database_are_inspected,
     the_certificate_of_the_server_is_verified,
     every_engine_of_a_database_needs_the_same_master_key,
 );
@@ -139,6 +140,34 @@ fn a_standby_is_refused() {
     assert!(matches!(open(&address), Err(OpenError::ReadOnly(_))), "{:?}", open(&address));
     let migrated = runtime().block_on(PostgresStore::migrate(&address));
     assert!(matches!(migrated, Err(OpenError::ReadOnly(_))), "{migrated:?}");
+}
+
+fn the_standbys_of_a_database_are_inspected() {
+    let cluster = Cluster::start(&programs(), &[]);
+    let address = address(&cluster.url(&cluster.create_database(None)));
+    let runtime = runtime();
+    runtime.block_on(PostgresStore::migrate(&address)).unwrap();
+    let inspect = || runtime.block_on(PostgresStore::inspect(&address)).expect("a report");
+    let alone = inspect();
+    assert_eq!((alone.standbys, alone.is_synchronous, alone.has_fsync), (0, false, true));
+    assert!(alone.version.starts_with(|digit: char| digit.is_ascii_digit()), "{alone:?}");
+    let _standby = cluster.standby();
+    let until = |expected: (u64, bool)| {
+        let is_reached = || {
+            let report = inspect();
+            (report.standbys, report.is_synchronous) == expected
+        };
+        assert!((0..6_000).any(|_| is_reached() || pause()), "{expected:?}: {:?}", inspect());
+    };
+    until((1, false));
+    cluster.wait_for_standby();
+    until((1, true));
+}
+
+/// Waits before the next look; returns false.
+fn pause() -> bool {
+    runtime().block_on(tokio::time::sleep(std::time::Duration::from_millis(10)));
+    false
 }
 
 fn every_engine_of_a_database_needs_the_same_master_key() {

@@ -4,10 +4,13 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use actors::{environment::Clock as _, system::SystemClock};
+use engine::time::Timestamp;
 use proto::{Engine, Transport, v1};
-use storage::{Address, Duty, Idle, OpenError, PostgresStore};
+use storage::{Address, DatabaseReport, Duty, Idle, OpenError, PostgresStore};
 
 use super::findings::Findings;
 use crate::{
@@ -25,6 +28,12 @@ const FILES: [&str; 7] = [
     "grpc-token",
     "engine.sock",
 ];
+
+/// Latency of a statement from which a database counts as slow.
+const SLOW_DATABASE: Duration = Duration::from_millis(20);
+
+/// Difference between the clocks of this host and the database from which it is reported.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
 
 /// The buckets that the webhooks of merchants are divided into.
 const WEBHOOK_BUCKETS: u32 = 256;
@@ -73,12 +82,51 @@ pub(super) async fn check(config: &Config, data: &Path, findings: &mut Findings)
 
 /// Checks that the database of the setting `store.url` can be opened.
 async fn check_database(address: &Address, config: &Config, findings: &mut Findings) {
-    match PostgresStore::check(address).await {
-        Ok(()) => {
+    match PostgresStore::inspect(address).await {
+        Ok(report) => {
             findings.ok("store", format!("{address} can be opened and has the schema of this version"));
+            check_server(&report, config.flag("store.allow_asynchronous_standby"), SystemClock.now(), findings);
             registration(config.text("registration"), config, findings);
         }
         Err(error) => findings.fail("store", error.to_string(), "see docs/how-to/postgresql.md"),
+    }
+}
+
+/// Checks the state of the database server.
+fn check_server(report: &DatabaseReport, may_be_asynchronous: bool, now: Timestamp, findings: &mut Findings) {
+    let what = "database";
+    let DatabaseReport { version, standbys, is_synchronous, has_fsync, time, latency } = report;
+    findings.ok(what, format!("PostgreSQL {version} executes a statement in {} us", latency.as_micros()));
+    if *latency > SLOW_DATABASE {
+        let message = "a statement takes long: every creation and every settlement waits for the database";
+        findings.warn(what, message, "run the engines in the same data centre as the database");
+    }
+    if !has_fsync {
+        findings.fail(what, "fsync is off: a crash of its host corrupts the database", "set fsync = on");
+    }
+    let difference = time.since(now).max(now.since(*time));
+    if difference > CLOCK_DIFFERENCE {
+        let message = format!("its clock differs from this host's by {:.1} s", difference.as_secs_f64());
+        findings.warn(what, message, "synchronize both clocks (NTP)");
+    }
+    match (*standbys, is_synchronous) {
+        (0, false) => findings.ok(what, "no standby is connected"),
+        (0, true) => {
+            let message = "commits wait for a standby and none is connected: no payment can be created";
+            findings.fail(what, message, "start the standby, or change synchronous_standby_names");
+        }
+        (count, true) => findings.ok(what, format!("connected standbys: {count}; commits wait for one")),
+        (count, false) if may_be_asynchronous => {
+            let message = format!("connected standbys: {count}; commits do not wait for one");
+            findings.warn(what, message, "a failover loses payments whose creation or settlement was acknowledged");
+        }
+        (count, false) => {
+            let message = format!(
+                "connected standbys: {count}; commits do not wait for one: a failover loses acknowledged payments"
+            );
+            let remedy = "set synchronous_standby_names, or accept the loss with store.allow_asynchronous_standby";
+            findings.fail(what, message, remedy);
+        }
     }
 }
 
@@ -253,6 +301,36 @@ mod tests {
         duties(engines, &mut findings);
         assert!(findings.0.iter().all(|finding| finding.check == "duties"));
         findings.0.into_iter().map(|finding| (finding.severity, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_database_that_may_lose_acknowledged_payments_fails_unless_that_is_allowed() {
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let report = |standbys, is_synchronous| DatabaseReport {
+            version: "15.8".to_owned(),
+            standbys,
+            is_synchronous,
+            has_fsync: true,
+            time: now,
+            latency: Duration::from_micros(700),
+        };
+        let check = |report: &DatabaseReport, is_allowed| {
+            let mut findings = Findings::default();
+            check_server(report, is_allowed, now, &mut findings);
+            (findings.worst(), findings.0.last().map(|finding| finding.message.clone()).unwrap_or_default())
+        };
+        let asynchronous = "connected standbys: 1; commits do not wait for one";
+        assert_eq!(check(&report(0, false), false), (Severity::Ok, "no standby is connected".to_owned()));
+        assert_eq!(check(&report(1, true), false).0, Severity::Ok);
+        let (severity, message) = check(&report(1, false), false);
+        assert!(severity == Severity::Failing && message.starts_with(asynchronous), "{message}");
+        assert_eq!(check(&report(1, false), true), (Severity::Warning, asynchronous.to_owned()));
+        assert_eq!(check(&report(0, true), false).0, Severity::Failing);
+        let without_fsync = DatabaseReport { has_fsync: false, ..report(0, false) };
+        assert_eq!(check(&without_fsync, false).0, Severity::Failing);
+        let ahead = DatabaseReport { time: now + Duration::from_secs(3), ..report(0, false) };
+        let slow = DatabaseReport { latency: Duration::from_millis(21), ..report(0, false) };
+        assert_eq!((check(&ahead, false).0, check(&slow, false).0), (Severity::Warning, Severity::Warning));
     }
 
     #[test]

@@ -370,7 +370,7 @@ impl Wanted {
             return Ok(());
         }
         let sql = "SELECT u.payment_id, c.id FROM unnest($1::uuid[]) AS u (payment_id) \
-                   JOIN commits c ON c.unindexed_payments @> ARRAY[u.payment_id]";
+                   JOIN commits c ON c.unindexed_payments IS NOT NULL AND c.unindexed_payments @> ARRAY[u.payment_id]";
         for row in c.query(sql, &[&ids(&self.erased)]).await? {
             let (Id(payment), Id(commit)) = (column(&row, 0)?, column(&row, 1)?);
             found.insert(payment, commit);

@@ -110,11 +110,9 @@ impl Writers {
         let writer = usize::try_from(merchant % self.queues.len() as u128).unwrap_or(0);
         let (reply, outcome) = oneshot::channel();
         self.queues[writer].try_send(Some((prepared, reply))).map_err(|_| CommitError::Overloaded)?;
-        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
-        let outcome = outcome.await;
-        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        let _waiting = Waiting::on(&self.shared.waiting);
         // A writer sends every outcome before it ends.
-        outcome.unwrap_or_else(|_| Err(CommitError::Unknown("the committer is gone".to_owned())))
+        outcome.await.unwrap_or_else(|_| Err(CommitError::Unknown("the committer is gone".to_owned())))
     }
 
     /// Returns how many batches wait for their outcome.
@@ -131,6 +129,22 @@ impl Writers {
         for worker in workers {
             let _ = worker.await;
         }
+    }
+}
+
+/// Counts a batch until its caller has the outcome or is gone.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl<'w> Waiting<'w> {
+    fn on(count: &'w AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -161,7 +175,7 @@ impl Writer {
             }
             let (batches, replies): (Vec<_>, Vec<_>) = group.into_iter().unzip();
             let begun = Instant::now();
-            let outcomes = self.commit(&batches, 0).await;
+            let outcomes = self.commit(&batches, 0, begun + COMMIT_TIMEOUT).await;
             let applied = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
             self.shared.metrics.committed(outcomes.len(), applied, begun.elapsed());
             for (reply, outcome) in replies.into_iter().zip(outcomes) {
@@ -170,31 +184,38 @@ impl Writer {
         }
     }
 
-    /// Commits batches as one group or, if that fails too often, one by one.
-    fn commit<'w>(&'w mut self, batches: &'w [Prepared], tried: u32) -> BoxFuture<'w, Outcomes> {
+    /// Commits batches as one group. Commits them one by one if a single one may be the cause of a failure, or if other writers are
+    /// in the way too often; `tried` is how often they were.
+    fn commit<'w>(&'w mut self, batches: &'w [Prepared], tried: u32, deadline: Instant) -> BoxFuture<'w, Outcomes> {
         Box::pin(async move {
-            let deadline = Instant::now() + COMMIT_TIMEOUT;
-            let mut is_careful = tried > 0;
-            for attempt in tried + 1..=MAX_ATTEMPTS {
+            let (mut is_careful, mut contended) = (tried > 0, tried);
+            for attempt in 1.. {
                 let fault = match self.attempt(batches, is_careful, deadline).await {
                     Ok(outcomes) => return outcomes,
                     Err(fault) => fault,
                 };
-                if batches.len() > 1 && (attempt >= MAX_GROUP_ATTEMPTS || matches!(fault, Fault::Damaged { .. })) {
+                let is_contended = matches!(fault, Fault::Contended(_) | Fault::Outdated(_));
+                contended += u32::from(is_contended);
+                let is_of_one = matches!(fault, Fault::Damaged { .. } | Fault::Failed(_));
+                if batches.len() > 1 && (is_of_one || contended >= MAX_GROUP_ATTEMPTS) {
                     let mut outcomes = Vec::with_capacity(batches.len());
                     for batch in batches {
-                        outcomes.extend(self.commit(std::slice::from_ref(batch), MAX_GROUP_ATTEMPTS).await);
+                        let one = std::slice::from_ref(batch);
+                        outcomes.extend(self.commit(one, MAX_GROUP_ATTEMPTS, deadline).await);
                     }
                     return outcomes;
                 }
                 is_careful |= matches!(fault, Fault::Outdated(_));
-                if let Some(refusal) = refusal(fault, Instant::now() >= deadline) {
+                let refusal = match refusal(fault, Instant::now() >= deadline) {
+                    None if contended >= MAX_ATTEMPTS => Some(unavailable("other writers are in the way".to_owned())),
+                    refusal => refusal,
+                };
+                if let Some(refusal) = refusal {
                     return batches.iter().map(|_| Err(refusal.clone())).collect();
                 }
                 tokio::time::sleep(pause(attempt)).await;
             }
-            let busy = || unavailable("other writers are in the way".to_owned());
-            batches.iter().map(|_| Err(busy())).collect()
+            unreachable!("attempts do not end by themselves")
         })
     }
 
@@ -209,6 +230,7 @@ impl Writer {
         let decided = decide(&connection, batches, id, &context).await;
         let decided = match decided {
             Err(Fault::Lost(why)) => return Err(Fault::Lost(why)),
+            Err(Fault::Unusable(why)) => return Err(Fault::Busy(why)),
             decided => decided,
         };
         let Some(statement) = decided.as_ref().ok().and_then(|decided| decided.statement.as_ref()) else {
@@ -229,6 +251,7 @@ impl Writer {
                     return decided.map(|decided| decided.outcomes.into_iter().map(unknown).collect());
                 }
             },
+            Err(Fault::Unusable(why)) => return Err(Fault::Busy(why)),
             Err(fault) => {
                 self.connection = Some(connection);
                 return Err(fault);
