@@ -315,7 +315,11 @@ fn what_is_read_of_a_transaction_is_what_is_sent_on() {
             let packed = Transaction::from_signed_bytes(&transaction.signed_bytes(pack));
             prop_assert_eq!(packed.map_err(|error| fail(error.to_string()))?, transaction.clone());
         }
-        for json in [transaction.to_condenser_json(), transaction.to_hf26_json()] {
+        // hived parses `-1.500 HBD` as -0.500: a negative amount has no condenser form. Its transaction is refused, never sent on.
+        let condenser = transaction.to_condenser_json();
+        let is_negative = condenser.contains(r#""amount":"-"#);
+        prop_assert!(!is_negative || transaction.validate().is_err(), "{}", condenser);
+        for json in [transaction.to_hf26_json()].into_iter().chain(Some(condenser).filter(|_| !is_negative)) {
             let again = Transaction::parse(json.as_bytes()).map_err(|error| fail(format!("{error}: {json}")))?;
             prop_assert_eq!(again.id(Pack::Legacy), transaction.id(Pack::Legacy));
             prop_assert_eq!(again, transaction.clone());
