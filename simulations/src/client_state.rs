@@ -31,7 +31,7 @@ pub(crate) const KEYED: &str = "keyed.agent";
 pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
 
 /// An account that nobody pays and no merchant has.
-pub(crate) const SOMEBODY: &str = "somebody.else";
+pub(crate) const THIRD_PARTY: &str = "third.party";
 
 /// What merchants, customers and agents know.
 #[derive(Default)]
@@ -213,7 +213,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (SPENDER.to_owned(), 0),
         (KEYED.to_owned(), RICH),
         ("mallory".to_owned(), RICH),
-        (SOMEBODY.to_owned(), RICH),
+        (THIRD_PARTY.to_owned(), RICH),
     ];
     for number in 0..merchants {
         accounts.push((account(number, false), RICH));

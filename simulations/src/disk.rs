@@ -30,7 +30,7 @@ pub struct DiskFaults {
 pub enum Incident {
     /// An operation failed.
     Error(&'static str),
-    /// There was no room.
+    /// The disk was full.
     Full,
     /// The power went.
     PowerCut,
@@ -102,7 +102,7 @@ impl SimDisk {
     }
 
     /// Gives the disk's files, the database and the two of its log, to a new process; who held them before finds them gone.
-    /// `told` hears of what goes wrong.
+    /// `on_incident` is called for every injected error.
     #[must_use]
     pub fn attach(&self, on_incident: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 3] {
         let mut state = self.state();
@@ -149,7 +149,7 @@ impl SimDisk {
         memchr::memmem::find(&self.state().files[file].bytes, bytes).is_some()
     }
 
-    /// Puts other bytes of the same length wherever a file holds these, behind everybody's back.
+    /// Replaces bytes by others of the same length wherever a file contains them, as a defect of the disk would.
     pub fn replace(&self, file: usize, bytes: &[u8], others: &[u8]) {
         let file = &mut self.state().files[file].bytes;
         let places: Vec<_> = memchr::memmem::find_iter(file, bytes).collect();
@@ -331,7 +331,7 @@ impl State {
 }
 
 impl File {
-    /// Each sector of each unsynced write is kept, lost or torn; says whether one was torn.
+    /// Keeps, loses or tears each sector of each unsynced write; returns whether one was torn.
     fn lose_unsynced(&mut self, random: &mut Random) -> bool {
         let undo = std::mem::take(&mut self.undo);
         let mut redo = Vec::with_capacity(undo.len());

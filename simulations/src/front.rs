@@ -1,5 +1,5 @@
 //! The interface of a running engine as its clients see it: REST with the pages, and gRPC. Whoever has an implementation
-//! installs it once; simulations whose setup says so let their clients call through it.
+//! installs it once; in simulations with `facade` in their setup, clients call through it.
 
 use std::{fmt, net::IpAddr, sync::Arc, sync::OnceLock};
 
@@ -28,10 +28,10 @@ pub struct Boot {
 
 /// The interface of one process. What it does not answer before the process ends is never answered.
 pub trait Endpoint: Send + Sync {
-    /// Answers an HTTP request.
+    /// Executes an HTTP request.
     fn rest(&self, request: Request) -> BoxFuture<'static, Reply>;
 
-    /// Answers a gRPC call.
+    /// Executes a gRPC call.
     fn grpc(&self, call: Call) -> BoxFuture<'static, Result<Vec<Shown>, Denied>>;
 
     /// Follows a payment by gRPC.
@@ -131,7 +131,7 @@ pub struct Denied {
 
 static INSTALLED: OnceLock<&'static dyn Front> = OnceLock::new();
 
-/// Installs the interface that simulations use whose setup asks for one; the first stays.
+/// Installs the facade for simulations with `facade` in their setup; the first one stays.
 pub fn install(front: &'static dyn Front) {
     // One process has one interface.
     let _ = INSTALLED.set(front);

@@ -76,7 +76,7 @@ struct NodeState {
     lie_until: u64,
     slow_ms: u64,
     slow_until: u64,
-    frozen_until: u64,
+    stalled_until: u64,
     branch_until: u64,
     keeps_until: u64,
     foreign_until: u64,
@@ -84,7 +84,7 @@ struct NodeState {
     limits_until: u64,
     /// Until when it knows no price of HBD.
     priceless_until: u64,
-    /// What it took and has told no other node.
+    /// Transactions that it accepted and has not relayed.
     kept: Vec<Transaction>,
 }
 
@@ -119,7 +119,7 @@ impl Hive {
             let (authorities, memo_key) = if setup.signatures || has_keys(name.as_str()) {
                 genesis.authorities(name.as_str())
             } else {
-                // A threshold of nothing: whoever asks may, so that signing costs no time.
+                // A threshold of 0: no signature is needed, so that signing costs no time.
                 let open = Authority::default;
                 (AccountAuthorities { owner: open(), active: open(), posting: open() }, PublicKey([0; 33]))
             };
@@ -244,8 +244,8 @@ impl Hive {
             if now_ms >= node.lag_until {
                 node.view.lag_blocks = 0;
             }
-            if now_ms >= node.frozen_until {
-                node.view.frozen_at = None;
+            if now_ms >= node.stalled_until {
+                node.view.stalled_at = None;
             }
             if now_ms >= node.lie_until {
                 node.view.lie = None;
@@ -305,7 +305,7 @@ impl Hive {
         self.chain.price()
     }
 
-    /// Lets nodes tell the others what they have kept to themselves.
+    /// Lets nodes relay the transactions that they have withheld.
     fn release(&mut self, now_ms: u64) {
         for node in &mut self.nodes {
             if now_ms >= node.keeps_until {
@@ -387,8 +387,8 @@ impl Hive {
             let delay_ms = random.between(500, 4_000);
             faults.push((NodeFault::Slow { delay_ms }, minutes(random, 2)));
         }
-        if random.chance(rate(Fault::NodeFreeze)) {
-            faults.push((NodeFault::Frozen, minutes(random, 2)));
+        if random.chance(rate(Fault::NodeStall)) {
+            faults.push((NodeFault::Stalled, minutes(random, 2)));
         }
         // A minority may lie, each in its own way; what shows without the others' word, any node.
         if random.chance(rate(Fault::NodeLie)) {
@@ -441,7 +441,7 @@ impl Hive {
             NodeFault::Down => (node.down_until, node.hangs) = (until, random.chance(300_000)),
             NodeFault::Lag { blocks } => (node.view.lag_blocks, node.lag_until) = (*blocks, until),
             NodeFault::Slow { delay_ms } => (node.slow_ms, node.slow_until) = (*delay_ms, until),
-            NodeFault::Frozen => (node.view.frozen_at, node.frozen_until) = (Some(head), until),
+            NodeFault::Stalled => (node.view.stalled_at, node.stalled_until) = (Some(head), until),
             NodeFault::OwnFork { depth } => {
                 (node.view.branch_from, node.branch_until) = (Some(head.saturating_sub(*depth)), until);
             }
@@ -559,7 +559,7 @@ fn roll_node_faults(
     roll(random).into_iter().map(move |(fault, for_ms)| FaultInjection::Node { node, fault, for_ms }).collect()
 }
 
-/// Returns the lie that a node tells from now on; one that invents a transfer needs a payee.
+/// Returns the wrong data that a node returns from now on; an invented transfer needs a payee.
 fn lie_of(lie: LieKind, head: u32, payee: Option<(AccountName, String)>) -> Lie {
     match lie {
         LieKind::Omits => Lie::OmitTransfers,

@@ -37,7 +37,7 @@ pub struct Hunted {
     /// Its name.
     pub name: &'static str,
     /// What it does.
-    pub says: &'static str,
+    pub description: &'static str,
     /// What noticed it and which invariant broke; none if nothing did.
     pub killed: Option<(Killer, &'static str)>,
 }
@@ -46,7 +46,7 @@ impl fmt::Display for Hunted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.killed {
             Some((killer, invariant)) => write!(f, "killed   {:<32} by {killer}: {invariant}", self.name),
-            None => write!(f, "SURVIVES {:<32} {}", self.name, self.says),
+            None => write!(f, "SURVIVES {:<32} {}", self.name, self.description),
         }
     }
 }
@@ -84,16 +84,16 @@ pub fn hunt_all(
     bugs: &[(&'static str, &'static str)],
     hunt: Hunt<'_>,
     stop: &AtomicBool,
-    tell: impl Fn(&Hunted) + Sync,
+    report: impl Fn(&Hunted) + Sync,
 ) -> Vec<Hunted> {
     let next = AtomicUsize::new(0);
     let hunted = Mutex::new(Vec::new());
     let work = || {
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((name, says)) = bugs.get(number) else { return };
-            let one = Hunted { name, says, killed: hunt_one(name, hunt) };
-            tell(&one);
+            let Some((name, description)) = bugs.get(number) else { return };
+            let one = Hunted { name, description, killed: hunt_one(name, hunt) };
+            report(&one);
             hunted.lock().unwrap_or_else(PoisonError::into_inner).push((number, one));
         }
     };

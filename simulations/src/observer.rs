@@ -1,5 +1,5 @@
 //! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
-//! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
+//! commit, every webhook, every broadcast and every response at the moment they happen, and checks the invariants then.
 
 mod audit;
 mod claims;
@@ -46,7 +46,7 @@ pub(crate) use self::readings::Readings;
 pub use self::{
     claims::Broadcasts,
     durable::Durable,
-    engines::{EngineDuties, EngineSetup, Frozen},
+    engines::{EngineDuties, EngineSetup, Paused},
     latency::Latency,
     observations::*,
     proofs::Proofs,
@@ -79,10 +79,10 @@ pub struct Observer {
     pub accounts: Watched,
     /// Proofs of accounts.
     pub proofs: Proofs,
-    /// When things happened that somebody waits for.
+    /// When awaited things happened.
     pub latency: Latency,
-    /// What the checks of the books said, by the time the day ends.
-    pub books: BTreeMap<Timestamp, Day>,
+    /// The stored reconciliations, by the time the day ends.
+    pub reconciled: BTreeMap<Timestamp, Day>,
     /// Announced events.
     pub events: Index<EventId, EventRecord>,
     /// How far each merchant's list of events goes.
@@ -127,15 +127,15 @@ pub struct Observer {
     pub included_in: BTreeSet<(TxId, u32)>,
     /// Whether every node always has the same blocks.
     pub has_one_chain: bool,
-    /// Payments of agents that were shown, and what came of it.
+    /// Payments that agents presented, and their outcomes.
     pub shown: BTreeMap<TxId, Presentations>,
-    /// Who was told that a payment for a resource is a success.
+    /// Which callers got the success of a payment for a resource.
     pub sold: BTreeMap<TxId, Sold>,
     /// Transactions a node ever took.
     pub ever_accepted: IndexSet<TxId>,
     /// Transactions their payers broadcast themselves.
     pub own_broadcasts: IndexSet<TxId>,
-    /// Transactions whose payer was told that they were refused for good.
+    /// Transactions whose payer got a final refusal.
     pub refused: IndexSet<TxId>,
     /// Nodes that refused a transaction for being behind, or lied about it.
     pub wrong_refusals: BTreeMap<TxId, BTreeSet<usize>>,
@@ -147,7 +147,7 @@ pub struct Observer {
     pub nodes: usize,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
     pub released_claims: IndexSet<TxId>,
-    /// Transactions whose open claim a restored store does not know: they may come, whatever is said about them since.
+    /// Transactions whose open claim a restored store does not know: they may still settle, whatever was reported since.
     pub forgotten: IndexSet<TxId>,
     /// The transfers of a session that its merchant accepted as they came.
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
@@ -177,13 +177,13 @@ pub struct Observer {
     pub(crate) hive_prices: Vec<(HivePrice, u64)>,
     /// The price of HIVE that is durable, and the one before.
     pub(crate) hive_read: Readings<HivePrice>,
-    /// Payments for other servers whose payer was told of success.
+    /// Payments for other servers whose payer got a success.
     pub reported: IndexSet<TxId>,
     /// The account that collects fees.
     pub fee_account: Option<AccountName>,
     /// Batches whose outcome is unknown.
     pub unknown_commits: Vec<Batch>,
-    /// What each receiver said to the attempt under way.
+    /// The response of each receiver to the attempt in flight.
     pub receiver_responses: BTreeMap<(DeliveryId, u32), Outcome>,
     /// What the attempts say of merchants' endpoints, since each was set or enabled.
     pub endpoints: BTreeMap<MerchantId, EndpointSeen>,
@@ -219,7 +219,7 @@ pub struct Observer {
     pub dirty: BTreeSet<PaymentId>,
     /// Sessions by the idempotency key they were opened under.
     pub remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
-    /// Sessions that callers were told of, by the number they gave their request.
+    /// Sessions that callers got in a response, by the number of their request.
     pub opened: BTreeMap<u32, PaymentId>,
     /// Whether a row was ever damaged.
     pub was_damaged: bool,
@@ -283,7 +283,7 @@ impl Observer {
         self.marks.push(name);
     }
 
-    /// Asks every invariant of a kind.
+    /// Checks every invariant of a kind.
     fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<invariants::Verdict>) {
         for (at, invariant) in INVARIANTS.iter().enumerate() {
             match ask(self, &invariant.check) {
@@ -302,8 +302,8 @@ impl Observer {
         self.wrong_refusals.entry(tx_id).or_default().insert(node);
     }
 
-    /// Returns whether as many nodes as decide refused a transaction, or were wrong about it. Another one may have taken it
-    /// unheard, and tell the others when the reason is gone: nothing can be known then.
+    /// Returns whether a majority of nodes refused a transaction, or were wrong about it. Another node may have accepted it
+    /// without a response that arrived, and relay it later: then its outcome is not known.
     #[must_use]
     pub fn is_misled(&self, tx_id: TxId) -> bool {
         let decide =
@@ -501,15 +501,15 @@ impl Observer {
 
     fn books_written(&mut self, day: &Day) {
         self.ask(None, |observer, check| match check {
-            Check::Books(check) => Some(check(&BooksWrite { day, observer })),
+            Check::Reconciliation(check) => Some(check(&ReconciliationWrite { day, observer })),
             _ => None,
         });
         self.marks.push(if day.unchecked == 0 {
-            "a day's books are checked"
+            "a day is reconciled"
         } else {
-            "a day's books cannot be checked"
+            "a day cannot be reconciled"
         });
-        self.books.insert(day.to, day.clone());
+        self.reconciled.insert(day.to, day.clone());
     }
 
     /// Records that a commit that moves the cursor conflicts with another one.

@@ -18,10 +18,10 @@ pub use self::policies::Policies;
 use crate::{random::Random, script::ChangeableSettings};
 
 macro_rules! faults {
-    ($($name:ident = $word:literal, $default:literal, $says:literal;)*) => {
+    ($($name:ident = $word:literal, $default:literal, $description:literal;)*) => {
         /// A class of faults, each a switch of its own.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Fault { $(#[doc = $says] $name,)* }
+        pub enum Fault { $(#[doc = $description] $name,)* }
 
         impl Fault {
             /// Every class, in a fixed order.
@@ -35,8 +35,8 @@ macro_rules! faults {
 
             /// Returns what it does, in words.
             #[must_use]
-            pub const fn says(self) -> &'static str {
-                match self { $(Self::$name => $says,)* }
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$name => $description,)* }
             }
 
             /// Returns its rate where everything is on, in parts per million.
@@ -55,7 +55,7 @@ faults! {
     NodeDown = "node.down", 2_000, "per block: a node is unreachable for up to two minutes";
     NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
     NodeSlow = "node.slow", 2_000, "per block: the latency of a node rises by up to four seconds for up to two minutes";
-    NodeFreeze = "node.freeze", 2_000, "per block: the head of a node does not advance for up to two minutes";
+    NodeStall = "node.stall", 2_000, "per block: the head of a node does not advance for up to two minutes";
     NodeLie = "node.lie", 4_000, "per block: one of three nodes, or any node whose data is evidently wrong, returns wrong data for up to two minutes";
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
@@ -81,7 +81,7 @@ faults! {
     ReplyLost = "client.reply_lost", 10_000, "the response to a call of a merchant or an agent is lost";
     ClockJump = "clock.jump", 400, "per block: the system clock jumps by up to six hours, in either direction, and later back";
     HbdOffPeg = "market.hbd_off_peg", 400, "per block: the market price of HBD is between half a dollar and two dollars, for up to an hour";
-    ProcessFreeze = "process.freeze", 800, "per block: the process is paused for up to two minutes, as by SIGSTOP";
+    ProcessPause = "process.pause", 800, "per block: the process is paused for up to two minutes, as by SIGSTOP";
     DiskSlow = "disk.slow", 600, "per block: commits take up to 20 seconds, for up to a minute";
     OtherSettings = "process.other_settings", 300, "per block: the process is restarted with other settings";
     NodeBranch = "node.branch", 2_000, "per block: a node has its own fork of the reversible blocks, as long as the others', for up to two minutes";
@@ -110,7 +110,7 @@ impl Fault {
         Self::NodeDown,
         Self::NodeLag,
         Self::NodeSlow,
-        Self::NodeFreeze,
+        Self::NodeStall,
         Self::NodeLie,
         Self::NodeBranch,
         Self::NodeKeeps,
@@ -281,8 +281,8 @@ pub struct Setup {
     pub grace_seconds: u64,
     /// How often the nodes are asked, milliseconds.
     pub poll_ms: u64,
-    /// Sessions kept awake.
-    pub max_awake: usize,
+    /// Maximum active sessions.
+    pub max_active: usize,
     /// Whether the fee is collected with the payment.
     pub split_fee: bool,
     /// What an agent's payment completes on.
@@ -312,15 +312,15 @@ impl ChangeableSettings {
     /// Draws settings.
     #[must_use]
     pub fn draw(random: &mut Random) -> Self {
-        let Setup { lifetime_seconds, grace_seconds, x402_finality, max_awake, .. } = Setup::swarm(random);
-        Self { lifetime_seconds, grace_seconds, x402_finality, max_awake }
+        let Setup { lifetime_seconds, grace_seconds, x402_finality, max_active, .. } = Setup::swarm(random);
+        Self { lifetime_seconds, grace_seconds, x402_finality, max_active }
     }
 }
 
 impl fmt::Display for ChangeableSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lifetime_seconds, grace_seconds, x402_finality, max_awake } = self;
-        write!(f, "sessions of {lifetime_seconds} s with {grace_seconds} s of grace, at most {max_awake} awake, ")?;
+        let Self { lifetime_seconds, grace_seconds, x402_finality, max_active } = self;
+        write!(f, "sessions of {lifetime_seconds} s with {grace_seconds} s of grace, at most {max_active} active, ")?;
         write!(f, "and payments of agents that complete {x402_finality:?}")
     }
 }
@@ -345,7 +345,7 @@ impl Default for Setup {
             lifetime_seconds: 900,
             grace_seconds: 0,
             poll_ms: 1_000,
-            max_awake: 5_000,
+            max_active: 5_000,
             split_fee: false,
             x402_finality: ClaimFinality::InBlock,
             cache_bytes: 4 * 1024 * 1024,
@@ -380,7 +380,7 @@ impl Setup {
             lifetime_seconds: *random.pick(&[60, 120, 300, 900, 1_800]),
             grace_seconds: *random.pick(&[0, 0, 0, 9, 60]),
             poll_ms: *random.pick(&[1_000, 3_000, 3_000, 10_000]),
-            max_awake: *random.pick(&[1, 4, 20, 5_000, 5_000]),
+            max_active: *random.pick(&[1, 4, 20, 5_000, 5_000]),
             split_fee: random.chance(250_000),
             x402_finality: *random.pick(&[
                 ClaimFinality::Accepted,
@@ -420,14 +420,14 @@ impl Setup {
 
     /// Changes what an operator may change from one start to the next.
     pub const fn change(&mut self, settings: &ChangeableSettings) {
-        let ChangeableSettings { lifetime_seconds, grace_seconds, x402_finality, max_awake } = *settings;
+        let ChangeableSettings { lifetime_seconds, grace_seconds, x402_finality, max_active } = *settings;
         (self.lifetime_seconds, self.grace_seconds) = (lifetime_seconds, grace_seconds);
-        (self.x402_finality, self.max_awake) = (x402_finality, max_awake);
+        (self.x402_finality, self.max_active) = (x402_finality, max_active);
     }
 
     /// Lets rows leave memory soon, so that they are read from the disk again, and nothing take long.
     pub fn read_from_disk(&mut self) {
-        (self.cache_bytes, self.log_bytes, self.max_awake) = (0, 4 * 1024, self.max_awake.min(4));
+        (self.cache_bytes, self.log_bytes, self.max_active) = (0, 4 * 1024, self.max_active.min(4));
         self.rpc_ms = self.rpc_ms.min(1_000);
         self.commit_ms = self.commit_ms.min(200);
         self.poll_ms = self.poll_ms.min(3_000);
@@ -460,7 +460,7 @@ impl Setup {
             fee_mode,
             session_lifetime: Duration::from_secs(self.lifetime_seconds),
             session_grace: Duration::from_secs(self.grace_seconds),
-            max_active: self.max_awake,
+            max_active: self.max_active,
             block_interval: Duration::from_secs(self.block_seconds),
             poll_interval: Duration::from_millis(self.poll_ms),
             development: false,

@@ -108,8 +108,8 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
         setup.policies = Policies { bills, event_retention_seconds, ..Policies::default() };
     }
     if payments > 500 {
-        // Thousands of sessions through one awake actor only measure the parking.
-        setup.max_awake = setup.max_awake.max(50);
+        // Thousands of sessions through one active actor only measure passivation.
+        setup.max_active = setup.max_active.max(50);
         setup.cache_bytes = 16 * 1024 * 1024;
         setup.log_bytes = setup.log_bytes.max(1024 * 1024);
     }

@@ -46,7 +46,7 @@ impl Random {
         low + self.below((high - low).saturating_add(1))
     }
 
-    /// Says yes `ppm` times in a million. A rate of 0 draws nothing.
+    /// Returns `true` `ppm` times in a million. A rate of 0 draws nothing.
     pub fn chance(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }

@@ -104,11 +104,11 @@ impl Receivers {
         }
         if random.chance(rate(Fault::HookStatus)) {
             let status = *random.pick(&[500, 502, 503, 401, 404, 302, 429]);
-            let asks = matches!(status, 429 | 503).then(|| Duration::from_secs(random.between(1, 900)));
+            let retry_after = matches!(status, 429 | 503).then(|| Duration::from_secs(random.between(1, 900)));
             let is_accepted = status == 500 && random.chance(300_000);
             return PostOutcome {
                 wait_ms,
-                outcome: refused(status, asks),
+                outcome: refused(status, retry_after),
                 is_accepted,
                 fault: Some(Fault::HookStatus.word()),
             };

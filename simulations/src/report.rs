@@ -31,7 +31,7 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     let code = rule.map_or("", |one| one.code);
     let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
     let _ = writeln!(out, "BROKEN  {}{code}", violation.invariant);
-    let _ = writeln!(out, "rule    {}", rule.map_or("", |one| one.says));
+    let _ = writeln!(out, "rule    {}", rule.map_or("", |one| one.description));
     let _ = writeln!(out, "seen    {}", violation.text);
     let _ = writeln!(out, "where   {}, at {}", script.name, show_ms(violation.at_ms));
     let _ = writeln!(out, "seed    {} of {build}, scenario {:016x}", script.seed, script.fingerprint());
@@ -63,14 +63,14 @@ struct RepeatedLine<'a> {
     times: u32,
 }
 
-/// Returns what is told of the broken session: its own lines, and those of others that may be why.
+/// Returns the lines about the broken session: its own, and those of others that may explain it.
 fn trace_lines<'a>(script: &Script, lines: &'a [Line], violation: &Violation) -> Vec<RepeatedLine<'a>> {
     let begins = first_of(lines, violation);
-    let is_told = |line: &&Line| match violation.session {
+    let is_shown = |line: &&Line| match violation.session {
         Some(session) => line.session == violation.session || is_cause(script, line, session, begins),
         None => !line.is_fault,
     };
-    folded(lines.iter().filter(is_told))
+    folded(lines.iter().filter(is_shown))
 }
 
 /// Makes one of the lines that say the same one after the other.
@@ -85,8 +85,8 @@ fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
     repeated
 }
 
-/// Returns whether a line that is about no session may be why something happened to one that is first told of at `begins`:
-/// the process ended or started, a fork removed blocks, the fate of a commit was unknown, its shop was changed before.
+/// Returns whether a line without a session may explain what happened to a session whose first line is at `begins`:
+/// the process ended or started, a fork removed blocks, the outcome of a commit was unknown, its shop was changed before.
 fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
     match line.kind {
         "boot" | "dead" | "heal" | "commit.unknown" | "commit.refused" => line.at_ms >= begins,
@@ -122,13 +122,13 @@ pub fn named(script: &Script, text: &str) -> String {
     out
 }
 
-/// Returns when the broken session is first told of; the beginning where there is none.
+/// Returns the time of the first line of the broken session; the beginning where there is none.
 fn first_of(lines: &[Line], violation: &Violation) -> u64 {
     let own = lines.iter().find(|line| violation.session.is_some() && line.session == violation.session);
     own.map_or(0, |line| line.at_ms)
 }
 
-/// How long after the last that is told of a session a fault may still have to do with it, milliseconds.
+/// How long after the last line of a session a fault may still concern it, milliseconds.
 const AFTERMATH_MS: u64 = 120_000;
 
 /// Returns the time in which something happened to the broken session.

@@ -50,7 +50,7 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         why: error.message().to_owned(),
     })?;
     let mut setup = Setup::default();
-    if let Some(raw) = &file.world {
+    if let Some(raw) = &file.environment {
         setup::read(raw.get_ref(), &mut setup).map_err(lines.error_at(raw.span().start))?;
     }
     let faults = read_faults(&file, &lines)?;

@@ -17,7 +17,7 @@ use crate::{
     simulation::{Seam, Simulation},
     store::watch,
     sync::lock,
-    trace::Lane,
+    trace::Source,
 };
 
 /// The store that several engines share.
@@ -35,7 +35,7 @@ struct State {
     away_until_ms: u64,
     /// How often it failed over: a connection belongs to one primary.
     failovers: u64,
-    /// What becomes of the next commit of an engine, where that is chosen.
+    /// The outcome of the next commit of an engine, where it is chosen.
     broken: BTreeMap<usize, CommitOutcome>,
     /// When commits are applied that the store executes though their connection is broken, virtual milliseconds.
     running: BTreeMap<CommitId, u64>,
@@ -78,7 +78,7 @@ impl SharedStore {
         state.broken.clear();
     }
 
-    /// Chooses what becomes of an engine's next commit.
+    /// Chooses the outcome of an engine's next commit.
     pub(crate) fn break_next_commit(&self, engine: usize, outcome: CommitOutcome) {
         lock(&self.state).broken.insert(engine, outcome);
     }
@@ -104,7 +104,7 @@ impl SharedStore {
         });
     }
 
-    /// Finds out what became of a commit.
+    /// Resolves the outcome of a commit.
     async fn resolve(&self, sim: &Simulation, id: CommitId) -> Result<Resolution, CommitError> {
         loop {
             let running = lock(&self.state).running.get(&id).copied();
@@ -115,7 +115,7 @@ impl SharedStore {
         let resolved = self.rows.resolve(id).await;
         if let Ok(resolution) = &resolved {
             sim.mark(match resolution {
-                Resolution::Applied => "an unknown commit was committed",
+                Resolution::Applied => "a commit of unknown outcome was applied",
                 Resolution::Forbidden => "an unknown commit is forbidden",
             });
         }
@@ -199,12 +199,12 @@ impl StoreClient {
         self.store.is_away(sim.now_ms()) || sim.is_cut_off(&self.seam.process, Peer::Store)
     }
 
-    /// Draws what becomes of a commit whose connection breaks; none where it does not.
+    /// Draws the outcome of a commit whose connection breaks; none where it does not break.
     fn drawn_outcome(&self) -> Option<CommitOutcome> {
         let chosen = lock(&self.store.state).broken.remove(&self.seam.process.number);
         let outcome = chosen.or_else(|| self.seam.sim.draw_broken_commit())?;
         let number = self.seam.process.number;
-        self.seam.sim.fault(Lane::Disk, Fault::CommitBroken.word(), number as u64, || {
+        self.seam.sim.fault(Source::Disk, Fault::CommitBroken.word(), number as u64, || {
             format!("the connection of engine {number} breaks during a commit, which is {}", outcome.word())
         });
         Some(outcome)
@@ -213,11 +213,11 @@ impl StoreClient {
     /// Commits a batch, and shows the observer what the engine sends and learns.
     async fn commit_observed(&self, batch: Batch) -> Result<(), CommitError> {
         let (sim, process) = (&self.seam.sim, &self.seam.process);
-        sim.observe(|observer| observer.commit_sent(process.number, &batch, process.frozen()));
+        sim.observe(|observer| observer.commit_sent(process.number, &batch, process.paused()));
         let id = batch.id;
         let outcome = self.commit_remotely(batch).await;
         if let Err(CommitError::Unavailable(_) | CommitError::Unknown(_)) = &outcome {
-            sim.observe(|observer| observer.commit_failed(process.number, process.frozen()));
+            sim.observe(|observer| observer.commit_failed(process.number, process.paused()));
         }
         if let (Err(CommitError::Unknown(_)), Some(id)) = (&outcome, id) {
             self.watch_unknown(id);
@@ -225,7 +225,7 @@ impl StoreClient {
         outcome
     }
 
-    /// Checks that the engine finds out what became of a commit before it does anything else.
+    /// Checks that the engine resolves the outcome of a commit before it does anything else.
     fn watch_unknown(&self, id: CommitId) {
         let (seam, unknown) = (self.seam.clone(), Arc::clone(&self.unknown));
         tokio::spawn(async move {
@@ -249,7 +249,7 @@ impl StoreClient {
         let (sim, number) = (&self.seam.sim, self.seam.process.number);
         self.seam.alive().await;
         if sim.is_store_busy() {
-            sim.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            sim.fault(Source::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (out_ms, back_ms) = sim.store_trip();
@@ -280,7 +280,7 @@ impl StoreClient {
         match outcome.filter(|_| is_heard) {
             Some(outcome) => {
                 if outcome.is_ok() {
-                    sim.observe(|observer| observer.learned_of(number, &claims, self.seam.process.frozen()));
+                    sim.observe(|observer| observer.learned_of(number, &claims, self.seam.process.paused()));
                 }
                 outcome
             }
@@ -288,7 +288,7 @@ impl StoreClient {
                 if let Some(id) = claims.id {
                     lock(&self.unknown).insert(id, Unknown { claims, is_asked: false });
                 }
-                sim.event(Lane::Disk, "commit.unknown", None, number as u64, || {
+                sim.event(Source::Disk, "commit.unknown", None, number as u64, || {
                     format!("engine {number} does not learn the outcome of a commit")
                 });
                 sim.mark("the outcome of a commit to the shared store is unknown");
@@ -362,7 +362,7 @@ impl Store for StoreClient {
             let unknown = lock(&self.unknown).remove(&id);
             if let (Some(Unknown { claims, .. }), Ok(Resolution::Applied)) = (unknown, &resolved) {
                 sim.observe(|observer| {
-                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.frozen());
+                    observer.learned_of(self.seam.process.number, &claims, self.seam.process.paused());
                 });
             }
             resolved

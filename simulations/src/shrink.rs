@@ -31,7 +31,7 @@ const OFTENER: [u32; 2] = [64, 8];
 const OFTEN_PPM: u32 = 300_000;
 /// Faults up to which each is made to come oftener: where many are, a run in which all do takes long.
 const FEW_FAULTS: usize = 3;
-/// The longest wait between two steps of a trace that tells of nothing else.
+/// The longest wait between two consecutive events of a trace.
 const LONG_WAIT_MS: u64 = 120_000;
 
 /// A log that three payments fill.

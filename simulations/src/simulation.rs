@@ -61,7 +61,7 @@ use crate::{
     },
     shared_store::SharedStore,
     sync::lock,
-    trace::{Lane, Line, Trace},
+    trace::{Source, Line, Trace},
 };
 
 use self::process::{Process, ProcessExit, RunningStore};
@@ -194,7 +194,7 @@ struct Time {
     base_ms: AtomicU64,
     /// The runtime's clock then; none between two processes.
     started: Mutex<Option<Instant>>,
-    /// What the two made together, and whether it still holds: everybody asks for the time all the time.
+    /// The sum of the two, and whether it is still valid: the time is read very often.
     read_ms: AtomicU64,
     is_read: AtomicBool,
     last_ms: AtomicU64,

@@ -1,5 +1,5 @@
 //! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
-//! and everybody who watches hears of them.
+//! and every watcher is notified.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::{
     options::Fault,
     simulation::{Seam, Simulation},
     sync::lock,
-    trace::Lane,
+    trace::Source,
 };
 
 /// A real store in a simulated simulation. Commits come in groups, as they do on a real disk: while one is being synced the
@@ -44,7 +44,7 @@ impl SimStore {
         let sim = &self.seam.sim;
         self.seam.alive().await;
         if sim.is_store_busy() {
-            sim.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            sim.fault(Source::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (answer, answered) = oneshot::channel();
@@ -56,7 +56,7 @@ impl SimStore {
         if begins {
             tokio::spawn(write(self.seam.clone(), Arc::clone(&self.inner), Arc::clone(&self.queue)));
         }
-        // Nobody answers when the process dies.
+        // There is no response when the process is killed.
         match answered.await {
             Ok(outcome) => outcome,
             Err(_) => std::future::pending().await,
@@ -95,7 +95,7 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
     }
 }
 
-/// Tells everybody who watches what became of a batch.
+/// Notifies every watcher of the outcome of a batch.
 pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
     match outcome {
         Ok(()) => {
@@ -103,7 +103,7 @@ pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), Commit
             sim.observe(|observer| observer.committed(batch));
         }
         Err(CommitError::Unknown(why)) => {
-            sim.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
+            sim.event(Source::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
             sim.observe(|observer| observer.unknown_commits.push(batch.clone()));
         }
         Err(refused) => {
@@ -111,8 +111,8 @@ pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), Commit
             if moves_cursor && matches!(refused, CommitError::Conflict { .. }) {
                 sim.observe(|observer| observer.cursor_refused());
             }
-            sim.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
-            sim.mark("a stale or doubled write is refused");
+            sim.event(Source::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
+            sim.mark("a stale or repeated write is refused");
             sim.observe(|observer| observer.refused_commit(batch, refused));
         }
     }
@@ -134,7 +134,7 @@ impl Wrapped for SimStore {
             self.seam.alive().await;
             let answer = read().await;
             match &answer {
-                Err(ReadError::Damaged { .. }) => self.seam.sim.mark("a damaged row is met"),
+                Err(ReadError::Damaged { .. }) => self.seam.sim.mark("a damaged row is read"),
                 Err(ReadError::Failed(_) | ReadError::Unavailable(_)) => {
                     self.seam.sim.read_fails(&self.seam.process, name);
                 }

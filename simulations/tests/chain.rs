@@ -334,10 +334,10 @@ fn each_lie_changes_what_a_node_shows_and_nothing_else() {
     produce(&mut chain, 4);
     let truth = chain.block(1).unwrap().neutral();
     let name = |text: &str| AccountName::parse(text).unwrap();
-    let tell = |lie: Lie| Node { lie: Some(lie), ..Node::default() };
+    let lying = |lie: Lie| Node { lie: Some(lie), ..Node::default() };
     let shown = |node: &Node| node.view(&chain).block(1).unwrap().neutral();
 
-    let invented = tell(Lie::InventTransfer {
+    let invented = lying(Lie::InventTransfer {
         block: 1,
         from: name("carol"),
         to: name("bob"),
@@ -348,19 +348,19 @@ fn each_lie_changes_what_a_node_shows_and_nothing_else() {
     assert_eq!(transfers.len(), 2);
     assert_eq!((transfers[1].from.as_str(), transfers[1].memo.as_str()), ("carol", "false"));
     assert_eq!(shown(&invented).id, truth.id, "the id does not give it away");
-    assert_eq!(shown(&tell(Lie::OmitTransfers)).transfers, []);
-    assert_eq!(shown(&tell(Lie::InflateTransfers)).transfers[0].money.units, 10_000);
-    assert_eq!(tell(Lie::EverythingIsFinal).view(&chain).irreversible_num(), 4);
-    let ahead = tell(Lie::HeadAhead { blocks: 5 });
+    assert_eq!(shown(&lying(Lie::OmitTransfers)).transfers, []);
+    assert_eq!(shown(&lying(Lie::InflateTransfers)).transfers[0].money.units, 10_000);
+    assert_eq!(lying(Lie::EverythingIsFinal).view(&chain).irreversible_num(), 4);
+    let ahead = lying(Lie::HeadAhead { blocks: 5 });
     assert_eq!((ahead.view(&chain).head().0.number(), ahead.view(&chain).irreversible_num()), (9, 9));
     let key = genesis.key("carol", Role::Active).public();
-    let keys = tell(Lie::Keys { key });
+    let keys = lying(Lie::Keys { key });
     assert!(keys.view(&chain).account("alice").unwrap().authorities.active.key_auths.contains_key(&key));
-    assert!(tell(Lie::SwallowBroadcasts).view(&chain).swallows_broadcasts());
+    assert!(lying(Lie::SwallowBroadcasts).view(&chain).swallows_broadcasts());
     assert_eq!(chain.block(1).unwrap().neutral(), truth);
 }
 
-/// What somebody might do to a chain.
+/// An arbitrary operation on a chain.
 #[derive(Debug, Clone)]
 enum Step {
     Pay { from: usize, to: usize, units: u64, hive: bool },
@@ -442,7 +442,7 @@ proptest! {
 }
 
 #[test]
-fn what_the_engine_reads_of_a_block_is_what_the_chain_says() {
+fn the_engine_reads_the_contents_of_a_block_correctly() {
     let (mut chain, genesis) = chain();
     pay(&mut chain, &genesis, "alice", "bob", "1.000 HIVE", "é 🐝 \"quoted\"");
     produce(&mut chain, 1);

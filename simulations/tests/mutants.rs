@@ -12,7 +12,7 @@ use simulations::{
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
 const NEW: &[&str] = &["duties-kept-without-nodes", "claimed-session-is-passivated"];
-/// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
+/// How many of the others are drawn, unless `MUTANTS` sets the number (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.
 const SEED: u64 = 1;

@@ -65,7 +65,7 @@ fn a_good_transfer_is_accepted_in_either_packing_and_by_open_authority() {
     hf26.operations = vec![transfer("alice", "bob", 2_000, "hf26")];
     hf26.sign(chain.chain_id(), Pack::Hf26, &genesis.key("alice", Role::Active));
     assert_eq!(chain.broadcast(hf26.clone()), Ok(hf26.id(Pack::Hf26)));
-    // Anybody may spend what `temp` has.
+    // `temp` needs no signature to spend.
     chain.grant(&AccountName::parse("temp").unwrap(), engine::money::Currency::Hbd, 5_000);
     let mut open = good(&chain);
     open.operations = vec![transfer("temp", "bob", 5_000, "")];

@@ -175,11 +175,11 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
     passing.sort_by_key(|one| one.took_ms);
     let simulations: Vec<&str> = passing.iter().map(|one| one.name.as_str()).collect();
     let limits = Limits::of(passing.iter().map(|one| one.took_ms).sum());
-    let (code, said) = run(tree, &number.to_string(), &simulations, limits)?;
+    let (code, output) = run(tree, &number.to_string(), &simulations, limits)?;
     Ok(match code {
         Some(0) => {
             let all: BTreeSet<&String> = recorded.iter().flat_map(|one| &one.reaches).collect();
-            let reached = places_in(&said)?;
+            let reached = places_in(&output)?;
             let is_missed = |place: &&String| {
                 !reached.contains(*place) && !others.iter().any(|other| other.reaches.contains(*place))
             };
@@ -189,7 +189,7 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
             }
         }
         Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
-        Some(10) => said.lines().last().unwrap_or("noticed").to_owned(),
+        Some(10) => output.lines().last().unwrap_or("noticed").to_owned(),
         code => format!("noticed by its death: {code:?}"),
     })
 }

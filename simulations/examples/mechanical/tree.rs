@@ -91,9 +91,9 @@ fn tracked(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Copies the workspace, writes the mutants into it, and leaves out those that do not compile. Returns the others.
-pub(crate) fn grow(root: &Path, tree: &Path, tell: impl Fn(&str)) -> Result<Vec<Mutant>> {
+pub(crate) fn grow(root: &Path, tree: &Path, report: impl Fn(&str)) -> Result<Vec<Mutant>> {
     let (sources, mutants) = find(root)?;
-    tell(&format!("{} mutants in {} files", mutants.len(), sources.len()));
+    report(&format!("{} mutants in {} files", mutants.len(), sources.len()));
     for file in tracked(root)? {
         let (from, to) = (root.join(&file), tree.join(&file));
         if let Some(folder) = to.parent() {
@@ -135,7 +135,7 @@ pub(crate) fn grow(root: &Path, tree: &Path, tell: impl Fn(&str)) -> Result<Vec<
             let found = owners(true).or_else(|| owners(false)).or_else(near);
             out.extend(found.into_iter().flat_map(|(_, numbers)| numbers));
         }
-        tell(&format!("{} errors; {} of {} mutants do not compile", errors.len(), out.len(), mutants.len()));
+        report(&format!("{} errors; {} of {} mutants do not compile", errors.len(), out.len(), mutants.len()));
         if out.len() == before {
             return Err(format!("these errors belong to no mutant: {errors:?}").into());
         }
@@ -186,7 +186,7 @@ fn check(tree: &Path) -> Result<Vec<Spans>> {
             Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))
         };
         let spans: Vec<_> = spans.iter().filter_map(place).collect();
-        // What a crate has no errors of its own for says only how many there were.
+        // A message without a span has only the number of errors.
         if !spans.is_empty() {
             errors.push(spans);
         }

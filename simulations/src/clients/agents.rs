@@ -60,7 +60,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     sim.observe(|observer| {
         let intent = (behavior != AgentBehavior::NonceMemo).then_some(known.id);
         observer.intents.insert(tx_id, intent);
-        // The fee names the session all the same, also where a restored store knows no claim.
+        // The fee names the session even where a restored store knows no claim.
         if behavior == AgentBehavior::NonceMemo && known.fee.is_some() {
             observer.fee_intents.insert((tx_id, 1), known.id);
         }
@@ -201,8 +201,8 @@ impl Settlement<'_> {
             }
             _ => observer.passes("verified-is-open"),
         });
-        sim.event(Lane::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} asks whether it can pay session {session}: {}", said(&verdict))
+        sim.event(Source::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
+            format!("agent {number} verifies a payment of session {session}: {}", describe_verdict(&verdict))
         });
     }
 
@@ -233,7 +233,7 @@ impl Settlement<'_> {
                     return Again::No;
                 }
                 Some(_) if changes_engines => {
-                    self.sim.mark("an agent whose engine cannot reach the store asks another one");
+                    self.sim.mark("an agent whose engine cannot reach the store calls another one");
                     return Again::In(2_000);
                 }
                 Some(Refusal { reason: Reason::SettlementPending, .. }) if attempt == 0 => {
@@ -280,8 +280,8 @@ impl Settlement<'_> {
         }
         let detail = refusal.map_or(0, |Refusal { reason, .. }| reason as u64 + 1);
         let verdict = response.map(drop);
-        sim.event(Lane::Payer, "settles", Some(session), detail, || {
-            format!("agent {number} pays session {session}: {}", said(&verdict))
+        sim.event(Source::Payer, "settles", Some(session), detail, || {
+            format!("agent {number} pays session {session}: {}", describe_verdict(&verdict))
         });
     }
 
@@ -355,7 +355,7 @@ fn replace_keys_soon(sim: &Arc<Simulation>, session: u32) {
         sim.hive().replace_signing_keys(KEYED);
         sim.nodes_may_differ();
         sim.mark("the keys of a paying account are replaced");
-        sim.event(Lane::Payer, "rekeys", Some(session), 0, || format!("the keys of {KEYED} are replaced"));
+        sim.event(Source::Payer, "rekeys", Some(session), 0, || format!("the keys of {KEYED} are replaced"));
     });
 }
 
@@ -366,12 +366,12 @@ async fn get_money(sim: &Arc<Simulation>, session: u32) {
     sim.sleep(4 * sim.script.setup.block_seconds * 1_000).await;
 }
 
-/// Sends the money for a session away, before anybody pays with it.
+/// Spends the balance that is meant for a session before the payment settles.
 fn spend(sim: &Arc<Simulation>, session: u32) {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return };
     if send(sim, SPENDER, "mallory", known.amount) {
         sim.mark("an agent spends what it pays with");
-        sim.event(Lane::Payer, "spends", Some(session), known.amount.units, || {
+        sim.event(Source::Payer, "spent balance", Some(session), known.amount.units, || {
             format!("{SPENDER} sends away what it is about to pay session {session} with")
         });
     }
@@ -400,12 +400,12 @@ async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, numb
         if let Err(X402Error::Refused(refused)) = &verdict
             && (refused.payer.is_some() || refused.tx_id.is_some())
         {
-            let text = format!("who shows what is public is told {refused:?}");
-            sim.observe(|observer| observer.violate("answers-name-their-payer", text, Some(shown_at)));
+            let text = format!("presenting a public transaction returns {refused:?}");
+            sim.observe(|observer| observer.violate("responses-name-only-their-payer", text, Some(shown_at)));
         }
         let verdict = verdict.map(drop);
-        sim.event(Lane::Payer, "shows_public", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} shows at {shown_at} what paid session {session}: {}", said(&verdict))
+        sim.event(Source::Payer, "presents_public", Some(session), u64::from(verdict.is_ok()), || {
+            format!("agent {number} presents for {shown_at} the payment of session {session}: {}", describe_verdict(&verdict))
         });
         sim.observe(|observer| match verdict {
             Ok(()) => {
@@ -415,7 +415,7 @@ async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, numb
             Err(_) => observer.passes("public-buys-nothing"),
         });
     }
-    sim.mark("a stranger shows a public transaction");
+    sim.mark("a third party presents a public transaction");
     Again::No
 }
 
@@ -437,13 +437,13 @@ fn broadcast_oneself(sim: &Arc<Simulation>, session: u32, transaction: &Transact
             observer.ever_accepted.insert(tx_id);
         });
     }
-    sim.event(Lane::Payer, "own_broadcast", Some(session), u64::from(taken), || {
+    sim.event(Source::Payer, "own_broadcast", Some(session), u64::from(taken), || {
         format!("the agent of {} broadcasts {tx_id} itself", name_of(Some(session)))
     });
 }
 
 /// Describes a response for the trace.
-pub(super) fn said(verdict: &Result<(), X402Error>) -> String {
+pub(super) fn describe_verdict(verdict: &Result<(), X402Error>) -> String {
     match verdict {
         Ok(()) => "yes".to_owned(),
         Err(X402Error::Refused(refused)) => refused.reason.as_str().to_owned(),

@@ -37,7 +37,7 @@ pub(super) async fn unless_left<T>(sim: &Simulation, call: impl Future<Output = 
     let response = tokio::time::timeout(Duration::from_millis(after_ms), call).await.ok();
     if response.is_none() {
         let word = Fault::ClientLeaves.word();
-        sim.fault(Lane::Payer, word, 0, || "a client disconnects while its request is pending".to_owned());
+        sim.fault(Source::Payer, word, 0, || "a client disconnects while its request is pending".to_owned());
     }
     response
 }

@@ -83,7 +83,7 @@ impl Client<'_> {
             .body
             .iter()
             .fold(u64::from(reply.status), |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || {
+        self.sim.event(Source::Merchant, "answered", Some(self.session), detail, || {
             format!(
                 "{shown} is answered {}{}",
                 reply.status,
@@ -120,7 +120,7 @@ impl Client<'_> {
             }
         });
         if reply.status == 503 {
-            self.sim.mark("a client is asked to come again");
+            self.sim.mark("a client gets Retry-After");
         }
     }
 
@@ -137,7 +137,7 @@ impl Client<'_> {
         });
     }
 
-    /// Checks a state that was told against those that the payment had while it was asked for.
+    /// Checks a reported state against those that the payment had during the request.
     pub(super) fn hold_state(&self, id: PaymentId, before: Option<DurableState>, reported: &str) {
         let after = self.sim.durable_state(id);
         let known = [before, after].into_iter().flatten().map(|standing| standing.state);
@@ -148,8 +148,8 @@ impl Client<'_> {
         {
             passed.push("processing");
         }
-        self.hold("states-are-told-as-they-are", id, passed.contains(&reported), || {
-            format!("{id} is told to be {reported:?} and was {passed:?} while it was asked for")
+        self.hold("reported-states-are-current", id, passed.contains(&reported), || {
+            format!("{id} is reported as {reported:?} and was {passed:?} during the request")
         });
     }
 }

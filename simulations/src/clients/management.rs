@@ -50,7 +50,7 @@ pub(super) async fn manage(
         ManagementAction::SetFeeTiers => set_fee_tiers(sim, operator).await,
         ManagementAction::MakeInvoices => make_invoices(sim, operator).await,
     };
-    sim.event(Lane::Merchant, "manages", None, merchant as u64, || match &outcome {
+    sim.event(Source::Merchant, "manages", None, merchant as u64, || match &outcome {
         Ok(()) => format!("merchant {merchant}: {action:?}"),
         Err(error) => format!("merchant {merchant}: {action:?} fails: {error}"),
     });

@@ -41,7 +41,7 @@ pub(super) async fn create_elsewhere(
     let (id, slug) = (PaymentId::new(now, random), SlugToken::from_bits(u128::from_be_bytes(slug)));
     let payment =
         Payment::open(draft(session, amount, lifetime_seconds), terms, id, slug, now).expect("a price of HBD is known");
-    sim.event(Lane::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
+    sim.event(Source::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
         format!("another engine opens session {session} over {} until {}", payment.amount, payment.expires_at)
     });
     let mut clients = sim.clients();
@@ -74,9 +74,9 @@ pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: 
         observer.unmatched.keys().any(|key| observer.target_of(*key) == Some(id))
     });
     if came_before {
-        sim.mark("a session appears after its money");
+        sim.mark("a session appears after its transfer");
     }
-    sim.event(Lane::Merchant, "handed_over", Some(session), 0, || {
+    sim.event(Source::Merchant, "copied", Some(session), 0, || {
         format!("session {session} gets into the store here")
     });
     Again::No

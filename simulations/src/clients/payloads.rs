@@ -1,4 +1,4 @@
-//! Payments as agents write them: the text of either version, which the engine reads as a server hands it over.
+//! Payments as agents encode them: the text of either version, which the engine reads as a server forwards it.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
@@ -67,7 +67,7 @@ impl Meant {
             }
             Version::V2 => json!({
                 "x402Version": 2,
-                "resource": { "url": "https://payer.example/what-it-says" },
+                "resource": { "url": "https://payer.example/claimed-resource" },
                 "accepted": {
                     "scheme": "exact",
                     "network": "hive:mainnet",

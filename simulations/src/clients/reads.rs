@@ -269,7 +269,7 @@ impl Reader<'_> {
             self.check("audit-log-is-complete", &(first.seq > last.seq), &true);
         }
         let days = engine.operations.reconciliation(None, PAGE).await?;
-        let expected: Vec<_> = sim.observe(|observer| observer.books.values().rev().take(PAGE).cloned().collect());
+        let expected: Vec<_> = sim.observe(|observer| observer.reconciled.values().rev().take(PAGE).cloned().collect());
         self.check("every-day-is-listed", &days, &expected);
         for (active, on_hold) in [(Some(true), None), (Some(false), None), (None, Some(true)), (None, None)] {
             let query = MerchantQuery { active, on_hold, ..MerchantQuery::all(100) };
@@ -306,7 +306,7 @@ impl Reader<'_> {
     }
 }
 
-/// Checks what the operator is told of a merchant's compliance.
+/// Checks the compliance status that the operator reads of a merchant.
 pub(super) fn check_report(sim: &Simulation, engine: &Running, id: MerchantId, report: &Report) {
     let now = engine.now();
     let limits = sim.script.setup.policies.limits();

@@ -37,15 +37,15 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Records that somebody begins to ask for its settlement.
+    /// Records that a caller begins to request its settlement.
     pub(super) fn begins(&self, sim: &Simulation) {
         sim.observe(|observer| observer.shown.entry(self.tx_id).or_default().begun += 1);
     }
 
-    /// Checks what a settlement says.
+    /// Checks the response to a settlement.
     pub(super) fn settled(&self, sim: &Simulation, settled: &Settled) {
         if sim.script.setup.facade {
-            // What the interface tells is less, and is held against the record elsewhere.
+            // The facade returns less, which is checked against the record elsewhere.
             return self.accepted(sim, "settled");
         }
         sim.observe(|observer| {
@@ -54,24 +54,24 @@ impl Shown<'_> {
             shown.is_made |= !settled.is_replay;
             let is_first = shown.begun < 2;
             let replays = match settled.is_replay {
-                true if is_first => Some("the only request for it is told that another made it"),
-                false if was_made => Some("two requests are told that they made it"),
+                true if is_first => Some("the only request for it is reported as a replay"),
+                false if was_made => Some("two requests are reported as the first"),
                 _ => None,
             };
             if let Some(text) = replays {
-                observer.violate("replays-are-told", format!("{}: {text}", self.tx_id), self.session);
+                observer.violate("replays-are-marked", format!("{}: {text}", self.tx_id), self.session);
             } else {
-                observer.passes("replays-are-told");
+                observer.passes("replays-are-marked");
             }
             let was_there = settled
                 .block_num
                 .is_none_or(|number| !observer.has_one_chain || observer.included_in.contains(&(self.tx_id, number)));
             let is_own = settled.tx_id == self.tx_id && settled.payer.as_str() == self.payer;
             if is_own && was_there {
-                observer.passes("answers-name-their-payer");
+                observer.passes("responses-name-only-their-payer");
             } else {
                 let text = format!("{} of {} is answered with {settled:?}", self.tx_id, self.payer);
-                observer.violate("answers-name-their-payer", text, self.session);
+                observer.violate("responses-name-only-their-payer", text, self.session);
             }
         });
         self.accepted(sim, "settled");
@@ -102,13 +102,13 @@ impl Shown<'_> {
         });
     }
 
-    /// Checks what a verification says.
+    /// Checks the response to a verification.
     pub(super) fn verified(&self, sim: &Simulation, verdict: &Result<AccountName, X402Error>) {
         match verdict {
             Ok(payer) => {
                 if payer.as_str() != self.payer {
                     let text = format!("{} of {} is verified as a payment of {payer}", self.tx_id, self.payer);
-                    sim.observe(|observer| observer.violate("answers-name-their-payer", text, self.session));
+                    sim.observe(|observer| observer.violate("responses-name-only-their-payer", text, self.session));
                 }
                 self.accepted(sim, "verified");
             }
@@ -117,7 +117,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Checks what a refusal says.
+    /// Checks the content of a refusal.
     pub(super) fn refused(&self, sim: &Simulation, refused: &Refused) {
         if sim.script.setup.facade {
             // The interface names a reason, and no more.
@@ -127,9 +127,9 @@ impl Shown<'_> {
         let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
             && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)
             && (payer.is_some() || !OF_A_KNOWN_PAYER.contains(reason));
-        let is_strangers = self.session.is_none() && sim.engine_settings().x402.only_registered;
+        let is_unregistered = self.session.is_none() && sim.engine_settings().x402.only_registered;
         let wanted = match self.behavior {
-            None if is_strangers => {
+            None if is_unregistered => {
                 &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch, Reason::InvalidPaymentRequirements][..]
             }
             Some(behavior) => reasons_of(behavior),
@@ -141,7 +141,7 @@ impl Shown<'_> {
             let is_right = is_right || (*reason == Reason::ExpirationTooFar && observer.has_jumped());
             if !is_own {
                 let text = format!("{} of {} is refused with {refused:?}", self.tx_id, self.payer);
-                observer.violate("answers-name-their-payer", text, self.session);
+                observer.violate("responses-name-only-their-payer", text, self.session);
             }
             if is_right {
                 observer.passes("verdicts-are-right");
@@ -194,13 +194,13 @@ pub(super) fn sells(sim: &Simulation, tx_id: TxId, sold: &Sold, settled: &Settle
         let first = observer.sold.entry(tx_id).or_insert_with(|| sold.clone()).clone();
         // A key without a seller is nobody's.
         let may_repeat = first == *sold && sold.seller.is_some() && sold.key.is_some();
-        let is_told = observer.reported.contains(&tx_id);
+        let is_reported = observer.reported.contains(&tx_id);
         let claimed = observer.claims.get(&tx_id);
         let facilitation = claimed.and_then(|claimed| claimed.sale());
         let is_its = facilitation.is_some_and(|sale| {
             sale.resource == sold.resource && sale.seller.is_none_or(|seller| Some(seller) == sold.seller)
         });
-        if first != *sold || (is_told && !may_repeat) || !is_its {
+        if first != *sold || (is_reported && !may_repeat) || !is_its {
             let text = format!("{tx_id} is a success for {sold:?}, and was one for {first:?}");
             observer.violate("one-success-per-request", text, None);
         } else {
@@ -218,7 +218,7 @@ pub(super) fn key_of(number: u32) -> IdempotencyKey {
     IdempotencyKey::parse(&format!("request-{number}")).expect("a key of ours")
 }
 
-/// Checks that a request that may have the success of a payment is not refused before anybody has it.
+/// Checks that a request that may have the success of a payment is not refused before any caller has it.
 pub(super) fn refuses_sale(sim: &Simulation, tx_id: TxId, sold: &Sold, refused: &Refused) {
     if refused.reason != Reason::DuplicateSettlement {
         return;
@@ -233,9 +233,9 @@ pub(super) fn refuses_sale(sim: &Simulation, tx_id: TxId, sold: &Sold, refused: 
         let is_its_key = sale.request_key.is_none() || sale.request_key == key;
         if is_untold && is_its_seller && is_its_key && sale.resource == sold.resource && !observer.was_damaged {
             let text = format!("{tx_id} is refused to {sold:?}, and nobody has its success");
-            observer.violate("sellers-hear-of-their-success", text, None);
+            observer.violate("sellers-receive-their-success", text, None);
         } else {
-            observer.passes("sellers-hear-of-their-success");
+            observer.passes("sellers-receive-their-success");
         }
     });
 }

@@ -67,7 +67,7 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &
                 sim.observe(|observer| observer.responded(&Response::Owed { payment: &payment, owed }));
             }
             sim.mark("a merchant decides about an exception");
-            sim.event(Lane::Merchant, "resolved", Some(session), 0, || {
+            sim.event(Source::Merchant, "resolved", Some(session), 0, || {
                 format!("the merchant decides about session {session}")
             });
             Again::No
@@ -90,7 +90,7 @@ fn decision(sim: &Arc<Simulation>, engine: &Running, by: &str) -> Resolution {
     }
 }
 
-/// Asks for the plan of a refund, and has the merchant's wallet carry it out.
+/// Requests the plan of a refund, and executes it with the merchant's wallet.
 async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(payment) = engine.payments.get(known.merchant, known.id).await else { return Again::In(2_000) };
     let Ok(owed) = engine.payments.owed(&payment).await else { return Again::In(2_000) };
@@ -105,9 +105,9 @@ async fn refund(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &S
         hive.chain.broadcast(transaction).is_ok()
     };
     if sent {
-        sim.mark("a merchant sends money back");
+        sim.mark("a merchant sends a refund");
     }
-    sim.event(Lane::Merchant, "refunds", Some(session), plan.money.units, || {
+    sim.event(Source::Merchant, "refunds", Some(session), plan.money.units, || {
         format!("the merchant sends {} of session {session} back to {}", plan.money, plan.to)
     });
     Again::No
@@ -130,7 +130,7 @@ async fn report_wallet(sim: &Arc<Simulation>, engine: &Running, session: u32, kn
                 }
             });
             sim.mark("a wallet is reported");
-            sim.event(Lane::Payer, "wallet", Some(session), 0, || format!("a wallet is opened for session {session}"));
+            sim.event(Source::Payer, "wallet", Some(session), 0, || format!("a wallet is opened for session {session}"));
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
@@ -170,8 +170,8 @@ async fn delete(
                     observer.passes("deletions-are-due");
                 }
             });
-            sim.mark("a merchant deletes what it knows of a payment");
-            sim.event(Lane::Merchant, "deletes", Some(session), 0, || format!("{action:?} of session {session}"));
+            sim.mark("a merchant deletes metadata or a note");
+            sim.event(Source::Merchant, "deletes", Some(session), 0, || format!("{action:?} of session {session}"));
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
@@ -190,8 +190,8 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
     let Some(newest) = found.first() else { return Again::No };
     match engine.webhooks.redeliver(known.merchant, newest.delivery.id, None).await {
         Ok(_) => {
-            sim.mark("an event is sent again by hand");
-            sim.event(Lane::Merchant, "redelivers", Some(session), 0, || {
+            sim.mark("an event is redelivered on request");
+            sim.event(Source::Merchant, "redelivers", Some(session), 0, || {
                 format!("the merchant has the newest event of session {session} sent again")
             });
             Again::No
@@ -214,9 +214,9 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     match response {
         Ok(replayed) => {
             if replayed.count > 0 {
-                sim.mark("events that were not taken are sent again");
+                sim.mark("undelivered events are replayed");
             }
-            sim.event(Lane::Merchant, "replays", Some(session), replayed.count as u64, || {
+            sim.event(Source::Merchant, "replays", Some(session), replayed.count as u64, || {
                 format!("the merchant of session {session} has {} events sent again", replayed.count)
             });
             Again::No
@@ -233,7 +233,7 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
 async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let other = sim.clients().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
     let Some(other) = other else { return Again::No };
-    let Ok(stranger) = engine.merchants.get(other).await else { return Again::In(1_000) };
+    let Ok(outsider) = engine.merchants.get(other).await else { return Again::In(1_000) };
     let delivery = sim.observe(|observer| observer.delivery_of(known.id)).unwrap_or(DeliveryId::from_bits(1));
     let mut allowed = Vec::new();
     let mut tried = |call: &'static str, is_allowed: bool| is_allowed.then(|| allowed.push(call));
@@ -241,7 +241,7 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     tried("cancel the payment", engine.payments.cancel(other, known.id).await.is_ok());
     tried(
         "resolve the payment",
-        engine.payments.resolve(&stranger, known.id, decision(sim, engine, "stranger")).await.is_ok(),
+        engine.payments.resolve(&outsider, known.id, decision(sim, engine, "outsider")).await.is_ok(),
     );
     let seen = deliveries_of(engine, other, known.id).await.is_some_and(|found| !found.is_empty());
     tried("list the deliveries", seen);
@@ -249,14 +249,14 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     tried("send a delivery again", engine.webhooks.redeliver(other, delivery, None).await.is_ok());
     // The same order number in two shops is two orders.
     let key = IdempotencyKey::parse(&format!("order-{session}")).expect("a key of ours");
-    let opened = engine.payments.open(&stranger, draft(session, known.amount, None), Some(&key)).await;
+    let opened = engine.payments.open(&outsider, draft(session, known.amount, None), Some(&key)).await;
     let is_anothers = opened.is_ok_and(|opened| {
         sim.observe(|observer| observer.responded(&Response::Created(&opened.payment)));
         opened.payment.merchant != other
     });
     tried("have its order number answered with the payment", is_anothers);
-    sim.mark("a merchant tries what is another's");
-    sim.event(Lane::Merchant, "meddles", Some(session), 0, || {
+    sim.mark("a merchant calls with another's ids");
+    sim.event(Source::Merchant, "calls_with_others_ids", Some(session), 0, || {
         format!("another merchant tries all that can be done with session {session}")
     });
     sim.observe(|observer| match allowed.first() {

@@ -30,7 +30,7 @@ use crate::ledger::{BalanceKind, Orphans};
 /// More blocks than this at once are a mistake.
 const MAX_BLOCKS: u32 = 100_000;
 
-/// Answers one call.
+/// Executes one call.
 pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Value, Failure> {
     match method {
         "control.help" => read::<Nothing>(params).map(|_| help::help()),
@@ -184,7 +184,7 @@ fn advance_time(host: &mut Host, params: AdvanceTime) -> Result<Value, Failure> 
     if params.seconds > ten_years {
         return Err(wrong("at most ten years at once"));
     }
-    // The chain may be ahead of the clock already; what is asked for comes on top of where it stands.
+    // The chain may already be ahead of the clock; the requested time is added to its present time.
     let stands = host.chain.head_time().since(host.now());
     host.ahead += stands + Duration::from_secs(params.seconds);
     blocks(host, params.blocks)?;

@@ -1,4 +1,4 @@
-//! A call that failed, as JSON-RPC says it.
+//! A failed call, as a JSON-RPC error.
 
 use serde_json::{Value, json};
 
@@ -97,8 +97,8 @@ impl From<Refused> for Failure {
                 });
                 (format!("{word} ${{id}}"), facts)
             }
-            Refused::Tapos { said, expected } => {
-                (String::new(), json!({ "trx.ref_block_prefix": said, "tapos_block_summary": expected }))
+            Refused::Tapos { given, expected } => {
+                (String::new(), json!({ "trx.ref_block_prefix": given, "tapos_block_summary": expected }))
             }
             _ => (rendered.text.clone(), json!({})),
         };

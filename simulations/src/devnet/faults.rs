@@ -27,7 +27,7 @@ pub(super) struct Faults {
     pub(super) lacks_apis: Vec<String>,
 }
 
-/// Tells a member that is null from one that is not there.
+/// Distinguishes a member that is null from one that is missing.
 fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
@@ -40,7 +40,7 @@ struct NodeFaults {
     #[serde(default)]
     node: usize,
     lag_blocks: Option<u32>,
-    frozen: Option<bool>,
+    stalled: Option<bool>,
     disconnected: Option<bool>,
     drop_broadcast_replies: Option<u32>,
     delay_ms: Option<u64>,
@@ -82,10 +82,10 @@ pub(super) fn node(host: &mut Host, params: &Value) -> Result<Value, Failure> {
     let head = host.chain.head().number();
     let faults = host.nodes.get_mut(params.node).ok_or_else(|| wrong("there is no such node"))?;
     faults.node.lag_blocks = params.lag_blocks.unwrap_or(faults.node.lag_blocks);
-    faults.node.frozen_at = match params.frozen {
-        Some(true) => faults.node.frozen_at.or(Some(head)),
+    faults.node.stalled_at = match params.stalled {
+        Some(true) => faults.node.stalled_at.or(Some(head)),
         Some(false) => None,
-        None => faults.node.frozen_at,
+        None => faults.node.stalled_at,
     };
     faults.node.lie = lie.unwrap_or_else(|| faults.node.lie.take());
     faults.disconnected = params.disconnected.unwrap_or(faults.disconnected);
@@ -141,7 +141,7 @@ pub(super) fn faults_json(faults: &Faults) -> Value {
     });
     json!({
         "lagBlocks": faults.node.lag_blocks,
-        "frozen": faults.node.frozen_at.is_some(),
+        "stalled": faults.node.stalled_at.is_some(),
         "disconnected": faults.disconnected,
         "dropBroadcastReplies": faults.drop_broadcast_replies,
         "delayMs": millis(faults.delay),

@@ -1,6 +1,6 @@
 //! Blocks of a later hard fork: what nodes show holds operations and extensions that nobody knows yet.
 //!
-//! The chain itself stays as it is; only the answers about whole blocks are changed, and those of all nodes alike.
+//! The chain itself does not change; only the responses with whole blocks are changed, for all nodes alike.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

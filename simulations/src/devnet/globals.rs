@@ -1,4 +1,4 @@
-//! What is the same for everybody: properties, prices, versions.
+//! Global data: properties, prices, versions.
 
 use engine::hive::{Asset, Symbol};
 use serde_json::{Value, json};
@@ -220,7 +220,7 @@ impl NodeApi<'_> {
         Some(json!({ member: [] }))
     }
 
-    /// Nobody follows anybody: what social nodes answer of an account they know nothing of.
+    /// Follows: what social nodes return for an account without any.
     pub(super) fn follow_count(&self, params: &Value) -> CallResult {
         let account = text(params, 0, "account")?;
         Ok(json!({ "account": account, "following_count": 0, "follower_count": 0 }))
@@ -233,7 +233,7 @@ impl NodeApi<'_> {
         }
     }
 
-    /// The name says that this is no public chain, whatever its chain id says.
+    /// The name shows that this is no public chain, whatever its chain id.
     pub(super) fn version(&self) -> Value {
         json!({
             "blockchain_version": HIVED,

@@ -39,7 +39,7 @@ pub(super) const METHODS: [(&str, &str, &str); 21] = [
     ),
     (
         "control.node",
-        "node (0), and any of lagBlocks, frozen, disconnected, dropBroadcastReplies (count), delayMs, httpStatus (or null), retryAfterSeconds (or null), garbage, lacksApis (names), lie (or null)",
+        "node (0), and any of lagBlocks, stalled, disconnected, dropBroadcastReplies (count), delayMs, httpStatus (or null), retryAfterSeconds (or null), garbage, lacksApis (names), lie (or null)",
         "Changes the faults of a node. Returns all of them. A lie is {\"kind\": \"inventTransfer\", \"block\", \"from\", \"to\", \"amount\", \"memo\"}, or has the kind omitTransfers, inflateTransfers (ten times), everythingIsFinal, headAhead (\"blocks\"), keys (\"key\": every active authority is this key), swallowBroadcasts, refuseBroadcasts (as expired), balances (\"units\": every balance, in 1/1000), skipBlocks (ranges lack their first block), unlinkBlocks (no block refers to the one before it) or price (\"base\", \"quote\"). Block ids stay true.",
     ),
     ("control.heal", "node?", "Removes the faults of this node, or of all."),

@@ -1,4 +1,4 @@
-//! The one task that owns the chain: it answers requests one after another and makes blocks in time.
+//! The one task that owns the chain: it executes requests one after another and produces blocks on time.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Host {
         &self.genesis
     }
 
-    /// Answers and produces until it is told to stop.
+    /// Executes requests and produces blocks until it is stopped.
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>, mut stopped: watch::Receiver<bool>) {
         let mut next_block = Instant::now() + self.block_interval;
         loop {
@@ -112,7 +112,7 @@ impl Host {
         }
     }
 
-    /// Answers one request; `false` if what it did could not be kept, and then nobody hears an answer.
+    /// Executes one request; `false` if its effect could not be stored, in which case it gets no response.
     fn answer(&mut self, request: Request) -> bool {
         match request {
             Request::Rpc { node, body, reply } => {
@@ -148,7 +148,7 @@ impl Host {
         (self.clock)() + self.ahead
     }
 
-    /// Writes what happened: a block is on disk before anybody hears of it. If that fails, the chain in memory is ahead
+    /// Writes what happened: a block is on disk before any response shows it. If that fails, the chain in memory is ahead
     /// of its file and must not be believed any more: `false` ends the ledger.
     fn save(&mut self) -> bool {
         let records = self.chain.take_records();
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_ledger_that_cannot_write_stops_and_tells_nobody_what_it_could_not_keep() {
+    async fn a_ledger_that_cannot_write_stops_and_reveals_nothing_that_is_not_durable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("chain");
         let clock = Arc::new(|| Timestamp::from_seconds(1_800_000_000));

@@ -28,7 +28,7 @@ use super::{
 /// Larger than any transaction, and than any batch that a node should take.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// Who answers at an address.
+/// What serves an IP address and port.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Endpoint {
     /// A node, by its place.

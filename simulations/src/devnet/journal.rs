@@ -1,4 +1,4 @@
-//! The state file: one JSON record a line, on disk before anybody hears of the block. Readable by its owner only,
+//! The state file: one JSON record a line, on disk before any response shows the block. Readable by its owner only,
 //! because the seed of all keys is in it.
 //!
 //! A kill may tear the last line; that line is cut off at the next start, since nobody had heard of it.
@@ -16,13 +16,13 @@ use tracing::warn;
 
 use crate::ledger::{Chain, Genesis, GenesisAccount, Record, ReplayError};
 
-/// What the first line says.
+/// The content of the first line.
 const FORMAT: &str = "hivetill dev ledger 1";
 
 /// Why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The disk says no.
+    /// The disk failed.
     #[error("the state file {}: {source}", path.display())]
     Io {
         /// The file.

@@ -2,7 +2,7 @@
 //!
 //! [`Devnet::start`] binds one address for each node and one for control, and owns the chain in one task. All nodes
 //! show the same chain, each with its own lag, lies and cuts ([`control`]). Unmodified Hive clients use any of them as
-//! their node. Blocks come by themselves every [`Options::block_interval`], or only when control asks for them.
+//! their node. Blocks are produced every [`Options::block_interval`], or only when the control API requests them.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,7 +53,7 @@ pub use journal::JournalError;
 use crate::ledger::Genesis;
 use host::{Answer, Host, Request};
 
-/// Tells the present time; passed in, so that nothing here reads a clock.
+/// Returns the present time; injected, so that nothing here reads a clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How the dev ledger runs.

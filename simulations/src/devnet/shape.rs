@@ -1,4 +1,4 @@
-//! The shapes of answers: amounts, transactions, operations and headers in both forms.
+//! The shapes of responses: amounts, transactions, operations and headers in both forms.
 
 use engine::{
     hive::{Asset, Form, Operation, Symbol},
@@ -81,7 +81,7 @@ impl Shape {
         self.named(name, &members)
     }
 
-    /// What every block begins with. This chain pays no rewards, and says so.
+    /// The first virtual operation of every block. This chain pays no rewards, so the amounts are 0.
     fn producer_reward(self, block: &Block) -> Value {
         let nothing = Asset { units: 0, symbol: Symbol::Vests };
         let members = json!({ "producer": block.header.witness, "vesting_shares": self.amount(nothing) });
@@ -109,7 +109,7 @@ impl Shape {
         json
     }
 
-    /// A block, with everything that JSON-RPC tells of it.
+    /// A block, with everything that JSON-RPC returns of it.
     pub(super) fn block(self, block: &Block, signing_key: &str) -> Value {
         let transactions: Vec<Value> = block
             .transactions

@@ -22,13 +22,13 @@ use crate::{
     ledger::{BalanceKind, Refused, Status},
     script::Peer,
     simulation::Seam,
-    trace::Lane,
+    trace::Source,
 };
 
-/// How much later another node hears of a transaction, milliseconds; its id says which.
+/// How much later another node receives a transaction, milliseconds; derived from its id.
 const GOSSIP_MS: [u64; 4] = [0, 0, 500, 3_000];
 
-/// How long requests to a node may be under way when it says that it limits the rate, milliseconds.
+/// How long requests may still be in flight after a node has begun to limit the rate, milliseconds.
 const UNDER_WAY_MS: u64 = 15_000;
 /// What a node is asked for its chain by, and for what some nodes do not serve.
 const IDENTITY: &str = "get_version";
@@ -46,12 +46,12 @@ pub(crate) struct SimNode {
     pub(crate) known: Known,
 }
 
-/// What a process was told by a node.
+/// What a process has learned from a node.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Until when it has said that it serves another chain, virtual milliseconds.
+    /// Until when it has reported another chain, virtual milliseconds.
     foreign_until: AtomicU64,
-    /// When it said that it limits the rate, and until when.
+    /// When it limited the rate, and until when.
     limited: Mutex<Option<(u64, u64)>>,
 }
 
@@ -60,12 +60,12 @@ impl SimNode {
     fn is_asked(&self, kind: &'static str) {
         let (sim, now_ms) = (&self.seam.sim, self.seam.sim.now_ms());
         if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
-            let text = format!("node {} said that it serves another chain, and is asked for {kind}", self.index);
+            let text = format!("node {} reported another chain and still gets a request for {kind}", self.index);
             sim.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
         }
         let limited = *self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((said_ms, until_ms)) = limited else { return };
-        if (said_ms + UNDER_WAY_MS..until_ms).contains(&now_ms) {
+        let Some((limited_ms, until_ms)) = limited else { return };
+        if (limited_ms + UNDER_WAY_MS..until_ms).contains(&now_ms) {
             let left = until_ms - now_ms;
             let text =
                 format!("node {} asked to be left alone for {left} ms more, and is asked for {kind}", self.index);
@@ -75,7 +75,7 @@ impl SimNode {
         }
     }
 
-    /// Returns what an unusual node says instead of an answer.
+    /// Returns what an unusual node returns instead of a normal response.
     fn refuses(&self, kind: &'static str) -> Option<NodeError> {
         let now_ms = self.seam.sim.now_ms();
         let (refused, foreign_until) = {
@@ -89,7 +89,7 @@ impl SimNode {
         if let Some(NodeError::RateLimited { retry_after: Some(rest) }) = &refused {
             let until_ms = now_ms + u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
             let mut limited = self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who asks all the same is told the same.
+            // Further requests get the same response.
             if limited.is_none_or(|(_, known_ms)| known_ms < until_ms) {
                 *limited = Some((now_ms, until_ms));
             }
@@ -142,7 +142,7 @@ impl SimNode {
     }
 
     /// Records the response to a request that takes no time.
-    fn answers<T>(&self, request: Request, response: Result<T, NodeError>) -> NodeResponse<'_, T>
+    fn respond_with<T>(&self, request: Request, response: Result<T, NodeError>) -> NodeResponse<'_, T>
     where
         T: Send + 'static,
     {
@@ -194,7 +194,7 @@ impl SimNode {
                 format!("node {} does {kind} and its answer is lost", self.index)
             });
             if answer.is_ok() {
-                sim.mark("a broadcast is taken and its answer lost");
+                sim.mark("a broadcast is accepted and its response lost");
             }
             return Err(NodeError::Timeout);
         }
@@ -252,7 +252,7 @@ impl Node for SimNode {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
-            return self.answers(Request::Other, Err(error));
+            return self.respond_with(Request::Other, Err(error));
         }
         let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -265,14 +265,14 @@ impl Node for SimNode {
         };
         // Nothing waits for these: each block is asked for once, and they are rare.
         let response = reported(&self.seam.sim.hive());
-        self.answers(Request::Other, response)
+        self.respond_with(Request::Other, response)
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> NodeResponse<'_, Vec<Transfer>> {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked(HISTORY);
         if let Some(error) = self.refuses(HISTORY) {
-            return self.answers(Request::Other, Err(error));
+            return self.respond_with(Request::Other, Err(error));
         }
         let reported = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -288,7 +288,7 @@ impl Node for SimNode {
         };
         // Nothing waits for it either.
         let response = reported(&self.seam.sim.hive());
-        self.answers(Request::Other, response)
+        self.respond_with(Request::Other, response)
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> NodeResponse<'_, Vec<Account>> {
@@ -344,17 +344,17 @@ impl Node for SimNode {
             let index = self.index;
             self.seam.sim.observe(|observer| observer.transaction_sent(tx_id, index));
             self.seam.sim.event(
-                Lane::Ledger,
+                Source::Ledger,
                 "broadcast",
                 self.seam.sim.session_of_tx(tx_id),
                 self.index as u64,
-                || format!("the engine hands {tx_id} to node {}", self.index),
+                || format!("the engine broadcasts {tx_id} to node {}", self.index),
             );
             let sim = Arc::clone(&self.seam.sim);
             let is_taken = Arc::new(AtomicBool::new(false));
             let takes = Arc::clone(&is_taken);
             let called = self.call("broadcast_transaction", true, move |hive| {
-                // Whoever asks for no more than a node's word gets a liar's, too.
+                // A payment that needs only the response of one node may get it from a lying node.
                 let view = hive.nodes[index].view.view(&hive.chain);
                 let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
                 // Others have the block that it refers to: this node is behind, or lies.
@@ -392,10 +392,10 @@ impl Node for SimNode {
         let now_ms = self.seam.sim.now_ms();
         self.is_asked("get_market_history");
         if let Some(error) = self.refuses("get_market_history") {
-            return self.answers(Request::Other, Err(error));
+            return self.respond_with(Request::Other, Err(error));
         }
         let response = self.market_price(now_ms);
-        self.answers(Request::Other, response)
+        self.respond_with(Request::Other, response)
     }
 }
 
@@ -414,7 +414,7 @@ impl SimNode {
 }
 
 impl NodeState {
-    /// Returns what it says to a request that it does not serve.
+    /// Returns its response to a request that it does not serve.
     fn refuses(&self, kind: &'static str, now_ms: u64) -> Option<NodeError> {
         if now_ms < self.limits_until {
             // Until then and a little longer: whoever comes as soon as it may is served.
@@ -452,12 +452,12 @@ impl Hive {
         })
     }
 
-    /// Hands a transaction to one node. A node that is behind judges it by the blocks that it has: it takes what is in
+    /// Broadcasts a transaction to one node. A node that is behind judges it by the blocks that it has: it takes what is in
     /// a later block, and refuses what refers to one.
     fn take(&mut self, node: usize, transaction: Transaction, tx_id: TxId, now_ms: u64) -> Result<(), Refused> {
         let view = self.nodes[node].view.view(&self.chain);
         if !view.has_referred(&transaction) {
-            return Err(Refused::Tapos { said: transaction.ref_block_prefix, expected: 0 });
+            return Err(Refused::Tapos { given: transaction.ref_block_prefix, expected: 0 });
         }
         if self.chain.find(tx_id).is_some_and(|(number, _)| !view.shows_as_it_is(number)) {
             return Ok(());

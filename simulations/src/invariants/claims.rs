@@ -1,4 +1,4 @@
-//! Invariants of claimed transactions, and of what agents are told of them.
+//! Invariants of claimed transactions, and of the responses to agents.
 
 use super::*;
 
@@ -17,11 +17,11 @@ pub(super) fn settled_is_paid(observer: &Observer, response: &Response<'_>) -> V
     let mut credits = paid.transfers.iter().filter(|credit| credit.tx_id == tx_id && credit.to == paid.pay_to);
     let Some(credit) = credits.next() else { return Ok(()) };
     hold(settled.payer == credit.from && settled.amount == credit.money, || {
-        format!("{} of {} is told where {} of {} came", settled.amount, settled.payer, credit.money, credit.from)
+        format!("{} of {} is reported where {} of {} arrived", settled.amount, settled.payer, credit.money, credit.from)
     })
 }
 
-pub(super) fn told_once(observer: &Observer, response: &Response<'_>) -> Verdict {
+pub(super) fn success_is_reported_once(observer: &Observer, response: &Response<'_>) -> Verdict {
     let Response::Facilitated { tx_id } = response else { return Ok(()) };
     hold(!observer.reported.contains(tx_id), || format!("{tx_id} was called a success twice"))?;
     let settled = observer
@@ -35,7 +35,7 @@ pub(super) fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
     // A block that a fork removed has moved nothing.
     let mut refused = observer.refused.difference(&observer.own_broadcasts);
-    // A restored store cannot know what was broadcast since its backup: its payer is told that the session takes no more.
+    // A restored store cannot know what was broadcast since its backup: its payer gets a refusal.
     let may_be = |tx_id: &TxId| observer.is_misled(*tx_id) || observer.forgotten.contains(tx_id);
     let taken = refused.find(|tx_id| observer.final_tx_ids.contains(*tx_id) && !may_be(tx_id));
     match taken {
@@ -46,7 +46,7 @@ pub(super) fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     }
 }
 
-pub(super) fn let_go_is_not_taken(end: &End<'_>) -> FinalVerdict {
+pub(super) fn released_claims_never_settle(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
     // Who broadcasts a transaction alone does so whenever it likes.
     let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id) || observer.is_misled(*tx_id);
@@ -60,7 +60,7 @@ pub(super) fn let_go_is_not_taken(end: &End<'_>) -> FinalVerdict {
         let is_there = observer.final_tx_ids.contains(&claimed.tx_id);
         if is_over && is_there && !may_be(&claimed.tx_id) {
             let text =
-                format!("{} is on the chain for good and its fate is kept as {:?}", claimed.tx_id, claimed.outcome);
+                format!("{} is irreversible on the chain and its outcome is stored as {:?}", claimed.tx_id, claimed.outcome);
             return Err((text, None));
         }
     }

@@ -179,7 +179,7 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
                 (final_transfers.to, final_transfers.money) != (refund.to, refund.money) || !is_own(final_transfers)
             }) {
                 return Err((
-                    format!("{} is noted as sent back, and the chain says otherwise", refund.money),
+                    format!("{} is recorded as refunded, and the chain shows otherwise", refund.money),
                     Some(*id),
                 ));
             }

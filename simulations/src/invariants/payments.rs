@@ -142,7 +142,7 @@ pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
     hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
 }
 
-pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
+pub(super) fn snapshot_matches_its_rows(write: &PaymentWrite<'_>) -> Verdict {
     let (payment, rows) = (write.after, write.rows);
     hold(payment.transfers.len() <= LISTED_TRANSFERS_MAX, || format!("it lists {}", payment.transfers.len()))?;
     let differs = payment.transfers.iter().find(|listed| {
@@ -216,7 +216,7 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
         ClaimFinality::InBlock => observer.ever_included.contains(&claim.tx_id),
         ClaimFinality::Irreversible => false,
     };
-    hold(sure, || format!("it completed on {} without the evidence its claim asks for", claim.tx_id))
+    hold(sure, || format!("it completed on {} without the evidence that its claim requires", claim.tx_id))
 }
 
 /// Returns whether a credit is final money toward the amount.
@@ -237,12 +237,12 @@ pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
     };
     hold(moved, || "an event without a transition".to_owned())?;
     let wanted = whole_body(write.after, before.state, before.sequence + 1, event);
-    says(event, &wanted)
+    event_matches(event, &wanted)
 }
 
-fn says(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
+fn event_matches(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
     let reported: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
-    hold(reported == *wanted, || format!("the event says {reported} and should say {wanted}"))
+    hold(reported == *wanted, || format!("the event is {reported} and should be {wanted}"))
 }
 
 /// Writes an event as the interface describes it.
@@ -309,8 +309,8 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     if let Some(word) = first_of_a_kind(write) {
         let reported = write.exception.and_then(|event| serde_json::from_slice::<serde_json::Value>(&event.body).ok());
         let new = reported.as_ref().and_then(|reported| reported["data"]["newExceptions"].as_array());
-        let is_told = new.is_some_and(|new| new.iter().any(|reported| reported == word));
-        hold(is_told, || format!("the first money that is {word} came and nobody is told"))?;
+        let is_announced = new.is_some_and(|new| new.iter().any(|reported| reported == word));
+        hold(is_announced, || format!("the first transfer that is {word} arrived without an event"))?;
     }
     let Some(event) = write.exception else {
         let Some(before) = before else { return Ok(()) };
@@ -320,7 +320,7 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
         };
         let is_notable = |credit: &&Credit| credit.money.units.saturating_mul(10) >= after.amount.units;
         let silent = write.written.iter().filter(is_notable).find(|c| is_final_and_unusual(c) && !was_known(c));
-        return hold(silent.is_none(), || format!("{:?} came and nobody is told", silent.map(|credit| credit.money)));
+        return hold(silent.is_none(), || format!("{:?} arrived without an event", silent.map(|credit| credit.money)));
     };
     let reported: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
     let new = reported["data"]["newExceptions"].as_array().cloned().unwrap_or_default();
@@ -330,7 +330,7 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     hold(before.is_some(), || "exceptions are announced with the creation".to_owned())?;
     let mut wanted = whole_body(after, after.previous_state.unwrap_or(after.state), after.sequence, event);
     wanted["data"]["newExceptions"] = new.into();
-    says(event, &wanted)
+    event_matches(event, &wanted)
 }
 
 pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Verdict {
@@ -556,14 +556,14 @@ pub(super) fn states_keep_their_time(write: &PaymentWrite<'_>) -> Verdict {
         return hold(at == (None, after.created_at), || format!("it begins with {at:?}"));
     };
     let previous = if before.state == after.state { before.previous_state } else { Some(before.state) };
-    hold(after.previous_state == previous, || format!("it left {:?}, and says {:?}", previous, after.previous_state))?;
+    hold(after.previous_state == previous, || format!("it left {:?} and records {:?}", previous, after.previous_state))?;
     let is_new = before.state != after.state && is_completed;
     let completed_at = if is_new { Some(after.updated_at) } else { before.completed_at };
     hold(after.completed_at == completed_at, || {
-        format!("it completed at {completed_at:?}, and says {:?}", after.completed_at)
+        format!("it completed at {completed_at:?} and records {:?}", after.completed_at)
     })?;
     let paid_by = before.paid_by.or(after.paid_by);
-    hold(after.paid_by == paid_by, || format!("it was paid by {paid_by:?}, and says {:?}", after.paid_by))
+    hold(after.paid_by == paid_by, || format!("it was paid by {paid_by:?} and records {:?}", after.paid_by))
 }
 
 pub(super) fn claims_are_as_sure_as_set(write: &PaymentWrite<'_>) -> Verdict {

@@ -10,13 +10,13 @@ const ATTEMPT_MS: u64 = 60_000;
 /// Requests that one endpoint may have at once.
 const MAX_PER_ENDPOINT: usize = 8;
 
-pub(super) fn heard_is_durable(received: &ReceivedWebhook<'_>) -> Verdict {
+pub(super) fn webhook_state_is_durable(received: &ReceivedWebhook<'_>) -> Verdict {
     let Some(payment) = received.payment else {
         let is_durable = received.observer.events.contains_key(&received.event);
         return hold(is_durable, || "an event is sent that is not durable".to_owned());
     };
     let Some(known) = received.observer.payments.get(&payment) else {
-        return Err("a webhook tells of a session that is not durable".to_owned());
+        return Err("a webhook reports a session that is not durable".to_owned());
     };
     let payment = &known.payment;
     let is_past = payment.sequence >= received.sequence && received.observer.events.contains_key(&received.event);
@@ -144,7 +144,7 @@ pub(super) fn attempts_are_counted(received: &ReceivedWebhook<'_>) -> Verdict {
     hold(is_due || !is_steady, || "sent before it was due".to_owned())
 }
 
-pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
+pub(super) fn attempt_record_is_accurate(attempted: &Attempted<'_>) -> Verdict {
     let attempt = attempted.attempt;
     hold(attempt.number == attempted.before.attempts + 1, || format!("attempt {} out of order", attempt.number))?;
     let given = attempted.observer.receiver_responses.get(&(attempt.delivery, attempt.number));
@@ -191,7 +191,7 @@ pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
         return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.as_str()));
     };
     hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
-    hold(!attempted.before.is_once, || "what somebody asked for is tried again".to_owned())?;
+    hold(!attempted.before.is_once, || "a requested redelivery is retried".to_owned())?;
     // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
     const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
     let Some(wait) = SECONDS.get(number as usize - 1) else {

@@ -1,4 +1,4 @@
-//! A block of the chain, with everything that JSON-RPC tells of it.
+//! A block of the chain, with everything that JSON-RPC returns of it.
 
 use engine::{
     account::AccountName,

@@ -63,7 +63,7 @@ pub struct Chain {
     recovered: Recovered,
 }
 
-/// The keys of transactions that were handed in lately, by their id and signatures. Who is not sure hands in the same
+/// The keys of recently submitted transactions, by their id and signatures. A client that is not sure submits the same
 /// again, to every node there is; whose keys they are is asked each time.
 #[derive(Debug, Clone, Default)]
 struct Recovered(BTreeMap<(TxId, Vec<Signature>), BTreeSet<PublicKey>>);
@@ -303,8 +303,8 @@ impl Chain {
         let back = head.wrapping_sub(u32::from(transaction.ref_block_num)) & (TAPOS_BLOCKS - 1);
         let referred = head.checked_sub(back).and_then(|number| self.block(number)).map(|block| block.id);
         let (_, expected) = tapos_of(referred.unwrap_or_default());
-        let said = transaction.ref_block_prefix;
-        if said == expected { Ok(()) } else { Err(Refused::Tapos { said, expected }) }
+        let given = transaction.ref_block_prefix;
+        if given == expected { Ok(()) } else { Err(Refused::Tapos { given, expected }) }
     }
 
     /// Makes a block of what waits. Its time is `now` in whole seconds, or one step after the block before it,

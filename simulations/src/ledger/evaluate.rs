@@ -215,7 +215,7 @@ impl Scope<'_> {
         if available < op.amount.units {
             return Err(self.short(&from, kind, op.amount));
         }
-        // An agreement that changes its pace begins it anew; another keeps its next date.
+        // A recurrent transfer with a new interval restarts it; another keeps its next date.
         let due = match before {
             Some(Scheduled::Recurrent { due, recurrence, .. }) if recurrence == op.recurrence => due,
             Some(_) => self.now + hours(op.recurrence),

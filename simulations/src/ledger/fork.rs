@@ -18,7 +18,7 @@ use super::{
     record::Record,
 };
 
-/// What becomes of the transactions in blocks that a fork takes back.
+/// The outcome of the transactions in blocks that a fork removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Orphans {
     /// They wait again and come into the new branch, where they still can.
@@ -97,7 +97,7 @@ impl Chain {
         Ok(fork)
     }
 
-    /// Says how many blocks finality stays behind the head; 2 unless set.
+    /// Sets by how many blocks finality lags behind the head; default 2.
     pub fn set_irreversibility_lag(&mut self, blocks: u32) {
         self.lag = blocks;
         self.settle();
@@ -134,7 +134,7 @@ impl Chain {
         count
     }
 
-    /// Says how much later than the block before it a block is at least; 3 seconds unless set, whole seconds, may be 0.
+    /// Sets the minimum time between two blocks; default 3 seconds, whole seconds, may be 0.
     pub fn set_block_step(&mut self, step: Duration) {
         self.step = Duration::from_secs(step.as_secs());
     }

@@ -22,24 +22,24 @@ pub struct Node {
     /// How many blocks it is behind.
     pub lag_blocks: u32,
     /// The block at which it has stopped.
-    pub frozen_at: Option<u32>,
+    pub stalled_at: Option<u32>,
     /// The newest block that it shares with the others: of what comes after, it has as many blocks, and others, without
     /// a transaction, until the chain's are irreversible.
     pub branch_from: Option<u32>,
-    /// What it says that is not so.
+    /// The wrong data that it returns.
     pub lie: Option<Lie>,
 }
 
-/// What a lying node says. Block ids stay those of the chain: a lie is seen by comparing what the blocks hold.
+/// What a lying node returns. Block ids stay those of the chain: the lie shows when the contents of blocks are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lie {
     /// A block holds a transfer that never was.
     InventTransfer {
-        /// The block that is said to hold it.
+        /// The block that contains it, according to the node.
         block: u32,
-        /// Who is said to pay.
+        /// The invented payer.
         from: AccountName,
-        /// Who is said to receive.
+        /// The invented payee.
         to: AccountName,
         /// How much.
         money: Money,
@@ -255,7 +255,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn last(&self) -> u32 {
         let newest = self.chain.head().number().saturating_sub(self.node.lag_blocks);
-        self.node.frozen_at.map_or(newest, |frozen| newest.min(frozen))
+        self.node.stalled_at.map_or(newest, |stalled| newest.min(stalled))
     }
 }
 

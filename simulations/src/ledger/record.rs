@@ -124,7 +124,7 @@ impl Record {
 }
 
 impl Chain {
-    /// Does again what a record says. What waited for a block is not recorded: a node that dies forgets it.
+    /// Replays a record. Pending transactions are not recorded: a node that exits loses them.
     ///
     /// # Errors
     /// [`ReplayError`], if the record is not of this chain.

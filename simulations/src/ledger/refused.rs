@@ -53,8 +53,8 @@ pub enum Refused {
     /// The reference block is not of this chain.
     #[error("the reference block is not of this chain")]
     Tapos {
-        /// What the transaction says.
-        said: u32,
+        /// What the transaction contains.
+        given: u32,
         /// What the chain has there.
         expected: u32,
     },
@@ -278,7 +278,7 @@ impl Refused {
             },
             Refusal::Expired { .. } => Self::Expired,
             Refusal::TooFarAhead { .. } => Self::TooFarAhead,
-            Refusal::Tapos => Self::Tapos { said: 0, expected: 0 },
+            Refusal::Tapos => Self::Tapos { given: 0, expected: 0 },
         }
     }
 }

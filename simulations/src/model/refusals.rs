@@ -16,7 +16,7 @@ use crate::observer::Observer;
 impl Observer {
     /// Checks that a batch was refused for a reason.
     pub(crate) fn refused_commit(&mut self, batch: &Batch, refused: &CommitError) {
-        // What a damaged row says is not known.
+        // The content of a damaged row is not known.
         if self.was_damaged || self.has_several_engines {
             return;
         }

@@ -120,7 +120,7 @@ impl Observer {
                     && subject.as_ref().is_none_or(|subject| entry.subject.as_ref() == Some(subject))
             };
             let is_missing = !entries.iter().any(|entry| is_it(&entry));
-            is_missing.then(|| format!("nothing in the audit log says {actions:?} of {subject:?}: {entries:?}"))
+            is_missing.then(|| format!("the audit log has no {actions:?} of {subject:?}: {entries:?}"))
         };
         match write {
             Write::Merchant { merchant, .. } => self.merchant_flaw(merchant, entries),
@@ -198,6 +198,6 @@ impl Observer {
                 && entry.at == merchant.updated_at
         };
         let is_missing = !own.iter().any(|entry| is_it(&entry));
-        is_missing.then(|| format!("{} changes {expected:?}, and the audit log says {own:?}", merchant.id))
+        is_missing.then(|| format!("{} changes {expected:?}, and the audit log has {own:?}", merchant.id))
     }
 }

@@ -74,7 +74,7 @@ impl Observer {
             ClaimOutcome::Shared => "a claim is shared",
             ClaimOutcome::Settled { .. } => "a claim is settled",
             ClaimOutcome::Refused { .. } => "a claim is refused",
-            ClaimOutcome::Expired => "a claim is buried",
+            ClaimOutcome::Expired => "a claim expires",
         });
         if let Some(claimed) = self.claims.get_mut(&tx_id) {
             claimed.outcome = outcome.clone();
@@ -155,13 +155,13 @@ impl Observer {
             _ => None,
         });
         if self.prompt_ms.is_some() && !self.has_several_engines {
-            self.check_pace(tx_id, node, payment);
+            self.check_broadcast_rate(tx_id, node, payment);
         }
         self.broadcasts.sent_ms.entry(tx_id).or_default().insert(node, self.now_ms);
     }
 
     /// Checks that a transaction is sent to a node neither too often nor too late.
-    fn check_pace(&mut self, tx_id: TxId, node: usize, payment: Option<PaymentId>) {
+    fn check_broadcast_rate(&mut self, tx_id: TxId, node: usize, payment: Option<PaymentId>) {
         let expiration = self.open_claim(tx_id).map(|claim| claim.expiration);
         if expiration.is_some_and(|until| self.true_time() > until + Duration::from_millis(LATE_MS)) {
             let text = format!("{tx_id} is sent to node {node} after its expiration");
@@ -196,7 +196,7 @@ impl Observer {
         }
     }
 
-    /// Records what a node says to a transaction that the engine hands to it.
+    /// Records a node's response to a broadcast of the engine.
     pub fn node_responded(&mut self, tx_id: TxId, node: usize, is_taken: bool) {
         if is_taken {
             self.ever_accepted.insert(tx_id);

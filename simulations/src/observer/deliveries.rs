@@ -52,7 +52,7 @@ impl Observer {
         self.events_ms.get(&event).copied().unwrap_or(self.now_ms)
     }
 
-    /// Records that an event is sent once more, beside what became of it before.
+    /// Records that an event is sent once more, in addition to its earlier outcome.
     pub(super) fn redelivery_written(&mut self, delivery: &Delivery) {
         let delivery_state = DeliveryState {
             event: delivery.event,

@@ -1,4 +1,4 @@
-//! What the observer knows of the store, apart from the chain and from what anybody was told: it is as old as the store.
+//! What the observer knows of the store, apart from the chain and from responses: a restored store takes it back.
 
 use super::*;
 
@@ -37,7 +37,7 @@ durable! {
     rows: BTreeMap<PaymentId, Rows>,
     merchants: BTreeMap<MerchantId, Merchant>,
     accounts: Watched,
-    books: BTreeMap<Timestamp, Day>,
+    reconciled: BTreeMap<Timestamp, Day>,
     events: Index<EventId, EventRecord>,
     event_seqs: BTreeMap<MerchantId, u64>,
     deliveries: Index<DeliveryId, DeliveryState>,

@@ -29,12 +29,12 @@ pub struct EngineDuties {
     shared_since_ms: Option<u64>,
     /// The terms of duties.
     terms: BTreeMap<Duty, u64>,
-    /// When an engine last learned that the store accepted its claim of webhooks, by its number, and how long it had been frozen.
+    /// When an engine last learned that the store accepted its claim of webhooks, by its number, and how long it had been paused.
     claimed_ms: BTreeMap<(usize, Duty), (u64, u64)>,
     /// When an engine last sent a renewal of its lease, and when it sent the last one that it knows to be accepted.
     renewal_sent_ms: BTreeMap<usize, u64>,
     renewed_ms: BTreeMap<usize, u64>,
-    /// When a commit of an engine last failed because of the store, and how long it had been frozen.
+    /// When a commit of an engine last failed because of the store, and how long it had been paused.
     failed_ms: BTreeMap<usize, (u64, u64)>,
     /// Which engine sent an attempt that is not recorded, in which term of its duty, and the event.
     sent: BTreeMap<(DeliveryId, u32), (usize, u64, EventId)>,
@@ -43,9 +43,9 @@ pub struct EngineDuties {
     counted_since_ms: u64,
 }
 
-/// For how long an engine was frozen, and until when, virtual milliseconds.
+/// For how long an engine was paused, and until when, virtual milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Frozen {
+pub struct Paused {
     /// For how long, in all.
     pub total_ms: u64,
     /// Until when; 0 if it never was.
@@ -91,7 +91,7 @@ impl Observer {
     }
 
     /// Records that an engine sends a batch to the store, and checks that it claims webhooks only within its lease.
-    pub(crate) fn commit_sent(&mut self, engine: usize, batch: &Batch, frozen: Frozen) {
+    pub(crate) fn commit_sent(&mut self, engine: usize, batch: &Batch, paused: Paused) {
         let is_claim = |write: &Write| matches!(write, Write::OnDuty { duty: Duty::Webhooks(_), .. });
         if batch.writes.iter().any(|write| matches!(write, Write::Lease { .. })) {
             self.duties.renewal_sent_ms.insert(engine, self.now_ms);
@@ -106,7 +106,7 @@ impl Observer {
             .duties
             .failed_ms
             .get(&engine)
-            .is_some_and(|(at, frozen_ms)| at + REPEATED_MS + frozen.total_ms - frozen_ms >= self.now_ms);
+            .is_some_and(|(at, paused_ms)| at + REPEATED_MS + paused.total_ms - paused_ms >= self.now_ms);
         if passed_ms > lease_ms - webhook_timeout_ms + CLAIM_DRIFT_MS && !is_repeated {
             let text = format!("engine {engine} claims webhooks {passed_ms} ms after the last renewal of its lease");
             self.violate("webhooks-are-claimed", text, None);
@@ -114,16 +114,16 @@ impl Observer {
     }
 
     /// Records that a commit of an engine fails because of the store.
-    pub(crate) fn commit_failed(&mut self, engine: usize, frozen: Frozen) {
-        self.duties.failed_ms.insert(engine, (self.now_ms, frozen.total_ms));
+    pub(crate) fn commit_failed(&mut self, engine: usize, paused: Paused) {
+        self.duties.failed_ms.insert(engine, (self.now_ms, paused.total_ms));
     }
 
     /// Records that an engine learned that the store accepted a batch.
-    pub(crate) fn learned_of(&mut self, engine: usize, batch: &Batch, frozen: Frozen) {
+    pub(crate) fn learned_of(&mut self, engine: usize, batch: &Batch, paused: Paused) {
         for write in &batch.writes {
             match write {
                 Write::OnDuty { duty: duty @ Duty::Webhooks(_), .. } => {
-                    self.duties.claimed_ms.insert((engine, *duty), (self.now_ms, frozen.total_ms));
+                    self.duties.claimed_ms.insert((engine, *duty), (self.now_ms, paused.total_ms));
                 }
                 Write::Lease { .. } => {
                     let sent_ms = self.duties.renewal_sent_ms.get(&engine).copied().unwrap_or(0);
@@ -136,7 +136,7 @@ impl Observer {
 
     /// Checks that an engine sends a webhook only under a claim that the store accepted, and repeats the attempt of another one
     /// only once the duty has passed on.
-    pub(crate) fn webhook_claimed(&mut self, engine: usize, headers: &[(String, String)], body: &[u8], frozen: Frozen) {
+    pub(crate) fn webhook_claimed(&mut self, engine: usize, headers: &[(String, String)], body: &[u8], paused: Paused) {
         let Some((delivery, attempt, event, ..)) = invariants::read_webhook(headers, body) else { return };
         let Some(merchant) = self.events.get(&event).map(|event| event.merchant) else { return };
         let duty = Duty::webhooks_of(merchant);
@@ -146,10 +146,10 @@ impl Observer {
         let knows_others = self
             .duties
             .shared_since_ms
-            .is_some_and(|since_ms| since_ms.max(frozen.until_ms) + unnoticed_ms < self.now_ms);
+            .is_some_and(|since_ms| since_ms.max(paused.until_ms) + unnoticed_ms < self.now_ms);
         let claimed_ms = self.duties.claimed_ms.get(&(engine, duty)).copied();
         let is_claimed =
-            claimed_ms.is_some_and(|(at, frozen_ms)| at + CLAIM_LASTS_MS + frozen.total_ms - frozen_ms >= self.now_ms);
+            claimed_ms.is_some_and(|(at, paused_ms)| at + CLAIM_LASTS_MS + paused.total_ms - paused_ms >= self.now_ms);
         let before = self.duties.sent.insert((delivery, attempt), (engine, term, event));
         let wrong = match before {
             _ if knows_others && !is_claimed => Some(format!("engine {engine} sends {delivery} without a claim")),

@@ -7,7 +7,7 @@ use engine::payment::Disposition;
 
 use crate::options::EPOCH_SECONDS;
 
-/// How long after the market paid a price it may be stored, milliseconds: a reading may be frozen, or wait for the disk.
+/// How long after the market paid a price it may be stored, milliseconds: a reading may be paused, or wait for the disk.
 const PRICE_LASTS_MS: u64 = 600_000;
 
 /// How long a decision may take to be stored: a commit takes up to 20 seconds, and the process may stand still meanwhile.
@@ -266,7 +266,7 @@ impl Observer {
         own.map(|(id, _)| *id).min()
     }
 
-    /// Asks what must be so at the end.
+    /// Checks what must hold at the end.
     pub fn ends(&mut self, end: impl FnOnce(&Self) -> End<'_>) {
         let mut verdict = None;
         {

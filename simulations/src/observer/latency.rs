@@ -9,7 +9,7 @@ const AGENT_MS: u64 = 1_000;
 /// How often an engine reads what other engines have changed, milliseconds.
 const CHANGES_INTERVAL_MS: u64 = 1_000;
 
-/// When things happened that somebody waits for, virtual milliseconds.
+/// When awaited things happened, virtual milliseconds.
 #[derive(Default)]
 pub struct Latency {
     /// When the last attempt of a payment's events was recorded: they go out one after the other.

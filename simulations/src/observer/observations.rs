@@ -35,7 +35,7 @@ pub struct DeliveryState {
     pub attempts: u32,
     /// Attempts before its schedule began anew.
     pub schedule_from: u32,
-    /// Whether somebody asked for the event once more.
+    /// Whether a redelivery of the event was requested.
     pub is_manual: bool,
     /// Whether it is tried once: a redelivery or a test.
     pub is_once: bool,
@@ -82,11 +82,11 @@ pub struct CursorWrite<'a> {
     pub observer: &'a Observer,
 }
 
-/// What the check of a day's books said, being written.
-pub struct BooksWrite<'a> {
+/// The reconciliation of a day, being written.
+pub struct ReconciliationWrite<'a> {
     /// The day.
     pub day: &'a Day,
-    /// Everything else; of this day perhaps what an earlier check said.
+    /// Everything else; of this day perhaps an earlier reconciliation.
     pub observer: &'a Observer,
 }
 
@@ -118,7 +118,7 @@ pub struct ReceivedWebhook<'a> {
 pub struct Attempted<'a> {
     /// The delivery as it was durable.
     pub before: &'a DeliveryState,
-    /// What the record says.
+    /// What is recorded.
     pub attempt: &'a Attempt,
     /// Everything else.
     pub observer: &'a Observer,
@@ -143,7 +143,7 @@ pub enum Response<'a> {
     Settled {
         /// The session.
         payment: PaymentId,
-        /// What the agent is told.
+        /// The response to the agent.
         settled: &'a actors::Settled,
     },
     /// A payment for another server was settled.
@@ -159,7 +159,7 @@ pub enum Response<'a> {
     Owed {
         /// Of this session.
         payment: &'a Payment,
-        /// To whom, and how much.
+        /// Payees and amounts.
         owed: &'a [RefundDue],
     },
     /// A refund was planned.
@@ -177,19 +177,19 @@ pub struct End<'a> {
     pub observer: &'a Observer,
     /// The engine's time.
     pub now: Timestamp,
-    /// How far the engine says it has read.
+    /// The block up to which the engine reports to have read.
     pub scanned_num: u32,
-    /// Payments with an open claim, as the store says.
+    /// Payments with an open claim, according to the store.
     pub in_flight: Vec<PaymentId>,
-    /// Payments as the store says.
+    /// Payments according to the store.
     pub stored: BTreeMap<PaymentId, Payment>,
-    /// Transfers without a session, as the store says.
+    /// Unmatched transfers according to the store.
     pub stored_unmatched: Vec<Unmatched>,
-    /// Deliveries in the outbox, as the store says.
+    /// Deliveries in the outbox, according to the store.
     pub outbox: Vec<Delivery>,
 }
 
-/// Who puts a transfer to a session where its memo says so.
+/// What matches a transfer to the session that its memo names.
 pub(super) const BY_MEMO: &str = "memo";
 
 /// Returns whether an account is or was a merchant's, and proven.
@@ -211,7 +211,7 @@ pub struct Presentations {
 /// What the attempts say of an endpoint since it was set or enabled.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointSeen {
-    /// Whether it said that it is gone, or failed for so long that it may be disabled.
+    /// Whether it responded with 410 Gone, or failed for so long that it may be disabled.
     pub may_be_disabled: bool,
     /// The first failure since the last success.
     failing_since: Option<Timestamp>,
@@ -231,7 +231,7 @@ impl EndpointSeen {
     const DISABLED_ATTEMPTS: u32 = 20;
     const DISABLED_SPREAD: Duration = Duration::from_secs(12 * 3_600);
 
-    /// Records what an attempt says of the endpoint.
+    /// Records what an attempt shows of the endpoint.
     fn learn(&mut self, delivery: &Delivery, attempt: &Attempt) {
         let (known, at) = (&mut self.known, attempt.ended_at);
         match attempt.outcome {

@@ -95,7 +95,7 @@ impl Observer {
                 self.marks.push("a cancellation is requested");
             }
             if before.active_cancellation().is_some() && after.active_cancellation().is_none() {
-                self.marks.push("a payment that came in time drops a request to cancel");
+                self.marks.push("a timely payment drops a cancellation request");
             }
         }
         if state_before == Some(after.state) {

@@ -15,7 +15,7 @@ type Owner = (MerchantId, AccountName);
 /// What the observer knows of proofs.
 #[derive(Clone, Default)]
 pub struct Proofs {
-    /// The challenges that were handed out, by the memo that answers them, and until when each may be answered.
+    /// The issued challenges by their memo, and until when each may be answered.
     challenges: BTreeMap<String, (Owner, Timestamp)>,
     /// Irreversible transfers of accounts to themselves with the memo of a proof, and the time of the first.
     transfers: BTreeMap<(AccountName, String), Timestamp>,
@@ -102,7 +102,7 @@ impl Proofs {
         count(before)..=count(&self.replaced)
     }
 
-    /// Says why a proof is none.
+    /// Returns why a proof is invalid.
     fn flaw(&self, merchant: MerchantId, account: AccountName, of: &[AccountName], proof: &Proof) -> Option<String> {
         let is_given = match proof.method {
             VerificationMethod::Operator => of.iter().any(|account| self.vouched.contains(&(merchant, *account))),
@@ -119,7 +119,7 @@ impl Proofs {
 }
 
 impl Observer {
-    /// Records what a merchant that is written says of its accounts.
+    /// Records the accounts of a merchant that is written.
     pub(super) fn ownership_written(&mut self, merchant: &Merchant) {
         let before = self.merchants.get(&merchant.id);
         if before.is_some_and(|before| {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// How long after a price was replaced an engine that did not read it itself may still use it, milliseconds: such an engine reads
-/// the stored price every 30 seconds, and may be frozen for two minutes.
+/// the stored price every 30 seconds, and may be paused for two minutes.
 const USED_ELSEWHERE_MS: u64 = 200_000;
 
 /// The durable readings of a price, newest first, each with the time at which it became durable, milliseconds.

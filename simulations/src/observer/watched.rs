@@ -36,7 +36,7 @@ impl Watched {
         self.0.entry(account).or_default().left_ms = Some(now_ms);
     }
 
-    /// Records that nobody has had an account for long enough; says whether it was.
+    /// Records that no merchant has had an account for long enough; returns whether it was watched.
     pub fn ends(&mut self, account: AccountName, now_ms: u64, scanned: u32) -> bool {
         let Some(known) = self.0.get_mut(&account) else { return false };
         known.gaps.push((scanned, None));

@@ -42,7 +42,7 @@ customers! {
     AgentPartPaid = 2, "An agent pays a session that is partly paid.";
     AgentWrong = 3, "An agent's payment is invalid: too little, without money, or about to expire.";
     AgentNonce = 3, "An agent's memo is its nonce.";
-    AgentCancel = 4, "An agent pays while somebody cancels.";
+    AgentCancel = 4, "An agent pays while its session is cancelled.";
     AgentAtExpiry = 3, "An agent pays at the last moment.";
     Recurrent = 2, "Sets up a recurrent transfer, and pays in some cases.";
     Early = 3, "Pays a session of another engine before this engine knows it.";

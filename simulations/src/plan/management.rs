@@ -72,7 +72,7 @@ fn sessions(steps: &mut Vec<Step>, setup: &Setup, random: &mut Random) {
     });
     for (session, start, lives_ms) in opened.collect::<Vec<_>>() {
         if random.chance(50_000) {
-            // Just when its time is over, and no irreversible block says so yet.
+            // Just after its expiry, before an irreversible block proves it.
             let at_ms = start + lives_ms + setup.grace_seconds * 1_000 + random.below(15_000);
             let by_merchant = random.chance(500_000);
             steps.push(Step { at_ms, action: Action::Cancel { session, by_merchant }, engine: None });

@@ -1,7 +1,7 @@
-//! The page of a run: what broke in words, swim lanes on virtual time, the trace, and the tables. The page of a campaign.
+//! The page of a run: what broke in words, swimlanes on virtual time, the trace, and the tables. The page of a campaign.
 
 use super::*;
-use crate::trace::Lane;
+use crate::trace::Source;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1240px;padding:0 1rem;color:#1b1b1b;background:#fff}\
     h1{font-size:1.4rem;margin-bottom:.2rem}h2{font-size:1.1rem;margin-top:2rem}.bad,.good{padding:.8rem 1.1rem;border-radius:4px}\
@@ -17,12 +17,12 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
     .pending{fill:#f2c94c}.processing{fill:#c58af9}.completed{fill:#57ab5a}.failed{fill:#d9534f}.user_cancelled,.system_cancelled{fill:#9aa4ae}\
     code{background:#f3f3f3;padding:.1rem .3rem;overflow-wrap:anywhere}details{margin-top:1rem}summary{cursor:pointer;font-weight:600}";
 
-/// What the lanes stand for.
-const LANES: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> how far the chain is read; \
+/// The legend of the swimlanes.
+const LEGEND: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> how far the chain is read; \
     <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
     <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started; <b>engine</b> each of several engines over one store.";
 
-/// Writes a self-contained page: what broke, swim lanes on virtual time, the trace in words, and the tables.
+/// Writes a self-contained page: what broke, swimlanes on virtual time, the trace in words, and the tables.
 #[must_use]
 pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> String {
     let mut out = String::new();
@@ -35,7 +35,7 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     match &outcome.violation {
         None => out.push_str("<p class=good>Every invariant held.</p>"),
         Some(violation) => {
-            let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant).map_or("", |one| one.says);
+            let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant).map_or("", |one| one.description);
             let whose =
                 violation.session.map_or("no single session".to_owned(), |session| format!("session {session}"));
             let whose = escape(&named(script, &whose));
@@ -59,7 +59,7 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
         escape(replay)
     );
     let shown = shown(script, outcome);
-    lanes(&mut out, script, &shown, outcome);
+    swimlanes(&mut out, script, &shown, outcome);
     trace_table(&mut out, script, &shown, outcome);
     faults_and_marks(&mut out, &outcome.faults, &outcome.marks);
     invariants(&mut out, &outcome.passes, outcome.violation.as_ref().map(|violation| violation.invariant));
@@ -129,19 +129,19 @@ fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<RepeatedLine<'a>> {
     shown.split_off(shown.len().saturating_sub(MOST))
 }
 
-/// Says what a line says, with how often it did.
-fn said(script: &Script, repeated: &RepeatedLine<'_>) -> String {
+/// Returns the text of a line, with its number of repetitions.
+fn describe_line(script: &Script, repeated: &RepeatedLine<'_>) -> String {
     let again = if repeated.times > 1 { format!(" ({} times)", repeated.times) } else { String::new() };
     format!("{}{again}", named(script, &repeated.line.text))
 }
 
-/// How wide the names of the lanes are; they stay while the picture is scrolled.
+/// Width of the names of the swimlanes; they stay in place while the picture is scrolled.
 const NAMES: u64 = 80;
 const WIDTH: u64 = 1_200;
-const LANE_HEIGHT: u64 = 48;
+const SWIMLANE_HEIGHT: u64 = 48;
 const TOP: u64 = 24;
 
-/// Where a moment stands: what follows at once stands close by, and an hour in which nothing happens is no hour wide.
+/// The position of each moment on the time axis, which compresses long gaps.
 struct Axis(Vec<(u64, u64)>);
 
 impl Axis {
@@ -171,39 +171,39 @@ impl Axis {
     }
 }
 
-fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
+fn swimlanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome: &Outcome) {
     let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
     let axis = Axis::of(shown.iter().map(|repeated| repeated.line.at_ms).chain(last_ms));
-    let all = Lane::of_run(script.setup.engines);
-    let lanes = all.len() as u64;
-    let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + lanes * LANE_HEIGHT);
+    let all = Source::of_run(script.setup.engines);
+    let swimlanes = all.len() as u64;
+    let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + swimlanes * SWIMLANE_HEIGHT);
     let _ = write!(
         out,
         "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the trace below (click). Blue is an \
          event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again; solid green: faults end. The coloured band is the \
-         session's state. {LANES}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
+         session's state. {LEGEND}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
     );
-    for (number, lane) in (0u64..).zip(&all) {
-        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * LANE_HEIGHT + 28, lane.word());
+    for (number, source) in (0u64..).zip(&all) {
+        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * SWIMLANE_HEIGHT + 28, source.word());
     }
     let _ = write!(
         out,
-        "</svg><svg width={width} height={} role=img aria-label=\"Swim lanes on virtual time\">",
+        "</svg><svg width={width} height={} role=img aria-label=\"Swimlanes on virtual time\">",
         bottom + 46
     );
-    for number in 0..lanes {
-        let y = TOP + number * LANE_HEIGHT;
+    for number in 0..swimlanes {
+        let y = TOP + number * SWIMLANE_HEIGHT;
         let fill = if number % 2 == 0 { "#fafafa" } else { "#eef2f6" };
-        let _ = write!(out, "<rect x=0 y={y} width={width} height={LANE_HEIGHT} fill=\"{fill}\"/>");
+        let _ = write!(out, "<rect x=0 y={y} width={width} height={SWIMLANE_HEIGHT} fill=\"{fill}\"/>");
     }
     bands(out, script, shown, &axis, outcome);
     let mut labelled = 0;
     for (number, (repeated, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
         let line = repeated.line;
-        let hover = escape(&format!("{} {}", show_ms(*at_ms), said(script, repeated)));
-        let lane = all.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
-        let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
+        let hover = escape(&format!("{} {}", show_ms(*at_ms), describe_line(script, repeated)));
+        let source = all.iter().position(|source| *source == line.source).unwrap_or(0) as u64;
+        let y = TOP + source * SWIMLANE_HEIGHT + SWIMLANE_HEIGHT / 2;
         if matches!(line.kind, "dead" | "boot" | "heal") {
             let _ = write!(
                 out,
@@ -241,7 +241,7 @@ fn lanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outcome:
 
 /// Draws the state of the broken session, or of the first one, as a band.
 fn bands(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], axis: &Axis, outcome: &Outcome) {
-    let lane = Lane::ALL.iter().position(|lane| *lane == Lane::Session).unwrap_or(0) as u64;
+    let source = Source::ALL.iter().position(|source| *source == Source::Session).unwrap_or(0) as u64;
     let broken = outcome.violation.as_ref().and_then(|violation| violation.session);
     let Some(session) = broken.or_else(|| shown.iter().find_map(|repeated| repeated.line.session)) else { return };
     let states = shown.iter().zip(&axis.0).filter(|(repeated, _)| repeated.line.session == Some(session)).filter_map(
@@ -257,7 +257,7 @@ fn bands(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], axis: &A
     let states: Vec<_> = states.collect();
     for (at, (x, state)) in states.iter().enumerate() {
         let to = states.get(at + 1).map_or(axis.end() - 40, |(to, _)| *to);
-        let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT - 13;
+        let y = TOP + source * SWIMLANE_HEIGHT + SWIMLANE_HEIGHT - 13;
         let _ = write!(
             out,
             "<rect class={state} x={x} y={y} width={} height=12><title>{} is {state}</title></rect>",
@@ -290,8 +290,8 @@ fn trace_table(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], ou
             out,
             "<tr{class} id=s{number}><td class=n>{number}<td class=n>{}<td>{}<td>{session}<td>{}</tr>",
             show_ms(line.at_ms),
-            line.lane.word(),
-            escape(&said(script, repeated))
+            line.source.word(),
+            escape(&describe_line(script, repeated))
         );
     }
     if let Some(violation) = &outcome.violation {
@@ -332,7 +332,7 @@ fn invariants(out: &mut String, passes: &[u64], broken: Option<&str>) {
     for (one, passes) in INVARIANTS.iter().zip(passes) {
         let class = if Some(one.name) == broken { " class=broken" } else { "" };
         let _ =
-            write!(out, "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>", one.name, one.code, escape(one.says));
+            write!(out, "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>", one.name, one.code, escape(one.description));
     }
     out.push_str("</table></details>");
 }

@@ -19,7 +19,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) heal_at: Option<Spanned<String>>,
     #[serde(default)]
-    pub(super) world: Option<Spanned<RawSetup>>,
+    pub(super) environment: Option<Spanned<RawSetup>>,
     #[serde(default)]
     pub(super) faults: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(super) struct File {
     pub(super) expect: BTreeMap<Spanned<String>, RawExpect>,
 }
 
-/// The table `[world]`.
+/// The table `[environment]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSetup {
@@ -46,7 +46,7 @@ pub(super) struct RawSetup {
     pub(super) ttl: Option<String>,
     pub(super) grace: Option<String>,
     pub(super) poll: Option<String>,
-    pub(super) max_awake: Option<usize>,
+    pub(super) max_active: Option<usize>,
     pub(super) split_fee: Option<bool>,
     pub(super) x402_finality: Option<String>,
     pub(super) cache_bytes: Option<usize>,
@@ -104,7 +104,7 @@ pub(super) struct RawStep {
     pub(super) percent: Option<u64>,
     pub(super) ttl: Option<String>,
     pub(super) x402_finality: Option<String>,
-    pub(super) max_awake: Option<usize>,
+    pub(super) max_active: Option<usize>,
     pub(super) table: Option<String>,
     pub(super) shown: Option<u32>,
     pub(super) seller: Option<usize>,

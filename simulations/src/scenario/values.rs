@@ -16,7 +16,7 @@ pub const POINTS: [&str; 13] = [
     "settlement: broadcast, not recorded",
     "webhook: signed, not sent",
     "webhook: sent, not recorded",
-    "books: checked, not stored",
+    "reconciliation: checked, not stored",
     "settlement: claim shared, not broadcast",
     "webhook: claimed, not sent",
     "duty: taken, not begun",

@@ -120,23 +120,23 @@ impl Simulation {
 
     pub(crate) fn event(
         &self,
-        lane: Lane,
+        source: Source,
         kind: &'static str,
         session: Option<u32>,
         detail: u64,
         text: impl FnOnce() -> String,
     ) {
-        self.trace().event(self.now_ms(), lane, kind, session, detail, text);
+        self.trace().event(self.now_ms(), source, kind, session, detail, text);
     }
 
-    pub(crate) fn fault(&self, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
-        self.trace().fault(self.now_ms(), lane, kind, detail, text);
+    pub(crate) fn fault(&self, source: Source, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+        self.trace().fault(self.now_ms(), source, kind, detail, text);
     }
 
-    /// Records that a fault strikes a node, and is to be told.
+    /// Records that a fault affects a node, with a line in the trace.
     pub(crate) fn count_node_fault(&self, fault: &'static str, node: usize, text: impl FnOnce() -> String) {
         self.trace().count_node_fault(fault, node);
-        self.fault(Lane::Ledger, fault, node as u64, text);
+        self.fault(Source::Ledger, fault, node as u64, text);
     }
 
     pub(crate) fn mark(&self, name: &'static str) {
@@ -178,7 +178,7 @@ impl Simulation {
         };
         let lost = is_drawn || is_chosen;
         if lost {
-            self.fault(Lane::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
+            self.fault(Source::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
         }
         lost
     }
@@ -235,7 +235,7 @@ impl Simulation {
         lock(&self.streams).network.between(1, 1_000)
     }
 
-    /// Draws what becomes of a commit whose connection breaks; none where it does not.
+    /// Draws the outcome of a commit whose connection breaks; none where it does not break.
     pub(crate) fn draw_broken_commit(&self) -> Option<CommitOutcome> {
         let rate = self.rate(Fault::CommitBroken);
         let random = &mut lock(&self.streams).network;
@@ -251,7 +251,7 @@ impl Simulation {
         })
     }
 
-    /// Draws whether the store has no room for one more batch.
+    /// Draws whether the commit queue is full.
     pub(crate) fn is_store_busy(&self) -> bool {
         let busy = self.rate(Fault::StoreBusy);
         lock(&self.streams).store.chance(busy)

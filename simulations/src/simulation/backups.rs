@@ -37,7 +37,7 @@ impl Simulation {
             && self.observe(|observer| observer.unknown_commits.is_empty())
     }
 
-    /// Copies the store as it is now, as `backup` does; says whether it could.
+    /// Copies the store, as `backup` does; returns whether it succeeded.
     pub(super) fn back_up(&self) -> bool {
         let Some(store) = self.running_store() else { return false };
         let has_all = self.clients().merchants.len() == self.script.setup.merchants;
@@ -98,7 +98,7 @@ impl Simulation {
         let known: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
         self.clients().forget_all_but(&known);
         self.mark("a backup is restored");
-        self.event(Lane::Disk, "restored", None, 0, || "the store is replaced by a backup of it".to_owned());
+        self.event(Source::Disk, "restored", None, 0, || "the store is replaced by a backup of it".to_owned());
     }
 
     /// Checks that a store begins a new epoch when it was restored, and at no other time.
@@ -106,7 +106,7 @@ impl Simulation {
         self.disk.set_quiet(true);
         let epoch = store.epoch().await;
         self.disk.set_quiet(false);
-        // A store that cannot be read, or a row that is damaged, says nothing.
+        // An unreadable store or a damaged row shows nothing.
         let Ok(epoch) = epoch else { return };
         let is_right = {
             let mut backups = lock(&self.backups);

@@ -13,7 +13,7 @@ impl Simulation {
                 Write::Payment { payment, .. } => self.trace_payment(payment),
                 Write::Cursor { cursor, .. } => {
                     let block_num = cursor.block_id.number();
-                    self.event(Lane::Scanner, "cursor", None, u64::from(block_num), || {
+                    self.event(Source::Scanner, "cursor", None, u64::from(block_num), || {
                         format!("the cursor is at block {block_num}")
                     });
                 }
@@ -28,23 +28,23 @@ impl Simulation {
     fn trace_payment(&self, payment: &Payment) {
         let session = self.session(payment.id);
         let detail = (payment.version << 8) | payment.state as u64;
-        self.event(Lane::Session, "stored", session, detail, || describe_payment(payment, session));
+        self.event(Source::Session, "stored", session, detail, || describe_payment(payment, session));
         if payment.state == State::Completed && payment.previous_state == Some(State::Processing) {
             self.mark("a lost payment is found");
         }
     }
 
     fn trace_attempt(&self, attempt: &Attempt, session: Option<u32>) {
-        self.event(Lane::Webhook, "attempt", session, u64::from(attempt.number), || {
+        self.event(Source::Webhook, "attempt", session, u64::from(attempt.number), || {
             let next = attempt.next_attempt_at.map_or("the last".to_owned(), |at| format!("next at {at}"));
             format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.as_str())
         });
     }
 
     fn trace_reconciliation(&self, day: &Day) {
-        self.event(Lane::Scanner, "books", None, day.operations, || {
+        self.event(Source::Scanner, "reconciliation", None, day.operations, || {
             format!(
-                "the books of the day to {} are {}: {} accounts with {} operations, {} untold",
+                "the reconciliation of the day to {} is {}: {} accounts with {} operations, {} without a history",
                 day.to,
                 day.outcome().as_str(),
                 day.accounts,
@@ -57,7 +57,7 @@ impl Simulation {
     fn trace_unmatched(&self, unmatched: &Unmatched) {
         let transfer = &unmatched.transfer;
         let session = self.session_of_tx(transfer.tx_id);
-        self.event(Lane::Scanner, "unmatched", session, transfer.money.units, || {
+        self.event(Source::Scanner, "unmatched", session, transfer.money.units, || {
             let (tx_id, money, reason) = (transfer.tx_id, transfer.money, unmatched.reason.as_str());
             format!("{tx_id} over {money} matches no session: {reason}")
         });

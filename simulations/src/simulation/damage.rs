@@ -1,5 +1,5 @@
 //! Rows that are damaged on disk: one bit of one row, in any table, while the engine runs. The row stays as it is until an
-//! operator puts it right, where faults end: until then nobody is served what it says, and it stops nobody else.
+//! operator repairs it, when faults end: until then its content is served to no caller, and no other row is affected.
 
 use engine::ids::MerchantId;
 use storage::{ReadError, Row, prelude::*};
@@ -40,7 +40,7 @@ impl Simulation {
         !lock(&self.damaged).is_empty()
     }
 
-    /// Damages a row that the database holds, of a table and a session where they are given; says whether there is one.
+    /// Damages a row of the database, of a table and a session where they are given; returns whether there is one.
     pub(super) fn damage_row(&self, table: Option<&str>, session: Option<u32>, pick: u64) -> bool {
         let Some(store) = self.running_store() else { return false };
         let id = match session {
@@ -59,13 +59,13 @@ impl Simulation {
         value[bit / 8] ^= 1 << (bit % 8);
         self.disk.replace(DATABASE, &row.value, &value);
         self.mark("a row is damaged");
-        self.event(Lane::Disk, "damaged", session, 0, || format!("the damaged row is of {}", row.table));
+        self.event(Source::Disk, "damaged", session, 0, || format!("the damaged row is of {}", row.table));
         self.mark_affected(&row);
         lock(&self.damaged).push(DamagedRow { row, value });
         true
     }
 
-    /// Damages an entry of the log that a later one follows; says whether there is one. A process that starts with it must
+    /// Damages an entry of the log that a later one follows; returns whether there is one. A process that starts with it must
     /// refuse to, and an operator puts it right.
     pub(super) fn damage_log(&self, pick: u64) -> bool {
         let Some(store) = self.running_store() else { return false };
@@ -110,7 +110,7 @@ impl Simulation {
         false
     }
 
-    /// Puts the log right; says whether a damaged entry is why a process does not start.
+    /// Repairs the log; returns whether a damaged entry is why a process does not start.
     pub(super) fn repair_log(&self) -> bool {
         let Some(DamagedEntry { file, sound, damaged }) = lock(&self.damaged_log).take() else { return false };
         let was_there = self.disk.has(file, &damaged);
@@ -160,7 +160,7 @@ impl Simulation {
         })
     }
 
-    /// Notes whom a damaged row concerns: for them nothing has to come right before it is put right.
+    /// Records which sessions and merchants a damaged row concerns: they need not recover before it is repaired.
     fn mark_affected(&self, row: &Row) {
         self.observe(|observer| {
             observer.was_damaged = true;
@@ -202,7 +202,7 @@ impl Simulation {
         }
     }
 
-    /// Puts right every row that is still damaged; says whether there was one.
+    /// Repairs every row that is still damaged; returns whether there was one.
     pub(super) fn repair_rows(&self) -> bool {
         let damaged = std::mem::take(&mut *lock(&self.damaged));
         // A row that was damaged twice is put right in the other order.
@@ -212,7 +212,7 @@ impl Simulation {
         !damaged.is_empty()
     }
 
-    /// Checks that a verification names every damaged row, and reads give nobody what it says.
+    /// Checks that a verification names every damaged row, and that no read returns its content.
     pub(super) async fn compare_damaged(&self, store: &EmbeddedStore) -> Result<(), String> {
         let failed = |error: ReadError| error.to_string();
         let report = store.verify_inline().map_err(failed)?;

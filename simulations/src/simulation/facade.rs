@@ -25,7 +25,7 @@ impl Simulation {
         let mut random = Random::new(self.script.seed).fork("facade").fork(&boots.to_string());
         let mut secret = [0; 32];
         random.fill(&mut secret);
-        let front = front::installed().expect("a world with a facade needs one that is installed");
+        let front = front::installed().expect("a simulation with a facade needs an installed one");
         // The process of this clock owns the simulation that owns its interface.
         let (sim, of) = (Arc::downgrade(self), Arc::clone(process));
         let now = move || sim.upgrade().map_or(Timestamp::EPOCH, |sim| sim.wall_of(&of));

@@ -58,13 +58,13 @@ impl Simulation {
         let produced = self.hive().produce(at_ms, now);
         self.observe_market();
         if let Some(depth) = produced.forked {
-            self.fault(Lane::Ledger, Fault::Fork.word(), u64::from(depth), || {
+            self.fault(Source::Ledger, Fault::Fork.word(), u64::from(depth), || {
                 format!("a fork replaces {}", counted(u64::from(depth), "block"))
             });
         }
         if !produced.included.is_empty() {
             let count = produced.included.len() as u64;
-            self.event(Lane::Ledger, "block", None, count, || {
+            self.event(Source::Ledger, "block", None, count, || {
                 format!("block {} holds {}", produced.number, counted(count, "transaction"))
             });
         }
@@ -162,9 +162,9 @@ impl Simulation {
     /// Draws what a process meets beside its end.
     fn roll_process(&self) -> Option<FaultInjection> {
         let random = &mut lock(&self.streams).host;
-        if random.chance(self.rate(Fault::ProcessFreeze)) {
+        if random.chance(self.rate(Fault::ProcessPause)) {
             let most = *random.pick(&[2_000, 20_000, 120_000]);
-            return Some(FaultInjection::Process(ProcessFault::Freeze { for_ms: random.between(500, most) }));
+            return Some(FaultInjection::Process(ProcessFault::Pause { for_ms: random.between(500, most) }));
         }
         if random.chance(self.rate(Fault::DiskSlow)) {
             let commit_ms = random.between(500, 20_000);
@@ -214,13 +214,13 @@ impl Simulation {
     pub(super) fn note_disk_incident(&self, incident: Incident) {
         self.disk_failed.store(true, Ordering::Relaxed);
         match incident {
-            Incident::Error(what) => self.fault(Lane::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
-            Incident::Full => self.fault(Lane::Disk, "disk.no_room", 0, || "the disk is full".to_owned()),
+            Incident::Error(what) => self.fault(Source::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
+            Incident::Full => self.fault(Source::Disk, "disk.out_of_space", 0, || "the disk is full".to_owned()),
             Incident::PowerCut => {
-                self.fault(Lane::Disk, Fault::PowerCut.word(), 0, || {
-                    "the power goes inside a disk operation".to_owned()
+                self.fault(Source::Disk, Fault::PowerCut.word(), 0, || {
+                    "power is lost during a disk operation".to_owned()
                 });
-                self.mark("the power goes inside a disk operation");
+                self.mark("power is lost during a disk operation");
                 self.exit_process(&self.processes[0], ProcessExit::PowerCut);
             }
         }
@@ -229,7 +229,7 @@ impl Simulation {
     /// Records that a read of the store failed with an I/O error.
     pub(crate) fn read_fails(&self, process: &Process, name: &'static str) {
         self.mark("a read of the store fails");
-        self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
+        self.event(Source::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
         process.store_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
     }
 

@@ -29,7 +29,7 @@ async fn rows_of(store: &EmbeddedStore, id: PaymentId) -> Result<Rows, ReadError
 const SHOWN_FINDINGS: usize = 4;
 
 impl Simulation {
-    /// Compares the store with what was durable, and learns what became of commits of unknown outcome.
+    /// Compares the store with what was durable, and resolves commits of unknown outcome.
     pub(super) async fn compare(&self, store: &EmbeddedStore) -> Result<(), String> {
         self.disk.set_quiet(true);
         let compared = self.compare_quietly(store).await;
@@ -94,7 +94,7 @@ impl Simulation {
         });
         for batch in unknown_commits {
             let applied = unknown_commits::is_applied(store, &batch).await?;
-            self.mark(if applied { "an unknown commit was committed" } else { "an unknown commit was not" });
+            self.mark(if applied { "a commit of unknown outcome was applied" } else { "a commit of unknown outcome was dropped" });
             if applied {
                 self.trace_commit(&batch);
                 self.observe(|observer| observer.committed(&batch));
@@ -162,9 +162,9 @@ impl Simulation {
             if has_all && undecided != indexed {
                 let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());
                 let missing = undecided.into_iter().find(|id| !indexed.contains(id));
-                observer.violate("index-tells-the-truth", text, missing);
+                observer.violate("index-matches-the-sessions", text, missing);
             } else {
-                observer.passes("index-tells-the-truth");
+                observer.passes("index-matches-the-sessions");
             }
         });
         Ok(())
@@ -176,7 +176,7 @@ impl Simulation {
         for merchant in merchants {
             let stored = store.endpoint(merchant).await?;
             self.observe(|observer| {
-                // What a damaged row said is learned anew.
+                // The content of a damaged row is learned again.
                 let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
                 if let Some(text) = wrong_warning(&stored) {
                     observer.violate("endpoints-are-as-attempted", text, None);
@@ -208,10 +208,10 @@ impl Simulation {
         *lock(&self.armed_faults) = ArmedFaults::default();
         for process in &self.processes {
             *lock(&process.armed) = process::ArmedPoints::default();
-            process.thaws();
+            process.resume();
             self.set_clock(process, 0);
         }
-        self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
+        self.event(Source::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
         let is_repaired = self.repair_rows();
         self.repair_log();
         // Some sixty blocks.
@@ -221,7 +221,7 @@ impl Simulation {
         }
     }
 
-    /// Looks whether everything has come right; says whether it is over.
+    /// Checks whether everything has recovered; returns whether the run is over.
     pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
         // Sessions that live longer, webhooks whose time is near: give them theirs.
         let (latest_ms, known) = self.observe(|observer| {

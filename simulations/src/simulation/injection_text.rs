@@ -1,39 +1,39 @@
-//! Injected faults in the trace: which lane and kind, in words, and on which node.
+//! Injected faults in the trace: which source and kind, in words, and on which node.
 
 use super::*;
 use crate::trace::show_ms;
 
-/// Returns the lane of the trace and the kind of event.
-pub(super) fn source(injection: &FaultInjection) -> (Lane, &'static str) {
+/// Returns the source of the trace and the kind of event.
+pub(super) fn source(injection: &FaultInjection) -> (Source, &'static str) {
     match injection {
         FaultInjection::Process(fault) => source_of_process(fault),
-        FaultInjection::Disk(fault) => (Lane::Disk, kind_of_disk(fault)),
-        FaultInjection::Node { fault, .. } => (Lane::Ledger, kind_of_node(fault)),
-        FaultInjection::Ledger(fault) => (Lane::Ledger, kind_of_ledger(fault)),
-        FaultInjection::Outage { .. } => (Lane::Webhook, Fault::HookOutage.word()),
-        FaultInjection::LoseReplyIn(_) => (Lane::Process, "client.reply_lost_at"),
+        FaultInjection::Disk(fault) => (Source::Disk, kind_of_disk(fault)),
+        FaultInjection::Node { fault, .. } => (Source::Ledger, kind_of_node(fault)),
+        FaultInjection::Ledger(fault) => (Source::Ledger, kind_of_ledger(fault)),
+        FaultInjection::Outage { .. } => (Source::Webhook, Fault::HookOutage.word()),
+        FaultInjection::LoseReplyIn(_) => (Source::Process, "client.reply_lost_at"),
         FaultInjection::ClockStep { by_ms } if by_ms.abs() > 2 * faults::MAX_STEPPED_MS => {
-            (Lane::Process, Fault::ClockJump.word())
+            (Source::Process, Fault::ClockJump.word())
         }
-        FaultInjection::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
-        FaultInjection::Partition { peer: Peer::Store, .. } => (Lane::Process, Fault::StoreCut.word()),
-        FaultInjection::Partition { peer: Peer::Node(_), .. } => (Lane::Process, Fault::NodeCut.word()),
-        FaultInjection::Store(StoreFault::FailOver { .. }) => (Lane::Disk, Fault::StoreFailover.word()),
-        FaultInjection::Store(StoreFault::BreakCommit(_)) => (Lane::Process, "store.commit_will_break"),
+        FaultInjection::ClockStep { .. } => (Source::Process, Fault::ClockStep.word()),
+        FaultInjection::Partition { peer: Peer::Store, .. } => (Source::Process, Fault::StoreCut.word()),
+        FaultInjection::Partition { peer: Peer::Node(_), .. } => (Source::Process, Fault::NodeCut.word()),
+        FaultInjection::Store(StoreFault::FailOver { .. }) => (Source::Disk, Fault::StoreFailover.word()),
+        FaultInjection::Store(StoreFault::BreakCommit(_)) => (Source::Process, "store.commit_will_break"),
     }
 }
 
-fn source_of_process(fault: &ProcessFault) -> (Lane, &'static str) {
+fn source_of_process(fault: &ProcessFault) -> (Source, &'static str) {
     match fault {
-        ProcessFault::BackUp => (Lane::Disk, "process.backed_up"),
-        ProcessFault::Kill => (Lane::Process, Fault::ProcessKill.word()),
-        ProcessFault::KillAt(_) => (Lane::Process, Fault::KillAtPoint.word()),
-        ProcessFault::Restart => (Lane::Process, Fault::GracefulRestart.word()),
-        ProcessFault::PanicAt(_) => (Lane::Process, Fault::ActorPanic.word()),
-        ProcessFault::Freeze { .. } => (Lane::Process, Fault::ProcessFreeze.word()),
-        ProcessFault::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
-        ProcessFault::RotateMasterKey => (Lane::Process, Fault::KeyRotated.word()),
-        ProcessFault::Restore => (Lane::Process, Fault::Restored.word()),
+        ProcessFault::BackUp => (Source::Disk, "process.backed_up"),
+        ProcessFault::Kill => (Source::Process, Fault::ProcessKill.word()),
+        ProcessFault::KillAt(_) => (Source::Process, Fault::KillAtPoint.word()),
+        ProcessFault::Restart => (Source::Process, Fault::GracefulRestart.word()),
+        ProcessFault::PanicAt(_) => (Source::Process, Fault::ActorPanic.word()),
+        ProcessFault::Pause { .. } => (Source::Process, Fault::ProcessPause.word()),
+        ProcessFault::OtherSettings(_) => (Source::Process, Fault::OtherSettings.word()),
+        ProcessFault::RotateMasterKey => (Source::Process, Fault::KeyRotated.word()),
+        ProcessFault::Restore => (Source::Process, Fault::Restored.word()),
     }
 }
 
@@ -54,7 +54,7 @@ fn kind_of_node(fault: &NodeFault) -> &'static str {
         NodeFault::Down => Fault::NodeDown.word(),
         NodeFault::Lag { .. } => Fault::NodeLag.word(),
         NodeFault::Slow { .. } => Fault::NodeSlow.word(),
-        NodeFault::Frozen => Fault::NodeFreeze.word(),
+        NodeFault::Stalled => Fault::NodeStall.word(),
         NodeFault::OwnFork { .. } => Fault::NodeBranch.word(),
         NodeFault::KeepsTransactions => Fault::NodeKeeps.word(),
         NodeFault::OtherChain => Fault::NodeForeign.word(),
@@ -127,7 +127,7 @@ fn describe_process(fault: &ProcessFault) -> String {
         ProcessFault::KillAt(point) => format!("the process will be killed when it reaches {point:?}"),
         ProcessFault::Restart => "the process is stopped and started again".to_owned(),
         ProcessFault::PanicAt(point) => format!("the actor that next reaches {point:?} will panic"),
-        ProcessFault::Freeze { for_ms } => format!("the process stands still for {}", show_ms(*for_ms)),
+        ProcessFault::Pause { for_ms } => format!("the process is paused for {}", show_ms(*for_ms)),
         ProcessFault::OtherSettings(settings) => format!("the process is stopped and started with {settings}"),
         ProcessFault::RotateMasterKey => "the process is stopped and started with another master key".to_owned(),
         ProcessFault::BackUp => "the store is backed up".to_owned(),
@@ -156,8 +156,8 @@ fn describe_node(fault: &NodeFault) -> String {
     match fault {
         NodeFault::Down => "goes away".to_owned(),
         NodeFault::Lag { blocks } => format!("falls {blocks} blocks behind"),
-        NodeFault::Slow { delay_ms } => format!("answers {} late", show_ms(*delay_ms)),
-        NodeFault::Frozen => "freezes".to_owned(),
+        NodeFault::Slow { delay_ms } => format!("responds {} late", show_ms(*delay_ms)),
+        NodeFault::Stalled => "stops advancing".to_owned(),
         NodeFault::OwnFork { depth } => format!("has other blocks than the newest {depth}, and after them,"),
         NodeFault::KeepsTransactions => "passes on no transaction".to_owned(),
         NodeFault::OtherChain => "serves another chain".to_owned(),

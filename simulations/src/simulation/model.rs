@@ -18,7 +18,7 @@ const PROMPT_BLOCKS: u64 = 10;
 /// How long before a session's end whoever pays or cancels has done so in time, milliseconds.
 const IN_TIME_MS: u64 = 15_000;
 
-/// What is asked of a payment that nobody but one honest party touches.
+/// What is expected of a payment that only one honest party touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredOutcome {
     /// A wallet pays the whole amount in time: it completes.
@@ -37,7 +37,7 @@ pub(super) fn is_sound(script: &Script) -> bool {
     let has_majority = setup.faulty_nodes.len() * 2 < setup.nodes;
     let spares_majority = faults.spare_nodes() || (!setup.faulty_nodes.is_empty() && has_majority);
     let is_quick = setup.rpc_ms <= 1_000 && setup.commit_ms <= 200 && setup.poll_ms <= 3_000;
-    // A damaged row excuses those whom it concerns, and they are known only when it is chosen.
+    // A damaged row excuses the sessions that it concerns, which are known only when it is chosen.
     let disturbs = |action: &Action| {
         let Action::Inject(injection) = action else { return false };
         !matches!(injection, FaultInjection::Disk(DiskFault::DamageRow { .. }))
@@ -60,7 +60,7 @@ pub(super) fn engine_setup(script: &Script) -> EngineSetup {
 }
 
 /// Returns how long anything waits at most if nothing goes wrong but engines and their store, one failure after the other: what a
-/// takeover takes, and as long as the store is away. An engine that stops in order hands its duties over without a lease.
+/// takeover takes, and as long as the store is away. An engine that shuts down gracefully releases its leases.
 fn single_failure_ms(script: &Script, lease_ms: u64) -> Option<u64> {
     let restarts = |step: &Step| {
         !matches!(step.action, Action::Inject(FaultInjection::Process(ref fault)) if *fault != ProcessFault::Restart)
@@ -72,7 +72,7 @@ fn single_failure_ms(script: &Script, lease_ms: u64) -> Option<u64> {
     for step in &script.steps {
         let Action::Inject(injection) = &step.action else { continue };
         let (lasts_ms, away_ms) = match injection {
-            FaultInjection::Process(ProcessFault::Freeze { for_ms }) | FaultInjection::Partition { for_ms, .. } => {
+            FaultInjection::Process(ProcessFault::Pause { for_ms }) | FaultInjection::Partition { for_ms, .. } => {
                 (*for_ms, 0)
             }
             FaultInjection::Store(StoreFault::FailOver { for_ms }) => (*for_ms, *for_ms),
@@ -121,15 +121,15 @@ pub(super) fn required_outcomes(script: &Script) -> BTreeMap<u32, RequiredOutcom
     let mut touched = BTreeMap::<u32, Vec<&Action>>::new();
     let mut ends_ms = BTreeMap::new();
     for step in &script.steps {
-        // What is done at a desk, or shown without success, changes no state.
-        let at_desk = matches!(
+        // Management calls, and payments that are presented without success, change no state.
+        let has_no_effect = matches!(
             step.action,
             Action::ActOnSession { .. }
                 | Action::CallFacade { .. }
                 | Action::Settle { behavior: AgentBehavior::ShowPublicTransaction | AgentBehavior::SameIdentifier, .. }
                 | Action::Pay { memo: crate::script::Memo::Refund, .. }
         );
-        if let Some(session) = step.action.session().filter(|_| !at_desk) {
+        if let Some(session) = step.action.session().filter(|_| !has_no_effect) {
             touched.entry(session).or_default().push(&step.action);
             if let Action::Create { lifetime_seconds, .. } = step.action {
                 ends_ms.insert(session, step.at_ms + lifetime_seconds.unwrap_or(setup.lifetime_seconds) * 1_000);
@@ -173,7 +173,7 @@ pub(super) fn has_one_chain(script: &Script) -> bool {
 }
 
 impl Simulation {
-    /// Says how soon payments complete where nothing excuses more.
+    /// Returns how soon payments complete without an excuse.
     pub(super) fn prompt_ms(script: &Script) -> Option<u64> {
         is_sound(script).then_some(PROMPT_BLOCKS * script.setup.block_seconds * 1_000)
     }
@@ -283,7 +283,7 @@ impl Simulation {
             let wanted: Vec<_> = wanted.into_iter().skip(skipped).take(query.limit).collect();
             let is_counted = matches!(query.at, PageAt::Number(_)) && !page.total_is_lower_bound;
             if page.items.iter().eq(wanted.iter().copied()) && (!is_counted || page.total == total as u64) {
-                observer.passes("lists-tell-the-truth");
+                observer.passes("lists-match-the-payments");
                 return;
             }
             let text = format!(
@@ -292,7 +292,7 @@ impl Simulation {
                 page.total,
                 wanted.len()
             );
-            observer.violate("lists-tell-the-truth", text, None);
+            observer.violate("lists-match-the-payments", text, None);
         });
         Ok(())
     }

@@ -87,7 +87,7 @@ impl Simulation {
         let Ok(Ok(health)) = tokio::time::timeout(Duration::from_secs(1), engine.operations.health()).await else {
             return;
         };
-        let most = lock(&process.setup).max_awake;
+        let most = lock(&process.setup).max_active;
         let (ready_ms, now_ms) = (lock(&process.active_sessions).ready_ms, self.now_ms());
         let wrong = self.observe(|observer| {
             let payments = || observer.payments.values().map(|known| &*known.payment);

@@ -12,7 +12,7 @@ use std::{
 use tokio::task::AbortHandle;
 
 use super::{operator_view::ActiveSessions, *};
-use crate::observer::Frozen;
+use crate::observer::Paused;
 
 /// An engine, from one start of its process to the next.
 pub(crate) struct Process {
@@ -37,8 +37,8 @@ pub(crate) struct Process {
     pub(super) store_failed_ms: AtomicU64,
     /// How far its wall clock is ahead of the true time.
     skew_ms: AtomicI64,
-    /// How long it was frozen since it started, milliseconds.
-    frozen_ms: AtomicU64,
+    /// How long it was paused since it started, milliseconds.
+    paused_ms: AtomicU64,
     /// How much faster than the true time the clock goes by which it counts its lease, parts per million.
     pub(super) drift_ppm: i32,
     pub(super) entropy: Mutex<Random>,
@@ -58,7 +58,7 @@ pub(super) struct ArmedPoints {
     pub(super) kill_at: VecDeque<String>,
     pub(super) panic_at: VecDeque<String>,
     /// How long the process is about to stand still.
-    pub(super) freeze_ms: Option<u64>,
+    pub(super) pause_ms: Option<u64>,
 }
 
 /// The store of a process.
@@ -91,14 +91,14 @@ pub(super) enum ProcessExit {
 #[derive(Default)]
 pub(super) struct Gate {
     is_closed: AtomicBool,
-    /// Until when the process is frozen, virtual milliseconds.
-    frozen_until_ms: AtomicU64,
+    /// Until when the process is paused, virtual milliseconds.
+    paused_until_ms: AtomicU64,
 }
 
 impl Gate {
-    /// Returns how long the process stays frozen, milliseconds; none if it is not.
-    fn frozen_for(&self, now_ms: u64) -> Option<u64> {
-        self.frozen_until_ms.load(Ordering::Relaxed).checked_sub(now_ms).filter(|left_ms| *left_ms > 0)
+    /// Returns how long the process stays paused, milliseconds; none if it is not.
+    fn paused_for(&self, now_ms: u64) -> Option<u64> {
+        self.paused_until_ms.load(Ordering::Relaxed).checked_sub(now_ms).filter(|left_ms| *left_ms > 0)
     }
 }
 
@@ -116,7 +116,7 @@ impl Process {
             booted_ms: AtomicU64::new(0),
             store_failed_ms: AtomicU64::new(u64::MAX),
             skew_ms: AtomicI64::new(0),
-            frozen_ms: AtomicU64::new(0),
+            paused_ms: AtomicU64::new(0),
             drift_ppm: drift_of(number, setup),
             entropy: Mutex::new(root.fork("entropy")),
             points: Mutex::new(root.fork("points")),
@@ -143,7 +143,7 @@ impl Process {
         *lock(&self.endpoint) = None;
     }
 
-    /// Ends the process here and now: nothing it still does reaches anybody. A stop in order lets its actors finish first.
+    /// Kills the process: nothing it still does has an effect. A graceful shutdown lets its actors finish first.
     pub(super) fn exits(&self, exit: ProcessExit) {
         let is_orderly = exit == ProcessExit::Restart;
         lock(&self.exit).get_or_insert(exit);
@@ -158,25 +158,25 @@ impl Process {
         lock(&self.gate).is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns for how long and until when it was frozen.
-    pub(crate) fn frozen(&self) -> Frozen {
-        let until_ms = lock(&self.gate).frozen_until_ms.load(Ordering::Relaxed);
-        Frozen { total_ms: self.frozen_ms.load(Ordering::Relaxed), until_ms }
+    /// Returns for how long and until when it was paused.
+    pub(crate) fn paused(&self) -> Paused {
+        let until_ms = lock(&self.gate).paused_until_ms.load(Ordering::Relaxed);
+        Paused { total_ms: self.paused_ms.load(Ordering::Relaxed), until_ms }
     }
 
-    /// Freezes the process.
-    pub(super) fn freezes(&self, for_ms: u64, until_ms: u64) {
-        self.frozen_ms.fetch_add(for_ms, Ordering::Relaxed);
-        lock(&self.gate).frozen_until_ms.fetch_max(until_ms, Ordering::Relaxed);
+    /// Pauses the process.
+    pub(super) fn pause(&self, for_ms: u64, until_ms: u64) {
+        self.paused_ms.fetch_add(for_ms, Ordering::Relaxed);
+        lock(&self.gate).paused_until_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
-    /// Lets a frozen process continue.
-    pub(super) fn thaws(&self) {
-        lock(&self.gate).frozen_until_ms.store(0, Ordering::Relaxed);
+    /// Lets a paused process continue.
+    pub(super) fn resume(&self) {
+        lock(&self.gate).paused_until_ms.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn is_frozen(&self, now_ms: u64) -> bool {
-        now_ms < lock(&self.gate).frozen_until_ms.load(Ordering::Relaxed)
+    pub(super) fn is_paused(&self, now_ms: u64) -> bool {
+        now_ms < lock(&self.gate).paused_until_ms.load(Ordering::Relaxed)
     }
 
     /// Records that its engine can be called.
@@ -189,9 +189,9 @@ impl Process {
         lock(&self.running).clone()
     }
 
-    /// Returns its lane in the trace.
-    pub(super) fn lane(&self) -> Lane {
-        if self.is_one_of_several { Lane::Engine(u8::try_from(self.number).unwrap_or(u8::MAX)) } else { Lane::Process }
+    /// Returns its source in the trace.
+    pub(super) fn source(&self) -> Source {
+        if self.is_one_of_several { Source::Engine(u8::try_from(self.number).unwrap_or(u8::MAX)) } else { Source::Process }
     }
 
     /// Ends the process because the run is over.
@@ -272,12 +272,12 @@ impl Seam {
         self.gate.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Returns at once in a living process, when it continues in a frozen one, and never in a dead one. Counts, to notice
+    /// Returns at once in a living process, when it continues in a paused one, and never in a dead one. Counts, to notice
     /// who spins.
     pub(crate) async fn alive(&self) {
         let now_ms = self.sim.now_ms();
         self.sim.count_spin(&self.process, now_ms);
-        while let Some(left_ms) = self.gate.frozen_for(self.sim.now_ms()) {
+        while let Some(left_ms) = self.gate.paused_for(self.sim.now_ms()) {
             self.sim.sleep(left_ms).await;
         }
         if self.is_closed() {
@@ -305,7 +305,7 @@ impl Running {
         Self { engine, gate: Arc::clone(&lock(&process.gate)), process: Arc::clone(process) }
     }
 
-    /// Returns the handles of somebody's requests, so that the audit log names it.
+    /// Returns the handles for requests of a caller, so that the audit log names it.
     pub(crate) fn by(&self, actor: engine::audit::Actor) -> Self {
         Self { engine: self.engine.by(actor), ..self.clone() }
     }
@@ -320,7 +320,7 @@ impl Running {
             tokio::spawn(task);
             return None;
         }
-        let gated = Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), thaw: None, task: Box::pin(task) };
+        let gated = Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), resumption: None, task: Box::pin(task) };
         Some(tokio::spawn(gated).abort_handle())
     }
 }
@@ -329,7 +329,7 @@ impl Running {
 struct Gated {
     sim: Arc<Simulation>,
     gate: Arc<Gate>,
-    thaw: Option<Pin<Box<tokio::time::Sleep>>>,
+    resumption: Option<Pin<Box<tokio::time::Sleep>>>,
     task: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -338,12 +338,12 @@ impl Future for Gated {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Task<'_>) -> Poll<()> {
         let gated = &mut *self;
-        while let Some(left_ms) = gated.gate.frozen_for(gated.sim.now_ms()) {
+        while let Some(left_ms) = gated.gate.paused_for(gated.sim.now_ms()) {
             let sleep = || Box::pin(tokio::time::sleep(Duration::from_millis(left_ms)));
-            if gated.thaw.get_or_insert_with(sleep).as_mut().poll(context).is_pending() {
+            if gated.resumption.get_or_insert_with(sleep).as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            gated.thaw = None;
+            gated.resumption = None;
         }
         if gated.gate.is_closed.load(Ordering::Relaxed) {
             return Poll::Pending;

@@ -107,7 +107,7 @@ impl Simulation {
         let Setup { cache_bytes, log_bytes, .. } = setup;
         let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
         if self.observe(|observer| !observer.unknown_commits.is_empty()) {
-            // What became of a commit is asked of sound rows only.
+            // Only undamaged rows show the outcome of a commit.
             self.repair_rows();
         }
         self.disk_failed.store(false, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl Simulation {
             trace.mark("the process starts");
             trace.marked("the process starts")
         };
-        self.event(Lane::Process, "boot", None, boots, || format!("the process starts (boot {boots})"));
+        self.event(Source::Process, "boot", None, boots, || format!("the process starts (boot {boots})"));
         if boots > u64::from(MAX_BOOTS) {
             self.observe(|observer| observer.violate("boot-ends", format!("it started {MAX_BOOTS} times"), None));
         }
@@ -176,9 +176,9 @@ impl Simulation {
             if process.has_exited() {
                 return process.take_exit();
             }
-            let freeze_ms = lock(&process.armed).freeze_ms.take();
-            if let Some(freeze_ms) = freeze_ms {
-                self.freeze(process, freeze_ms);
+            let pause_ms = lock(&process.armed).pause_ms.take();
+            if let Some(pause_ms) = pause_ms {
+                self.pause(process, pause_ms);
             }
             let due = {
                 let mut event_queue = lock(&self.event_queue);
@@ -189,7 +189,7 @@ impl Simulation {
             match due {
                 Ok(Event::Finish) => tokio::select! {
                     biased;
-                    // An invariant that does not hold ends the process, which then answers nobody.
+                    // A broken invariant ends the process, which then sends no response.
                     () = process.until_exit() => self.schedule_in(1_000, Event::Finish),
                     is_over = self.finish(engine, store) => if is_over {
                         return ProcessExit::Over;
@@ -225,7 +225,7 @@ impl Simulation {
 
     /// Lets time pass while the process stands still: the others live on, and afterwards all that it waited for is there
     /// at once.
-    fn freeze(self: &Arc<Self>, process: &Process, for_ms: u64) {
+    fn pause(self: &Arc<Self>, process: &Process, for_ms: u64) {
         // The clock moves at the first poll; what would then let the tasks run is not waited for.
         let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
         self.time.moved();
@@ -236,7 +236,7 @@ impl Simulation {
         }
         // What stood still comes at once, whenever it began.
         self.observe(|observer| observer.posts_ms.clear());
-        self.mark("a process stands still and goes on");
+        self.mark("a process is paused and resumes");
     }
 
     /// Does what came due while no process was there.
@@ -287,24 +287,24 @@ impl Simulation {
         match exit {
             ProcessExit::PowerCut => {
                 if self.disk.has_unsynced() {
-                    self.mark("the power goes with unsynced writes");
+                    self.mark("power is lost with unsynced writes");
                 }
                 if self.disk.lose_unsynced() {
                     self.mark("a sector is torn");
                 }
-                self.event(Lane::Process, "dead", None, 0, || "the power is gone".to_owned());
+                self.event(Source::Process, "dead", None, 0, || "the power is gone".to_owned());
             }
-            ProcessExit::Killed => self.event(Lane::Process, "dead", None, 1, || "the process is killed".to_owned()),
+            ProcessExit::Killed => self.event(Source::Process, "dead", None, 1, || "the process is killed".to_owned()),
             ProcessExit::Restart => {
-                self.event(Lane::Process, "dead", None, 2, || "the process is stopped in order".to_owned());
+                self.event(Source::Process, "dead", None, 2, || "the process is stopped in order".to_owned());
             }
             ProcessExit::GaveUp(why) => {
-                self.mark("the engine gives up on its store");
+                self.mark("the engine exits because of its store");
                 self.damage_stops_nothing(why);
-                self.event(Lane::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
+                self.event(Source::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
             }
             ProcessExit::NoStart(why) => {
-                self.event(Lane::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));
+                self.event(Source::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));
                 self.damage_stops_nothing(why);
                 if !self.are_faults_on() {
                     self.observe(|observer| observer.violate("boot-ends", why.clone(), None));
@@ -319,7 +319,7 @@ impl Simulation {
         let unanswered = self.clients().take_unanswered();
         self.restore_copy();
         for (action, tries) in unanswered {
-            self.mark("a caller is left without an answer");
+            self.mark("a caller gets no response");
             self.act_later(1_000, action, tries + 1);
         }
     }

@@ -9,7 +9,7 @@ use super::*;
 const SEARCHES_AT_THE_END: usize = 10;
 
 impl Simulation {
-    /// Compares one search with its model, at some steps. What it asks for is drawn from the payments.
+    /// Compares one search with its model, at some steps. Its words are drawn from the payments.
     pub(super) async fn compare_a_search(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let drawn = {
             let observer = lock(&self.observer);

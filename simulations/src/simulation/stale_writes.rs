@@ -1,4 +1,4 @@
-//! Writes of somebody who has seen an older state of the store, or who writes what is taken: the store must refuse each whole.
+//! Writes that are based on an older state of the store, or that reuse unique values: the store must refuse each as a whole.
 
 use engine::{
     event_list::Epoch,

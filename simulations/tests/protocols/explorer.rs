@@ -4,7 +4,7 @@ use std::{collections::VecDeque, hash::Hash};
 
 use simulations::index::Index;
 
-/// What happens in a step, and to whom.
+/// What happens in a step, and to which participant.
 pub(crate) type Step = (&'static str, usize);
 
 /// A protocol with few participants, few requests and few failures.

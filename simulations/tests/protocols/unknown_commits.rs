@@ -11,7 +11,7 @@ use super::explorer::{Explored, Protocol, Step, explore};
 const ENGINES: usize = 2;
 const TRIES: u8 = 2;
 
-/// How an engine finds out what became of a commit.
+/// How an engine resolves the outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resolution {
     /// It writes the id as forbidden.
@@ -81,7 +81,7 @@ enum Engine {
     Commits {
         tries: u8,
     },
-    /// It does not know what became of its commit.
+    /// It does not know the outcome of its commit.
     Unsure {
         tries: u8,
     },
@@ -96,7 +96,7 @@ enum Engine {
     Gone,
 }
 
-/// What the store answers.
+/// A response of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Applied,
@@ -192,7 +192,7 @@ impl UnknownCommits {
             let mut next = disconnected(state, number);
             next.breaks -= 1;
             next.engines[number] = Engine::Unsure { tries };
-            // What was still on its way may be lost with the connection, or arrive all the same.
+            // What was in flight may be lost with the connection, or arrive nevertheless.
             let mut lost = next.clone();
             lost.travelling.retain(|request| request.id.0 != number);
             steps.push((("loses its connection", number), next));

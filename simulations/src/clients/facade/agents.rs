@@ -15,11 +15,11 @@ const NETWORK: &str = "hive:mainnet";
 const SETTLE: &str = "/api/public/x402/settle";
 const VERIFY: &str = "/api/public/x402/verify";
 
-/// How an agent hands its payment in.
+/// How an agent submits its payment.
 enum Way {
     /// At the checkout's address.
     Checkout(String),
-    /// By the facilitator, as anybody may.
+    /// Through the facilitator, without authentication.
     Facilitator,
     /// By the facilitator, through a server that shows a merchant's key, perhaps under an idempotency key.
     Seller { key: String, name: Option<String> },
@@ -38,7 +38,7 @@ pub(in crate::clients) async fn settle_payment(
     client.settle(number, request).await
 }
 
-/// Asks whether a payment would be settled: through the interface, where there is one.
+/// Verifies a payment: through the facade, where there is one.
 pub(in crate::clients) async fn verify_payment(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -54,7 +54,7 @@ pub(in crate::clients) async fn verify_payment(
     let payer = reported["payer"].as_str().and_then(|payer| AccountName::parse(payer).ok());
     if payer.is_none() {
         client.violate(
-            "answers-are-durable",
+            "responses-are-durable",
             format!("a payment that can be settled names no payer: {reported}"),
             None,
         );
@@ -112,19 +112,19 @@ impl Client<'_> {
             })
         });
         if settled.is_none() {
-            self.violate("answers-are-durable", format!("a success says {reported}"), None);
+            self.violate("responses-are-durable", format!("a success reports {reported}"), None);
         }
         settled.ok_or(X402Error::Unavailable(EngineError::StoreFailed))
     }
 
-    /// Reads a verdict; who asked too often waits as long as it is told.
+    /// Reads a verdict; after a rate limit, waits for the `Retry-After`.
     async fn verdict(&self, reply: &Reply, is_success: bool, reason: Option<&str>) -> Result<(), X402Error> {
         if reply.status == 200 && is_success {
             return Ok(());
         }
         if reply.status == 429 || reply.status >= 500 {
             if reply.status == 429 {
-                self.sim.mark("an agent asks too often");
+                self.sim.mark("an agent exceeds the rate limit");
             }
             let seconds = reply.header("retry-after").and_then(|seconds| seconds.parse().ok()).unwrap_or(1);
             self.sim.sleep(u64::min(seconds, 60) * 1_000).await;
@@ -143,7 +143,7 @@ impl Client<'_> {
             None => None,
         };
         match reason {
-            Some(reason) => Err(X402Error::Refused(Refused::new(reason, "as the answer says"))),
+            Some(reason) => Err(X402Error::Refused(Refused::new(reason, "as the response reports"))),
             None => {
                 let text = format!("a payment is answered {}: {}", reply.status, text_of(reply));
                 self.violate("mistakes-are-named", text, None);

@@ -37,7 +37,7 @@ impl Client<'_> {
             return;
         }
         let text = String::from_utf8_lossy(&page.body).into_owned();
-        self.hold("answers-are-durable", known.id, text.contains(&known.id.to_string()), || {
+        self.hold("responses-are-durable", known.id, text.contains(&known.id.to_string()), || {
             format!("the dashboard's page of {} is another's", known.id)
         });
         let Some(token) = token_of(&text) else {

@@ -11,7 +11,7 @@ impl Client<'_> {
         let could_fail = self.may_be_unavailable();
         let response = self.endpoint.grpc(Call { key: key.to_owned(), idempotency_key, method }).await;
         let detail = response.as_ref().map_or(1, |shown| shown.iter().map(|one| one.sequence + 2).sum());
-        self.sim.event(Lane::Merchant, "answered", Some(self.session), detail, || match &response {
+        self.sim.event(Source::Merchant, "answered", Some(self.session), detail, || match &response {
             Ok(payments) => format!("{shown} by gRPC is answered with {} payments", payments.len()),
             Err(denied) => format!("{shown} by gRPC is refused: {}", denied.reason),
         });
@@ -54,7 +54,7 @@ impl Client<'_> {
         for shown in read.into_iter().flatten() {
             self.hold_state(known.id, before, shown.status);
             let is_it = shown.id == known.id.to_string() && shown.units == known.amount.units;
-            self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {shown:?}", known.id));
+            self.hold("responses-are-durable", known.id, is_it, || format!("{} is reported as {shown:?}", known.id));
         }
         let list = self.grpc(key, None, Method::List).await;
         self.hold_granted(known, "a list", &list);
@@ -79,7 +79,7 @@ impl Client<'_> {
         let Ok([first]) = first.as_deref() else { return };
         let id = first.id.parse::<PaymentId>().ok();
         let is_durable = id.is_some_and(|id| self.sim.durable_state(id).is_some());
-        self.hold("answers-are-durable", known.id, is_durable, || format!("{} is told and is not durable", first.id));
+        self.hold("responses-are-durable", known.id, is_durable, || format!("{} is reported and is not durable", first.id));
         if let Ok([again]) = again.as_deref() {
             self.hold("one-key-one-session", known.id, again.id == first.id, || {
                 format!("one key by gRPC opened {} and {}", first.id, again.id)
@@ -125,16 +125,16 @@ impl Client<'_> {
         };
         let mut last = (0, "pending");
         while let Some(shown) = snapshots.next().await {
-            self.sim.event(Lane::Merchant, "watched", Some(self.session), shown.sequence, || {
+            self.sim.event(Source::Merchant, "watched", Some(self.session), shown.sequence, || {
                 format!("who watches session {} hears that it is {}", self.session, shown.status)
             });
             let standing = self.sim.durable_state(known.id);
             let is_over = shown.status != "pending" && shown.status != "processing";
             let is_now = standing.is_some_and(|standing| standing.state.as_str() == shown.status);
-            self.hold("states-are-told-as-they-are", known.id, is_now || !is_over, || {
+            self.hold("reported-states-are-current", known.id, is_now || !is_over, || {
                 format!("who watches {} hears that it is {}, and it is {standing:?}", known.id, shown.status)
             });
-            self.hold("states-are-told-as-they-are", known.id, shown.sequence >= last.0, || {
+            self.hold("reported-states-are-current", known.id, shown.sequence >= last.0, || {
                 format!("who watches {} hears of state {} after {}", known.id, shown.sequence, last.0)
             });
             last = (shown.sequence, shown.status);

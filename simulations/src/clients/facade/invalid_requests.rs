@@ -11,7 +11,7 @@ pub(super) const ILL: &str = "Not to be sold";
 const MISTAKES: usize = 5;
 /// Requests for a checkout that one address may make at once, and how many come back in a second.
 const BURST: u64 = 30;
-/// How many somebody sends who sends too many.
+/// How many requests a caller sends that exceeds the rate limit.
 const RUSH: u64 = 40;
 
 /// Wrong keys that one address may show in a minute.
@@ -33,7 +33,7 @@ impl Client<'_> {
     }
 
     /// Returns an address that nobody has called from.
-    fn stranger(random: &mut Random) -> IpAddr {
+    fn outsider(random: &mut Random) -> IpAddr {
         let bits = u32::try_from(random.below(1 << 24)).unwrap_or(0);
         Ipv4Addr::from_bits(0x0b00_0000 | bits).into()
     }
@@ -90,7 +90,7 @@ impl Client<'_> {
         text_plain.headers.push(("content-type", "text/plain".to_owned()));
         text_plain.body = good().to_string().into();
         let wrong_key = format!("sk_live_{:048x}", random.draw());
-        let stranger = Self::stranger(random);
+        let outsider = Self::outsider(random);
         let invalid = "validation_failed";
         vec![
             raw("{\"amount\": ".to_owned(), 400, "malformed_json", Some("body")),
@@ -113,7 +113,7 @@ impl Client<'_> {
                 field: None,
             },
             Mistake {
-                request: request(stranger, "POST", PATH, &wrong_key, Some(&good())),
+                request: request(outsider, "POST", PATH, &wrong_key, Some(&good())),
                 status: 401,
                 reason: "invalid_api_key",
                 field: None,
@@ -133,7 +133,7 @@ impl Client<'_> {
         ]
     }
 
-    /// Another merchant asks for the session, and for one that nobody has: it cannot tell them apart.
+    /// Another merchant requests the session, and one that does not exist: the responses must be the same.
     pub(super) async fn access_others_payment(&self, known: &Session) {
         let other = self.sim.clients().merchants.values().find(|shop| shop.id != known.merchant).cloned();
         let Some(other) = other else { return };
@@ -173,7 +173,7 @@ impl Client<'_> {
             });
         }
         self.intrude_by_grpc(known, unknown, &other.api_key).await;
-        self.sim.mark("a client asks for what is another's");
+        self.sim.mark("a client requests another merchant's data");
     }
 
     /// Returns whether the script has nobody who cancels the session.
@@ -219,10 +219,10 @@ impl Client<'_> {
         self.sim.mark("a client forges a form");
     }
 
-    /// Asks more often than the limits allow, from an address of its own.
+    /// Exceeds the rate limit, from an IP address of its own.
     pub(super) async fn exceed_rate_limit(&self, known: &Session) {
         let Some(slug) = slug_of(self.sim, known.id) else { return };
-        let ip = Self::stranger(&mut self.random());
+        let ip = Self::outsider(&mut self.random());
         let rusher = Client { endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
         let (began, began_wall) = (self.sim.now_ms(), self.wall());
         let mut taken = 0;
@@ -244,13 +244,13 @@ impl Client<'_> {
             format!("an address was let in {taken} times, and {most} are allowed")
         });
         self.rush_to_log_in(known).await;
-        self.sim.mark("a client is too quick");
+        self.sim.mark("a client exceeds a rate limit");
     }
 
     /// Guesses keys at the dashboard's login until the address is locked out.
     async fn rush_to_log_in(&self, known: &Session) {
         let mut random = self.random().fork("login");
-        let ip = Self::stranger(&mut random);
+        let ip = Self::outsider(&mut random);
         let guesser = Client { endpoint: Arc::clone(&self.endpoint), ip, exceeds_limit: true, ..*self };
         let began = self.wall();
         for guess in 0..GUESSES + 2 {

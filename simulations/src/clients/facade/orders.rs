@@ -76,7 +76,7 @@ impl Client<'_> {
         };
         self.hold_terms(order, &shop, &payment, &reported, path == CREATE[0]);
         if reply.header("idempotent-replayed").is_some() {
-            sim.mark("an idempotency key is used again");
+            sim.mark("an idempotency key is reused");
         }
         if order.key().is_some() {
             sim.observe(|observer| observer.opens(session, payment.id));
@@ -85,7 +85,7 @@ impl Client<'_> {
         if sim.loses_reply() {
             return Again::In(1_000);
         }
-        sim.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
+        sim.event(Source::Merchant, "created", Some(session), payment.amount.units, || {
             format!(
                 "shop {} opens session {session} over {} until {}",
                 order.merchant, payment.amount, payment.expires_at
@@ -101,9 +101,9 @@ impl Client<'_> {
         Again::No
     }
 
-    /// Checks a new session, and what was told of it, against what was ordered.
+    /// Checks a new session and its response against the request.
     fn hold_terms(&self, order: &Order, shop: &Shop, payment: &Payment, reported: &Value, is_long: bool) {
-        let is_told = !is_long
+        let is_reported = !is_long
             || (reported["amount"]["value"].as_str() == Some(payment.amount.units.to_string().as_str())
                 && reported["amount"]["currency"] == payment.amount.currency.code()
                 && reported["description"] == payment.description
@@ -113,7 +113,7 @@ impl Client<'_> {
             && payment.description == "A blue mug"
             && payment.metadata.get("order") == Some(&engine::fields::MetadataValue::Text(order.session.to_string()));
         let is_named = reported["slug"] == payment.slug_text();
-        self.hold("answers-are-durable", payment.id, is_told && is_ordered && is_named, || {
+        self.hold("responses-are-durable", payment.id, is_reported && is_ordered && is_named, || {
             format!("an order of {} is answered with {reported}, and {} is durable", order.money, payment.amount)
         });
     }
@@ -151,13 +151,13 @@ impl Client<'_> {
                 if let Some(payment) = payment {
                     sim.observe(|observer| observer.responded(&Response::Cancelled(&payment)));
                 }
-                sim.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
+                sim.event(Source::Payer, "cancel_requested", Some(session), 0, || {
                     format!("the {} of session {session} requests its cancellation", by.as_str())
                 });
                 Again::No
             }
             (409, reason) if reason != Some("conflict") => {
-                let reason = reason.unwrap_or("its page says why");
+                let reason = reason.unwrap_or("its page names the reason");
                 if sim.requires_outcome(session, RequiredOutcome::Cancelled) {
                     sim.refuse(format!("session {session} is not cancelled: {reason}"), Some(known.id));
                 }

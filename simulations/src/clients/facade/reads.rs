@@ -67,8 +67,8 @@ impl Client<'_> {
             200 => {
                 self.hold_state(known.id, before, json_of(&reply)["status"].as_str().unwrap_or_default());
                 let is_durable = self.sim.observe(|observer| observer.assignments.values().any(|id| *id == known.id));
-                self.hold("answers-are-durable", known.id, is_durable, || {
-                    format!("{oldest} is told to be assigned to {} and is not", known.id)
+                self.hold("responses-are-durable", known.id, is_durable, || {
+                    format!("{oldest} is reported as assigned to {} and is not", known.id)
                 });
                 self.sim.mark("a merchant assigns a transfer");
                 Again::No
@@ -82,7 +82,7 @@ impl Client<'_> {
         }
     }
 
-    /// Checks that a valid request was not refused, whatever else its answer says.
+    /// Checks that a valid request was not refused, whatever else its response contains.
     pub(super) fn hold_taken(&self, known: &Session, shown: &str, reply: &Reply, wanted: u16) {
         // A new key may be on its way to its merchant.
         let is_taken = [wanted, 401, 503].contains(&reply.status);
@@ -104,7 +104,7 @@ impl Client<'_> {
                 && reported["amount"]["value"].as_str() == Some(known.amount.units.to_string().as_str())
                 && reported["payTo"] == known.pay_to.to_string()
                 && reported["memo"] == memo_of(known.id);
-            self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {reported}", known.id));
+            self.hold("responses-are-durable", known.id, is_it, || format!("{} is reported as {reported}", known.id));
         }
         let before = self.sim.durable_state(known.id);
         let state = self.send("GET", &format!("{path}/status"), key, None).await;
@@ -131,7 +131,7 @@ impl Client<'_> {
             let reported = json_of(&page);
             let ids: Vec<_> = reported["data"].as_array().into_iter().flatten().map(|one| &one["id"]).collect();
             let is_it = ids.iter().copied().eq(before.iter());
-            self.hold("lists-tell-the-truth", known.id, is_it, || {
+            self.hold("lists-match-the-payments", known.id, is_it, || {
                 format!("a list has {ids:?} and should have {before:?}")
             });
         }
@@ -156,7 +156,7 @@ impl Client<'_> {
         let kept: BTreeSet<_> = first.intersection(&self.kept_events_of(known.merchant)).cloned().collect();
         let all = self.events_of(known.merchant, Timestamp::EPOCH);
         let is_whole = kept.is_subset(&seen) && seen.is_subset(&all);
-        self.hold("lists-tell-the-truth", known.id, is_whole, || {
+        self.hold("lists-match-the-payments", known.id, is_whole, || {
             let (missing, strange) = (kept.difference(&seen).next(), seen.difference(&all).next());
             format!("{} events are listed; missing is {missing:?}, strange is {strange:?}", seen.len())
         });
@@ -208,7 +208,7 @@ impl Client<'_> {
             403 | 409 | 410 | 503 => true,
             _ => false,
         };
-        self.hold("answers-are-durable", known.id, is_right, || {
+        self.hold("responses-are-durable", known.id, is_right, || {
             format!("a program that looks at {} is answered {}: {}", known.id, asked.status, text_of(&asked))
         });
     }
@@ -227,7 +227,7 @@ impl Client<'_> {
         if reply.status == 201 {
             let id = json_of(&reply)["id"].as_str().and_then(|id| id.parse().ok());
             self.sim.observe(|observer| observer.opens(self.session, id.unwrap_or(known.id)));
-            self.sim.mark("an idempotency key is used again");
+            self.sim.mark("an idempotency key is reused");
         }
         let is_excused = self.may_refuse_orders(&reply);
         self.hold("valid-requests-are-taken", known.id, reply.status == 201 || is_excused, || {
@@ -247,7 +247,7 @@ impl Client<'_> {
         self.hold("keys-stand-for-one-order", known.id, is_refused || self.may_refuse_orders(&reply), || {
             format!("another order under the key of {} is answered {}: {}", known.id, reply.status, text_of(&reply))
         });
-        self.sim.mark("another order comes under a key that was used");
+        self.sim.mark("another request reuses an idempotency key");
     }
 
     /// Returns whether an order may be refused for what has nothing to do with it.

@@ -72,7 +72,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
     Some(match *action {
         Action::HandOver { session } => Line::new(names, "other engine", "hand over").session(session)?,
         Action::PayAgain { session, payer, units, currency, every_hours, times } => {
-            numbered("payer", payer, "pay again and again")
+            numbered("payer", payer, "start a recurrent transfer")
                 .session(session)?
                 .amount(units, currency)
                 .quoted("every", format!("{every_hours}h"))
@@ -128,7 +128,7 @@ fn write_injection<'a>(injection: &FaultInjection, names: &'a SessionNames) -> L
             };
             Line::new(names, format_args!("receiver {merchant}"), "fail").quoted("manner", kind).lasting(*for_ms)
         }
-        FaultInjection::LoseReplyIn(n) => Line::new(names, "client", "lose a reply").value("operation", n),
+        FaultInjection::LoseReplyIn(n) => Line::new(names, "client", "lose a response").value("operation", n),
         FaultInjection::ClockStep { by_ms } => {
             let sign = if *by_ms < 0 { "-" } else { "" };
             let by = super::show(by_ms.unsigned_abs());
@@ -160,12 +160,12 @@ fn write_process_fault<'a>(fault: &ProcessFault, names: &'a SessionNames) -> Lin
         ProcessFault::KillAt(point) => line("be killed").quoted("point", point),
         ProcessFault::Restart => line("restart"),
         ProcessFault::PanicAt(point) => Line::new(names, "actor", "panic").quoted("point", point),
-        ProcessFault::Freeze { for_ms } => line("freeze").lasting(*for_ms),
+        ProcessFault::Pause { for_ms } => line("pause").lasting(*for_ms),
         ProcessFault::OtherSettings(settings) => line("restart with other settings")
             .duration("ttl", settings.lifetime_seconds * 1_000)
             .duration("grace", settings.grace_seconds * 1_000)
             .quoted("x402_finality", word_of(&settings.x402_finality, &FINALITIES))
-            .value("max_awake", settings.max_awake),
+            .value("max_active", settings.max_active),
         ProcessFault::RotateMasterKey => line("restart with another master key"),
         ProcessFault::BackUp => line("be backed up"),
         ProcessFault::Restore => line("be restored"),
@@ -196,16 +196,16 @@ fn write_disk_fault<'a>(fault: &DiskFault, names: &'a SessionNames) -> Line<'a> 
 fn write_node_fault<'a>(node: usize, fault: &NodeFault, names: &'a SessionNames) -> Line<'a> {
     let line = |does: &str| Line::new(names, format_args!("node {node}"), does);
     match fault {
-        NodeFault::Down => line("go away"),
+        NodeFault::Down => line("be unreachable"),
         NodeFault::Lag { blocks } => line("lag").value("blocks", blocks),
-        NodeFault::Slow { delay_ms } => line("answer late").duration("by", *delay_ms),
-        NodeFault::Frozen => line("freeze"),
+        NodeFault::Slow { delay_ms } => line("respond late").duration("by", *delay_ms),
+        NodeFault::Stalled => line("stall"),
         NodeFault::OwnFork { depth } => line("fork alone").value("depth", depth),
-        NodeFault::KeepsTransactions => line("keep what it takes"),
+        NodeFault::KeepsTransactions => line("withhold transactions"),
         NodeFault::OtherChain => line("serve another chain"),
         NodeFault::LacksApis => line("lack APIs"),
         NodeFault::LimitsRate => line("limit the rate"),
-        NodeFault::NoPrice => line("know no price of HBD"),
+        NodeFault::NoPrice => line("lack the price of HBD"),
         NodeFault::Lies(lie) => line("lie").quoted("lie", word_of(lie, &LieKind::ALL)),
     }
 }
@@ -217,7 +217,7 @@ fn write_ledger_fault<'a>(fault: &LedgerFault, names: &'a SessionNames) -> Line<
         LedgerFault::HoldFinality { for_ms } => line("hold finality").lasting(*for_ms),
         LedgerFault::HoldTransactions { for_ms } => line("hold transactions").lasting(*for_ms),
         LedgerFault::HoldBlocks { for_ms } => line("hold blocks").lasting(*for_ms),
-        LedgerFault::ForgetMempool => line("forget what waits"),
+        LedgerFault::ForgetMempool => line("drop pending transactions"),
         LedgerFault::HbdOffPeg { percent, for_ms } => {
             Line::new(names, "market", "price HBD").value("percent", percent).lasting(*for_ms)
         }
