@@ -48,15 +48,15 @@ pub(crate) struct ClientState {
     pub(crate) calls: BTreeMap<u64, Call>,
     pub(crate) next_call: u64,
     pub(crate) settled: u64,
-    /// Sessions whose creation a limit delayed: what was planned for them comes at the wrong time.
+    /// Sessions whose creation a limit delayed: the steps that were planned for them happen at the wrong time.
     pub(crate) delayed: BTreeSet<u32>,
-    /// API keys that were given out, beside the first of each merchant.
+    /// Issued API keys, except the first of each merchant.
     pub(crate) keys: Vec<GivenKey>,
 }
 
-/// A call that waits for its response.
+/// A pending call.
 pub(crate) struct Call {
-    /// What is repeated without one.
+    /// What is repeated if no response arrives.
     pub(crate) repeated: Repeated,
     /// The number of the engine that is called.
     pub(crate) engine: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Call {
     pub(crate) is_repeated: bool,
 }
 
-/// What a client does again if it gets no response.
+/// What a client repeats if it gets no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Repeated {
     /// A step, and how often it was tried.
@@ -142,12 +142,12 @@ impl Session {
 }
 
 impl ClientState {
-    /// Removes the sessions that the engine does not know any more.
+    /// Removes the sessions that a restored store no longer has.
     pub(crate) fn forget_all_but(&mut self, known: &[PaymentId]) {
         self.sessions.retain(|_, session| known.contains(&session.id));
     }
 
-    /// Takes the calls that the process did not respond to before its exit.
+    /// Returns the calls that the process did not respond to before its exit.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
         let of = |call: Call| match call.repeated {
             Repeated::Action(action, tries) => Some((action, tries)),
@@ -171,7 +171,7 @@ impl ClientState {
         }
     }
 
-    /// Ends a call; returns whether nobody has repeated it meanwhile.
+    /// Ends a call; returns whether it has not been repeated meanwhile.
     pub(crate) fn end_call(&mut self, number: Option<u64>) -> bool {
         let call = number.and_then(|number| self.calls.remove(&number));
         !call.is_some_and(|call| call.is_repeated)

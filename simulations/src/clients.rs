@@ -63,7 +63,7 @@ mod watches;
 const MAX_TRIES: u32 = 25;
 /// How often an agent requests the outcome of one payment.
 const MAX_REQUESTS: u32 = 60;
-/// Does a step; `gateway` is none while the engine is down.
+/// Executes a step; `gateway` is none while the engine is down.
 pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     if tries > MAX_TRIES {
         sim.event(Source::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
@@ -86,7 +86,7 @@ pub(crate) fn act(sim: &Arc<Simulation>, engine: Option<&Running>, action: Actio
     }
 }
 
-/// Calls the engine beside everything else.
+/// Calls the engine concurrently.
 fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: u32) {
     let Some(engine) = engine.cloned() else {
         sim.act_later(2_000, action, tries + 1);
@@ -136,7 +136,7 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
     client.clients().has_task(number, task);
 }
 
-/// Whether a step should be tried again.
+/// Whether a step should be retried.
 enum Again {
     No,
     In(u64),
@@ -151,7 +151,7 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant
         return;
     };
     let (called, client) = (engine.clone(), Arc::clone(sim));
-    // A single engine's merchants wait for as long as it takes.
+    // Merchants of a single engine wait without a limit.
     let number = sim.has_shared_store().then(|| sim.clients().begin_call(Repeated::Registration(merchant), &engine));
     let sim = Arc::clone(sim);
     let task = called.spawn(&client, async move {
@@ -239,7 +239,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
     let (by, response) = if by_merchant {
         (Canceller::Merchant, engine.payments.cancel(known.merchant, known.id).await)
     } else {
-        // A customer comes by the checkout address.
+        // A customer uses the secret of the checkout URL.
         match engine.payments.by_slug(known.slug).await {
             Ok(payment) => (Canceller::Customer, engine.payments.cancel_checkout(payment.id).await),
             Err(_) => return Again::In(1_000),
@@ -270,7 +270,7 @@ async fn cancel(sim: &Arc<Simulation>, engine: &Running, session: u32, by_mercha
     }
 }
 
-/// Puts the oldest transfer that paid no session to one.
+/// Assigns the oldest unmatched transfer to a session.
 async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let merchant = match engine.payments.by_slug(known.slug).await {
@@ -312,7 +312,7 @@ async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again 
     }
 }
 
-/// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
+/// Has the operator verify a merchant's account. A failure is retried at the next check.
 async fn verify_by_operator(sim: &Arc<Simulation>, engine: &Running, merchant: &Merchant) {
     let owner = (merchant.id, merchant.hive_account);
     sim.observe(|observer| observer.proofs.operator_verifies(owner));

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::{options::Fault, script::LieKind};
 
-/// Faults of nodes, by what they are and the node's place in the list.
+/// Faults of nodes, by name and the node's position in the list.
 pub type Places = BTreeMap<(&'static str, usize), u64>;
 
-/// How many places of the list of nodes every fault must strike.
+/// How many positions of the list of nodes every fault must affect.
 const PLACES: usize = 3;
 
 /// Rare states, rows of the state table, outcomes of claims, and reasons that agents receive.
@@ -87,7 +87,7 @@ pub const REQUIRED_MARKS: [&str; 72] = [
     "unexpected_settle_error",
 ];
 
-/// Returns every fault of one node, as it is counted by place.
+/// Returns every fault of one node that is counted by position.
 pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
     let kinds = [
         "node.call_fails",
@@ -112,13 +112,13 @@ pub fn missed(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<Strin
     required(|mark| !marks.contains_key(mark), |place| !places.contains_key(place))
 }
 
-/// Returns the required places that were reached.
+/// Returns the required states that were reached.
 #[must_use]
 pub fn reached(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<String> {
     required(|mark| marks.contains_key(mark), |place| places.contains_key(place))
 }
 
-/// Returns some of the required places, in words.
+/// Returns the descriptions of some of the required states.
 fn required(
     wants_mark: impl Fn(&'static str) -> bool,
     wants_place: impl Fn(&(&'static str, usize)) -> bool,

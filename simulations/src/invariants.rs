@@ -1,4 +1,4 @@
-//! The invariants: each a named function, all in one list. They are asked at the moment something is seen.
+//! The invariants: each a named function, all in one list. They are checked at the moment of each observation.
 
 mod claims;
 mod credits;
@@ -39,7 +39,7 @@ use self::{claims::*, credits::*, cursor::*, decisions::*, deletions::*, payment
 
 pub(crate) use self::payments::paid_in_time;
 
-/// What an invariant description: it holds, or what was seen instead.
+/// The result of an invariant: it holds, or what was observed instead.
 pub type Verdict = Result<(), String>;
 /// The same for an invariant over all sessions.
 pub type FinalVerdict = Result<(), (String, Option<PaymentId>)>;
@@ -50,7 +50,7 @@ pub struct Invariant {
     pub name: &'static str,
     /// Where it comes from: S and L as in the fault model, G as in the gateway's list.
     pub code: &'static str,
-    /// The rule in words.
+    /// The rule as a sentence.
     pub description: &'static str,
     /// When and how it is checked.
     pub check: Check,
@@ -74,7 +74,7 @@ pub enum Check {
     Response(fn(&Observer, &Response<'_>) -> Verdict),
     /// When faults have ended and everything should have recovered.
     End(fn(&End<'_>) -> FinalVerdict),
-    /// By the simulation itself, at boots and while time passes.
+    /// By the simulation itself, at starts and during the run.
     Simulation,
 }
 
@@ -317,7 +317,7 @@ fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
     for (id, payment) in &end.stored {
         let open = end.observer.rows.get(id).into_iter().flat_map(|rows| rows.values()).find(|credit| {
             let block = credit.block.map_or(u32::MAX, |block| block.position.block_num);
-            // The blocks just above the cursor may be under way.
+            // The blocks just above the cursor may be in progress.
             credit.finality == Finality::Reversible && block.saturating_add(40) < cursor.block_id.number()
         });
         if let Some(credit) = open.filter(|_| payment.claim.is_none()) {
@@ -413,7 +413,7 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
     Ok(())
 }
 
-/// Returns whether a transfer that paid no session was put to one since.
+/// Returns whether an unmatched transfer has been assigned to a session since.
 fn is_assigned(unmatched: &Unmatched) -> bool {
     matches!(unmatched.handling, Handling::Assigned { .. })
 }

@@ -1,4 +1,4 @@
-//! The merchants' webhook receivers: they verify what they hear, and fail in every documented way.
+//! The merchants' webhook receivers: they verify each webhook, and fail in every documented way.
 
 pub(crate) mod transport;
 
@@ -12,7 +12,7 @@ use crate::{
     script::OutageKind,
 };
 
-/// What the receivers are up to.
+/// The state of the receivers.
 pub(crate) struct Receivers {
     random: Random,
     outages: Vec<(u64, OutageKind)>,
@@ -20,7 +20,7 @@ pub(crate) struct Receivers {
     is_long: bool,
 }
 
-/// What a receiver makes of a post.
+/// A receiver's response to a request.
 struct PostOutcome {
     wait_ms: u64,
     outcome: Outcome,
@@ -34,19 +34,19 @@ impl Receivers {
         Self { random: random.fork("receivers"), outages, is_long: setup.days > 0 }
     }
 
-    /// Takes a receiver away for a while.
+    /// Makes a receiver unreachable for a while.
     pub(crate) fn fail_until(&mut self, merchant: usize, kind: OutageKind, until_ms: u64) -> bool {
         let Some(outage) = self.outages.get_mut(merchant) else { return false };
         *outage = (until_ms, kind);
         true
     }
 
-    /// Brings every receiver back.
+    /// Makes every receiver reachable again.
     pub(crate) fn heal(&mut self) {
         self.outages.iter_mut().for_each(|outage| outage.0 = 0);
     }
 
-    /// Draws which receiver goes away at this block.
+    /// Draws which receiver becomes unreachable at this block.
     pub(crate) fn roll(&mut self, rate: u32) -> Option<(usize, OutageKind, u64)> {
         if !self.random.chance(rate) {
             return None;
@@ -126,7 +126,7 @@ fn describe(outcome: Outcome) -> String {
     outcome.status().map_or_else(|| outcome.as_str().to_owned(), |status| status.to_string())
 }
 
-/// Returns where a merchant's webhooks go.
+/// Returns the URL of a merchant's endpoint.
 pub(crate) fn url_of(merchant: usize) -> String {
     format!("https://shop-{merchant}.example/hook?token=of-the-shop")
 }

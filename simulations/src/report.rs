@@ -1,4 +1,4 @@
-//! What a person reads: one screen for a failure, a summary of a campaign; the pages to look at are in `page`.
+//! Reports as text: one screen for a failure, a summary of a campaign; `page` writes them as HTML.
 
 mod page;
 
@@ -57,7 +57,7 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     out
 }
 
-/// A line of a trace, and how often it came in a row.
+/// A line of a trace, and the number of its consecutive repetitions.
 struct RepeatedLine<'a> {
     line: &'a Line,
     times: u32,
@@ -73,7 +73,7 @@ fn trace_lines<'a>(script: &Script, lines: &'a [Line], violation: &Violation) ->
     folded(lines.iter().filter(is_shown))
 }
 
-/// Makes one of the lines that say the same one after the other.
+/// Merges consecutive equal lines.
 fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
     let mut repeated: Vec<RepeatedLine<'a>> = Vec::new();
     for line in lines {
@@ -131,20 +131,20 @@ fn first_of(lines: &[Line], violation: &Violation) -> u64 {
 /// How long after the last line of a session a fault may still concern it, milliseconds.
 const AFTERMATH_MS: u64 = 120_000;
 
-/// Returns the time in which something happened to the broken session.
+/// Returns the time span of the broken session.
 fn window(lines: &[Line], violation: &Violation) -> std::ops::RangeInclusive<u64> {
     let own = lines.iter().rfind(|line| violation.session.is_some() && line.session == violation.session);
     let ends = own.map_or(u64::MAX, |line| line.at_ms.saturating_add(AFTERMATH_MS));
     first_of(lines, violation)..=ends
 }
 
-/// Returns the faults of that time.
+/// Returns the faults of that time span.
 fn faults_around<'a>(lines: &'a [Line], violation: &Violation) -> Vec<&'a Line> {
     let window = window(lines, violation);
     lines.iter().filter(|line| line.is_fault && window.contains(&line.at_ms)).collect()
 }
 
-/// Writes what came of a campaign.
+/// Writes the result of a campaign.
 #[must_use]
 pub fn summary(summary: &Summary, mix: Mix, payments: u32, build: &str) -> String {
     let mut out = String::new();

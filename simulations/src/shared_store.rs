@@ -58,8 +58,8 @@ impl SharedStore {
         Arc::clone(&self.rows)
     }
 
-    /// Lets the standby take over: nobody reaches the store meanwhile. Of the commits that are not confirmed the newest are
-    /// dropped, so many as are drawn.
+    /// Fails over to the standby: the store is unreachable meanwhile. Of the unconfirmed commits the newest are
+    /// dropped; their number is drawn.
     pub(crate) fn fail_over(&self, until_ms: u64, drops: impl Fn(usize) -> usize) {
         let mut state = lock(&self.state);
         state.failovers += 1;
@@ -71,7 +71,7 @@ impl SharedStore {
         }
     }
 
-    /// Ends what is wrong with it.
+    /// Ends its faults.
     pub(crate) fn heal(&self) {
         let mut state = lock(&self.state);
         state.away_until_ms = 0;
@@ -131,7 +131,7 @@ impl SharedStore {
         lock(&self.state).failovers
     }
 
-    /// Puts a batch into the next group; returns its outcome, none where a failover dropped or hid it.
+    /// Adds a batch to the next group; returns its outcome, none if a failover dropped or hid it.
     async fn apply(self: &Arc<Self>, batch: Batch) -> Option<Result<(), CommitError>> {
         let (answer, answered) = oneshot::channel();
         let begins = {
@@ -146,7 +146,7 @@ impl SharedStore {
         answered.await.ok().flatten()
     }
 
-    /// Writes groups until nobody waits.
+    /// Writes groups until no commit waits.
     async fn write(self: Arc<Self>) {
         let Some(sim) = self.sim.upgrade() else { return };
         loop {
@@ -185,7 +185,7 @@ pub(crate) struct StoreClient {
 struct Unknown {
     /// The claims and renewals in it.
     claims: Batch,
-    /// Whether the engine has asked for its outcome.
+    /// Whether the engine has begun to resolve its outcome.
     is_asked: bool,
 }
 
@@ -323,7 +323,7 @@ impl Wrapped for StoreClient {
                 answer = Some(read().await);
                 sim.sleep(back_ms).await;
             }
-            // Nobody reads on after the process died in the middle of it.
+            // No caller continues after the process was killed during the read.
             self.seam.alive().await;
             let is_connected = failovers == self.store.failovers() && !sim.is_cut_off(&self.seam.process, Peer::Store);
             answer.filter(|_| is_connected).unwrap_or_else(|| {

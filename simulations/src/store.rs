@@ -1,4 +1,4 @@
-//! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
+//! The store between the actors and the real redb: commits have a latency, are sometimes refused because the queue is full,
 //! and every watcher is notified.
 
 use std::sync::{Arc, Mutex};
@@ -16,8 +16,8 @@ use crate::{
     trace::Source,
 };
 
-/// A real store in a simulated simulation. Commits come in groups, as they do on a real disk: while one is being synced the
-/// next gathers.
+/// A real store in a simulation. Commits are grouped, as on a real disk: while one group is being synced the
+/// next one is collected.
 pub(crate) struct SimStore {
     seam: Seam,
     inner: Arc<EmbeddedStore>,
@@ -64,7 +64,7 @@ impl SimStore {
     }
 }
 
-/// Writes groups until nobody waits.
+/// Writes groups until no commit waits.
 async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) {
     let sim = &seam.sim;
     loop {
@@ -84,7 +84,7 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
             watch(sim, &waiting.batch, outcome);
         }
         sim.sleep(after_ms).await;
-        // Power that went inside the commit: nobody is left to hear of its outcome.
+        // Power was lost during the commit: no caller is left for its outcome.
         seam.alive().await;
         if outcomes.iter().any(|outcome| matches!(outcome, Err(CommitError::Unknown(_)))) {
             sim.commit_fails(&seam.process);
@@ -140,7 +140,7 @@ impl Wrapped for SimStore {
                 }
                 Ok(_) => {}
             }
-            // Nobody reads on after the process died in the middle of it.
+            // No caller continues after the process was killed during the read.
             self.seam.alive().await;
             answer
         })

@@ -17,7 +17,7 @@ pub enum Source {
     Session,
     /// The disk below the store.
     Disk,
-    /// Webhooks on their way.
+    /// Webhooks in flight.
     Webhook,
     /// Merchants.
     Merchant,
@@ -72,15 +72,15 @@ impl Source {
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When, in virtual milliseconds since the simulation began.
+    /// The time, virtual milliseconds since the simulation began.
     pub at_ms: u64,
     /// Who.
     pub source: Source,
-    /// What kind of thing.
+    /// The kind of event.
     pub kind: &'static str,
     /// The session it is about, by its number in the script.
     pub session: Option<u32>,
-    /// What, in words.
+    /// The description.
     pub text: String,
     /// Whether it is a fault that was injected.
     pub is_fault: bool,
@@ -104,7 +104,7 @@ pub fn show_ms(ms: u64) -> String {
     }
 }
 
-/// What happened so far.
+/// The events so far.
 #[derive(Debug, Default)]
 pub struct Trace {
     hash: u64,
@@ -122,7 +122,7 @@ impl Trace {
         Self { lines: keeps_lines.then(Vec::new), ..Self::default() }
     }
 
-    /// Records an event. Its words are written only where lines are kept; time, kind, session and `detail` are hashed.
+    /// Records an event. Its text is built only where lines are kept; time, kind, session and `detail` are hashed.
     pub fn event(
         &mut self,
         at_ms: u64,
@@ -176,18 +176,18 @@ impl Trace {
         }
     }
 
-    /// Puts a number into the hash.
+    /// Mixes a number into the hash.
     pub fn mix(&mut self, word: u64) {
         self.hash = (self.hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
-    /// Returns the hash of everything noted.
+    /// Returns the hash of all events.
     #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns how much was noted.
+    /// Returns the number of events.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.events
@@ -211,7 +211,7 @@ impl Trace {
         self.marks.iter().map(|(name, count)| (*name, *count)).collect()
     }
 
-    /// Returns the faults of nodes, by what they are and the node's place.
+    /// Returns the faults of nodes, by name and the node's position.
     #[must_use]
     pub const fn places(&self) -> &Places {
         &self.places

@@ -1,5 +1,5 @@
 //! The shapes of our responses against captured responses of real nodes. Those are read in place, beside the repository,
-//! and are not part of it: where they are absent these tests are ignored and say so.
+//! and are not part of it: where they are absent these tests are skipped with a message.
 
 use std::{
     path::{Path, PathBuf},
@@ -78,7 +78,7 @@ async fn ours(method: &str, params: &str) -> Value {
     answer
 }
 
-/// Every member of a captured answer is in ours, of the same type; a number may stand for digits and the other way
+/// Every member of a captured response is in ours, of the same type; a number may replace digits and the other way
 /// round, as hived itself changes with the size of the number.
 fn compare(at: &str, captured: &Value, ours: &Value, wrong: &mut Vec<String>) {
     match (captured, ours) {

@@ -1,4 +1,4 @@
-//! What the chain does over time: finality, forks, expiry, what happens by itself, and that no money is made or lost.
+//! The chain over time: finality, forks, expiry, virtual operations, and conservation of money.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -252,7 +252,7 @@ fn a_recurrent_transfer_pays_at_once_and_at_its_times_and_ends() {
     ));
     assert!(due.neutral().transfers.is_empty(), "it is no transfer operation");
     assert_eq!(hbd(&chain, "shop.demo"), 110_000);
-    // A fork takes it back, and then it happens again.
+    // A fork removes it, and then it happens again.
     chain.fork(1, &Orphans::Keep).unwrap();
     assert_eq!(hbd(&chain, "shop.demo"), 105_000);
     chain.produce(time(86_403));
@@ -382,7 +382,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 const PEOPLE: [&str; 4] = ["alice", "bob", "carol", "shop.demo"];
 
-/// Does the steps; checks at each that no money is made or lost, and that nobody owes.
+/// Executes the steps; checks after each that no money is created or lost, and that no balance is negative.
 fn live(steps: &[Step]) -> Chain {
     let (mut chain, genesis) = chain();
     let all = |chain: &Chain, pot: BalanceKind| chain.accounts().map(|account| account.balance(pot).units).sum::<i64>();
@@ -395,7 +395,7 @@ fn live(steps: &[Step]) -> Chain {
                 let amount = Money::new(*units, currency).to_string();
                 let (from, to) = (PEOPLE[*from], PEOPLE[*to]);
                 let key = genesis.key(from, Role::Active);
-                // Refused for want of money, at times.
+                // Sometimes refused for insufficient funds.
                 let _ = chain.broadcast(chain.transfer(from, to, &amount, &round.to_string(), &key).unwrap());
             }
             Step::Produce(count) => (0..*count).for_each(|_| drop(chain.produce(time(clock)).time().to_ledger())),
@@ -421,7 +421,7 @@ proptest! {
     fn no_history_makes_or_loses_money_and_the_same_history_is_the_same_chain(steps in proptest::collection::vec(step(), 1..40)) {
         let (one, two) = (live(&steps), live(&steps));
         prop_assert_eq!(one.head(), two.head());
-        // The balances are what the blocks say, and nothing else.
+        // The balances follow from the blocks alone.
         let mut paid = std::collections::BTreeMap::<(String, Currency), i64>::new();
         for number in 1..=one.head().number() {
             for transfer in one.block(number).unwrap().neutral().transfers {

@@ -19,7 +19,7 @@ use tokio::{
 
 const START: u64 = 1_800_000_000;
 
-/// A ledger whose clock stands still and whose blocks come when asked for.
+/// A ledger with a fixed clock that produces blocks on request only.
 fn options() -> Options {
     let clock = Arc::new(|| Timestamp::from_seconds(START));
     let options = Options::new(Genesis::demo([7; 32], Timestamp::from_seconds(START)), clock);
@@ -30,12 +30,12 @@ async fn start() -> Devnet {
     Devnet::start(options()).await.unwrap()
 }
 
-/// Sends raw HTTP and gives back all that comes; nothing, if the other side hangs up.
+/// Sends raw HTTP and returns the response; empty if the other side closes the connection.
 async fn exchange(address: SocketAddr, request: String) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // A connection that is cut gives an error or an early end; either is "nothing".
+    // A closed connection gives an error or an early end; both count as empty.
     let _ = stream.read_to_string(&mut answer).await;
     answer
 }
@@ -66,7 +66,7 @@ async fn control(devnet: &Devnet, method: &str, params: Value) -> Value {
     devnet.control(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
 }
 
-/// Prints an answer with its members sorted, however the JSON library keeps them.
+/// Prints a response with sorted members, independently of the JSON library.
 fn pretty(value: &Value) -> String {
     fn sorted(value: &Value) -> Value {
         match value {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use simulations::{runner, scenario, script::Script};
 
-/// The rows of the interface's table of states, as the simulation marks them, and a scenario that goes through each.
+/// The rows of the interface's table of states, by their marks, and a scenario that goes through each.
 const TRANSITIONS: [(&str, &str, &str); 8] = [
     ("(none) to pending", "a session opens", "exact"),
     ("pending to processing", "a session is processing", "agent-processing"),
@@ -76,7 +76,7 @@ const RACES: [(&str, &str); 13] = [
     ("another server's payment, asked again after a kill", "agent-pays-elsewhere"),
 ];
 
-/// What a scenario is about, where its end alone does not show that it happened.
+/// The mark of a scenario whose final state alone does not show that it happened.
 const REACHED: [(&str, &str); 24] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),

@@ -52,7 +52,7 @@ fn faulty_simulations_keep_every_invariant() {
     }
 }
 
-/// Nodes ahead of time for good, and a session of another engine that was opened before an engine followed the ledger.
+/// Nodes that stay ahead of the true time, and a session of another engine that was opened before an engine followed the ledger.
 #[test]
 fn seed_1608_keeps_every_invariant() {
     keeps_every_invariant(&plan::of_seed(1608, 50, Mix::Swarm));

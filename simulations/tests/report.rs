@@ -1,4 +1,4 @@
-//! What a person reads of a failure: one screen, and one page that needs nothing else.
+//! Reports of a failure: one screen of text, and one self-contained HTML page.
 
 use simulations::{report, runner, scenario};
 

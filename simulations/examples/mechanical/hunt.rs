@@ -1,4 +1,4 @@
-//! The hunt: a process for each mutant, so that one that never ends, or eats memory, is ended by the system.
+//! The hunt: a process for each mutant, so that the system can stop one that does not end or uses too much memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,22 +28,22 @@ const TIMED_OUT: (i32, i32) = (124, 24);
 const HUNTED: &str = "hunted.jsonl";
 /// The simulation that shows that a tree works.
 const FIRST: &str = "seed 1";
-/// What a run may take of memory, in kibibytes.
+/// Memory limit of a run, kibibytes.
 const MEMORY: &str = "6000000";
 
-/// What a run may take of time, seconds.
+/// Time limits of a run, seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Of the processor. Wall time would depend on what else the machine does.
+    /// CPU time. Wall time would depend on the load of the machine.
     processor: u64,
-    /// By the clock on the wall: ends one that waits for ever and uses no processor time.
+    /// Wall time: stops a run that waits for ever and uses no CPU time.
     wall: u64,
 }
 
 impl Limits {
     pub(crate) const WIDEST: Self = Self { processor: 600, wall: 3_600 };
 
-    /// Returns the limits of simulations that take so long without a mutant.
+    /// Returns the limits for simulations with this duration without a mutant.
     fn of(took_ms: u64) -> Self {
         let processor = 60 + took_ms / 250;
         Self { processor, wall: 8 * processor }
@@ -57,7 +57,7 @@ pub(crate) enum Which {
     Drawn { count: u64, seed: u64 },
     /// Those whose names a file contains.
     Of(PathBuf),
-    /// Those that were hunted, and that nothing has noticed.
+    /// Those that were hunted and survived.
     Again,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
     println!("{} mutants compile; an optimised build of them follows", listed.len());
     let arguments = ["build", "--quiet", "--release", "-p", "simulations", "--example", "mechanical"];
     let mut build = Command::new("cargo");
-    // The optimiser's last percents are not worth their time here; wrong arithmetic has to be noticed.
+    // Full optimization is not worth its compile time here; overflow must be detected.
     build.args(arguments).current_dir(&tree).env("RUSTFLAGS", "-A warnings");
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     build.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true").env("CARGO_PROFILE_RELEASE_DEBUG", "0");

@@ -14,7 +14,7 @@ use crate::{
     rules::{self, Mutant, Place},
 };
 
-/// What is mutated: the payment core, what drives it, and how it is committed.
+/// The mutated sources: the payment core, the actors around it, and the commit path.
 const SOURCES: &[&str] = &[
     "engine/src/payment/",
     "engine/src/x402/",
@@ -122,7 +122,7 @@ pub(crate) fn grow(root: &Path, tree: &Path, report: impl Fn(&str)) -> Result<Ve
         }
         let before = out.len();
         for spans in &errors {
-            // Where it is shown first; else, for a value that is moved or not set, what its notes point at.
+            // The primary span; otherwise, for a value that is moved or not set, the spans of its notes.
             let owners = |own: bool| {
                 let page =
                     |(file, at): &(String, Range<usize>)| written.get(file).and_then(|page| page.owners(at, own));

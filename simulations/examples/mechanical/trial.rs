@@ -43,7 +43,7 @@ fn script(root: &Path, name: &str) -> Result<Script> {
     Ok(scenario::read(&fs::read_to_string(folder(root).join(format!("{name}.toml")))?)?)
 }
 
-/// Runs the simulations that a file names, one a line, until one finds a violation. Prints the violation and ends with 10;
+/// Runs the simulations that a file names, one a line, until one finds a violation. Prints the violation and exits with 10;
 /// otherwise prints as JSON which required places the seeds have reached.
 pub(crate) fn run(root: &Path, list: &Path) -> Result<ExitCode> {
     let mut reached = BTreeSet::new();

@@ -40,7 +40,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     let lives = match behavior {
         AgentBehavior::Expiring => Duration::from_secs(3),
         AgentBehavior::FarExpiration => Duration::from_secs(4 * 3_600),
-        // The same words, and another transaction.
+        // The same content, and another transaction.
         AgentBehavior::SameNonce => Duration::from_secs(72),
         _ => Duration::from_secs(75),
     };
@@ -75,7 +75,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     };
     let payload = meant.read_for(sim, known.id)?;
     let owes = units + fee_units < known.amount.units;
-    // Without a fee nothing is wrong with it, and the smallest one is not made smaller.
+    // Without a fee the payment is valid, and a fee of 0.001 cannot be smaller.
     let has_no_fault = match behavior {
         AgentBehavior::SmallFee => fee_units < 2,
         behavior => behavior.is_about_fee() && known.fee.is_none(),
@@ -338,7 +338,7 @@ fn is_open(sim: &Arc<Simulation>, engine: &Running, target: PaymentId) -> bool {
     })
 }
 
-/// Returns whether a session's merchant takes no payments of agents.
+/// Returns whether a session's merchant accepts no payments of agents.
 fn is_closed(sim: &Arc<Simulation>, target: PaymentId) -> bool {
     sim.observe(|observer| {
         let merchant = observer.payments.get(&target).and_then(|known| observer.merchants.get(&known.payment.merchant));
@@ -346,7 +346,7 @@ fn is_closed(sim: &Arc<Simulation>, target: PaymentId) -> bool {
     })
 }
 
-/// Replaces the keys of an agent's account: at once, or while its payment is on its way.
+/// Replaces the keys of an agent's account: immediately, or while its payment is in flight.
 fn replace_keys_soon(sim: &Arc<Simulation>, session: u32) {
     let sim = Arc::clone(sim);
     let wait_ms = [0, 400, 1_500, 6_000][usize::try_from(session % 4).unwrap_or(0)];
@@ -359,7 +359,7 @@ fn replace_keys_soon(sim: &Arc<Simulation>, session: u32) {
     });
 }
 
-/// Gives an account as much as it needs for a session, and waits until it has it.
+/// Funds an account for a session, and waits until the transfer is in a block.
 async fn get_money(sim: &Arc<Simulation>, session: u32) {
     let Some(known) = sim.clients().sessions.get(&session).cloned() else { return };
     send(sim, "mallory", SPENDER, known.amount);
@@ -384,8 +384,8 @@ fn send(sim: &Simulation, from: &str, to: &str, money: Money) -> bool {
     hive.chain.broadcast(transaction).is_ok()
 }
 
-/// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
-/// the session, and at another one.
+/// Takes a transaction that paid a session from the chain, and presents it without its signatures and with another nonce: for
+/// the session, and for another one.
 async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, number: usize) -> Again {
     let Some(target) = sim.clients().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
     let paid_by = sim.observe(|observer| observer.final_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));

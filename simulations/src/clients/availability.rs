@@ -1,10 +1,10 @@
-//! Calls that fail though nothing excuses a failure, and clients that do not wait for a response.
+//! Calls that fail without an injected fault that explains it, and clients that do not wait for a response.
 
 use super::*;
 use crate::options::Fault;
 
-/// Records that a call failed. Where a majority of nodes, the disk and the process work, only an answer about the request
-/// itself is right.
+/// Records that a call failed. Where a majority of nodes, the disk and the process work, only a refusal because of the request
+/// itself is correct.
 pub(super) fn call_failed(sim: &Simulation, call: &str, error: &EngineError, payment: Option<PaymentId>) {
     let is_failure = matches!(
         error,

@@ -12,7 +12,7 @@ use engine::{
 use super::{ownership::sign_proof, reads, watches, *};
 use crate::{client_state::GivenKey, script::ManagementAction};
 
-/// How long a rolled key is valid beside its successor.
+/// The overlap of a rolled key and its successor.
 const OVERLAP: Duration = Duration::from_secs(600);
 
 /// Returns the handles of a merchant's requests, so that the audit log names it.
@@ -129,7 +129,7 @@ async fn create_key(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> 
     Ok(())
 }
 
-/// Returns a key that was given out to a merchant and is still its own.
+/// Returns an issued key of a merchant that may still be valid.
 fn own_key(sim: &Simulation, id: MerchantId) -> Option<GivenKey> {
     let given: Vec<GivenKey> = sim.clients().keys.iter().filter(|key| key.merchant == id).cloned().collect();
     sim.observe(|observer| {
@@ -190,7 +190,7 @@ async fn roll_key(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Re
     Ok(())
 }
 
-/// Uses every key that a merchant was ever given: those that are its own and not over are accepted, and no others.
+/// Uses every key that was ever issued to a merchant: only the valid ones are accepted.
 async fn use_keys(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Again {
     let given: Vec<GivenKey> = sim.clients().keys.iter().filter(|key| key.merchant == id).cloned().collect();
     for key in given {

@@ -1,11 +1,11 @@
-//! Payments that merchants order, and what they get for their orders.
+//! Payments that merchants create, and the responses.
 
 use engine::payment::{FeeMode, State};
 
 use super::*;
 use crate::options::FEE_ACCOUNT;
 
-/// Returns the idempotency key of an order: every other shop program sends one, so that a repetition orders nothing new.
+/// Returns the idempotency key of an order: every other shop sends one, so that a repetition creates nothing new.
 fn key_of(session: u32) -> Option<IdempotencyKey> {
     let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
     key.and_then(|key| IdempotencyKey::parse(&key).ok())
@@ -73,7 +73,7 @@ const fn is_limit(error: &EngineError) -> bool {
     )
 }
 
-/// What follows a creation that failed. Limits refuse it with a reason that the store's model judges.
+/// Handles a failed creation. The model of the store checks the reason of a limit.
 fn not_created(sim: &Arc<Simulation>, session: u32, merchant: MerchantId, error: &EngineError) -> Again {
     sim.event(Source::Merchant, "create_fails", Some(session), 0, || {
         format!("session {session} is not created: {error}")

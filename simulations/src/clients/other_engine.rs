@@ -1,4 +1,4 @@
-//! Another engine on the same records: it opens a session, and what it knows of it comes here later, or never.
+//! Another engine on the same records: it creates a session that reaches this engine's store later, or never.
 
 use engine::{
     ids::{PaymentId, SlugToken},
@@ -8,7 +8,7 @@ use storage::{Batch, CommitError, Write};
 
 use super::*;
 
-/// Opens a session that nobody here knows yet; its customers do.
+/// Creates a session that this engine does not know yet; its customers do.
 pub(super) async fn create_elsewhere(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -19,7 +19,7 @@ pub(super) async fn create_elsewhere(
 ) -> Again {
     let Some(shop) = sim.clients().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let Ok(record) = engine.merchants.get(shop.id).await else { return Again::In(1_000) };
-    // An engine opens nothing before it follows the ledger, and where it follows from stands in these same records.
+    // An engine creates nothing before it follows the ledger, and its cursor is in these same records.
     if sim.observe(|observer| observer.cursor.is_none()) {
         return Again::In(1_000);
     }
@@ -50,7 +50,7 @@ pub(super) async fn create_elsewhere(
     Again::No
 }
 
-/// Puts the session into the store, as it was when it was opened.
+/// Writes the session to the store as it was when it was created.
 pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again {
     let Some(payment) = sim.clients().other_engine.get(&session).cloned() else { return Again::In(1_000) };
     if sim.is_damaged() {
@@ -62,7 +62,7 @@ pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: 
     sim.observe(|observer| observer.other_engine.insert(id));
     let write = Write::Payment { payment: Arc::new(payment), expected: None };
     match store.commit(Batch::of(write)).await {
-        // It got here before, and nobody heard of it.
+        // An earlier attempt succeeded without a response.
         Ok(()) | Err(CommitError::Conflict { .. }) => {}
         Err(_) => return Again::In(1_500),
     }

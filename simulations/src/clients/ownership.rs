@@ -11,9 +11,9 @@ use storage::{Unmatched, UnmatchedReason};
 use super::*;
 use crate::script::OwnershipAction;
 
-/// How long after a challenge it is over, milliseconds.
+/// The lifetime of a challenge, milliseconds.
 const TOO_LATE_MS: u64 = 960_000;
-/// How often a merchant that changes its account often tries to: more often than it may within a day.
+/// Account changes of a merchant that exceeds the limit of a day.
 const CHANGES: usize = 5;
 
 pub(super) async fn act_on_ownership(
@@ -71,7 +71,7 @@ fn others_account(sim: &Simulation, merchant: usize) -> AccountName {
     AccountName::parse(&name).expect("a name of ours")
 }
 
-/// Requests a challenge for the account whose answer is missing.
+/// Requests a challenge for the account that is not proven yet.
 async fn challenge(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Result<Issued, Again> {
     let before = sim.observe(|observer| observer.proofs.keys());
     match engine.merchants.issue_challenge(id, None, false).await {
@@ -109,7 +109,7 @@ pub(super) async fn sign_proof(sim: &Arc<Simulation>, engine: &Running, id: Merc
         Err(EngineError::Ownership(rejection)) => (false, matches!(rejection, Rejection::Signature { index: 0 })),
         Err(_) => return Again::In(2_000),
     };
-    // Only the merchants' accounts have keys, where nobody else signs.
+    // Without `signatures`, only the merchants' accounts have keys.
     let has_keys = account.as_str().starts_with("shop-") || account.as_str().starts_with("else-");
     let flaw = match (is_forged, is_taken) {
         (true, true) => Some("the signature of another account proves it"),
@@ -181,7 +181,7 @@ fn replace_keys(sim: &Arc<Simulation>, account: &AccountName) {
     sim.event(Source::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
 }
 
-/// Changes the account to another merchant's, and tries what the owner may.
+/// Changes the account to another merchant's, and calls what only the owner may call.
 async fn use_others_account(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     let update = Update { hive_account: Some(others_account(sim, merchant)), ..Update::default() };
     match engine.merchants.update(id, update).await {
@@ -209,12 +209,12 @@ async fn register_by_other(sim: &Arc<Simulation>, engine: &Running, merchant: us
     if let Ok(issued) = challenge(sim, engine, id).await {
         prove_by_third_party(sim, &issued);
     }
-    // What cannot be answered now is tried by others.
+    // Other steps retry what has no response now.
     let _ = ignore_unmatched(sim, engine, id).await;
     Again::No
 }
 
-/// Changes the account there and back, more often than a merchant may.
+/// Changes the account back and forth, more often than a merchant may.
 async fn change_often(sim: &Arc<Simulation>, engine: &Running, id: MerchantId, merchant: usize) -> Again {
     for number in 0..CHANGES {
         let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
@@ -240,7 +240,7 @@ async fn ignore_unmatched(sim: &Arc<Simulation>, engine: &Running, id: MerchantI
         Err(_) => return Again::In(2_000),
     }
     let place = sim.observe(|observer| {
-        // What names a session may find it yet.
+        // A transfer that names a session may still be matched.
         let is_open =
             |kept: &Unmatched| kept.handling == Handling::Open && kept.reason != UnmatchedReason::UnknownSession;
         let of_it = |kept: &&Unmatched| kept.transfer.to == account && is_open(kept);

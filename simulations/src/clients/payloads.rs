@@ -11,16 +11,16 @@ use super::*;
 
 mod malformed;
 
-/// What an agent means to pay.
+/// The payment that an agent encodes.
 pub(super) struct Meant {
     pub(super) transaction: Transaction,
     pub(super) nonce: String,
     /// What it accepted: as much in all, to this account.
     pub(super) price: Money,
     pub(super) pay_to: AccountName,
-    /// Decides in which version and spelling it is written.
+    /// Selects the version and encoding.
     pub(super) style: u32,
-    /// The payer's own name for the payment, on every third.
+    /// The `payment-identifier`, on every third.
     pub(super) named: String,
 }
 

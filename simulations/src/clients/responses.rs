@@ -6,7 +6,7 @@ use engine::x402::{ClaimOutcome, Refused};
 use super::*;
 use crate::observer::Sold;
 
-/// Reasons that have nothing to do with what an agent does differently.
+/// Reasons that are independent of the agent's deviation.
 const OF_THE_SESSION: [Reason; 11] = [
     Reason::DuplicateSettlement,
     Reason::SettlementPending,
@@ -24,15 +24,15 @@ const OF_THE_SESSION: [Reason; 11] = [
 const OF_A_KNOWN_PAYER: [Reason; 3] =
     [Reason::SettlementPending, Reason::InsufficientFunds, Reason::InvalidTransactionState];
 
-/// A payment that is shown.
+/// A presented payment.
 pub(super) struct Shown<'a> {
     /// The session; none for a seller's resource.
     pub(super) session: Option<PaymentId>,
     pub(super) payer: &'a str,
     pub(super) tx_id: TxId,
-    /// What is wrong with it; none where it is shown to a seller.
+    /// Its deviation; none where it is presented to a seller.
     pub(super) behavior: Option<AgentBehavior>,
-    /// Whether it pays less than is asked for.
+    /// Whether it pays less than required.
     pub(super) owes: bool,
 }
 
@@ -77,7 +77,7 @@ impl Shown<'_> {
         self.accepted(sim, "settled");
     }
 
-    /// Checks that what is wrong is not taken.
+    /// Checks that an invalid payment is not accepted.
     fn accepted(&self, sim: &Simulation, how: &str) {
         let is_wrong = match self.behavior {
             Some(AgentBehavior::TooLittle) => self.owes,
@@ -120,7 +120,7 @@ impl Shown<'_> {
     /// Checks the content of a refusal.
     pub(super) fn refused(&self, sim: &Simulation, refused: &Refused) {
         if sim.script.setup.facade {
-            // The interface names a reason, and no more.
+            // The facade returns only a reason.
             return;
         }
         let Refused { reason, payer, tx_id, .. } = refused;
@@ -156,14 +156,14 @@ impl Shown<'_> {
             }
             if *reason == Reason::SettlementPending && self.session.is_some() {
                 let shown = observer.shown.entry(self.tx_id).or_default();
-                // Nobody else can have made it.
+                // No other request can have made it.
                 shown.is_made |= shown.begun == 1;
             }
         });
     }
 }
 
-/// Returns what a payment may be refused for because of what its agent does differently.
+/// Returns the reasons for which a payment may be refused because of its agent's deviation.
 const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
     match behavior {
         AgentBehavior::TooLittle | AgentBehavior::SmallFee => &[Reason::Amount],
@@ -192,7 +192,7 @@ const fn reasons_of(behavior: AgentBehavior) -> &'static [Reason] {
 pub(super) fn sells(sim: &Simulation, tx_id: TxId, sold: &Sold, settled: &Settled) {
     sim.observe(|observer| {
         let first = observer.sold.entry(tx_id).or_insert_with(|| sold.clone()).clone();
-        // A key without a seller is nobody's.
+        // An idempotency key without a seller has no owner.
         let may_repeat = first == *sold && sold.seller.is_some() && sold.key.is_some();
         let is_reported = observer.reported.contains(&tx_id);
         let claimed = observer.claims.get(&tx_id);
@@ -206,7 +206,7 @@ pub(super) fn sells(sim: &Simulation, tx_id: TxId, sold: &Sold, settled: &Settle
         } else {
             observer.passes("one-success-per-request");
         }
-        // A request under the same key may hear of the success before the one that made it.
+        // A request with the same key may get the success before the one that made it.
         if !settled.is_replay {
             observer.responded(&Response::Facilitated { tx_id });
         }

@@ -157,7 +157,7 @@ fn offer(sim: &Arc<Simulation>, purchase: &Purchase, seller: Option<MerchantId>)
     let nonce = format!("sale-{}", shown / 2);
     let (from, transaction) = made_for(sim, purchase, &nonce);
     let tx_id = sim.hive().id_of(&transaction);
-    // So do two of them the name of their payment: other ones than share a nonce.
+    // Two others share a payment identifier.
     let (pay_to, named) = (payee(shown), format!("a-sale-{}", shown.div_ceil(2)));
     let meant = Meant { transaction, nonce, price: amount, pay_to, style: shown, named };
     let resource_text = format!("https://seller.example/{resource}");
@@ -208,7 +208,7 @@ fn check_sale(sim: &Arc<Simulation>, offer: &Offer, shown: &Shown<'_>, response:
     }
 }
 
-/// Checks that a seller whose request was a success gets the same again under its key.
+/// Checks that a seller whose request succeeded gets the same success again with its idempotency key.
 fn may_repeat(sim: &Simulation, offer: &Offer, reason: Reason) {
     let Offer { sold, tx_id, .. } = offer;
     sim.observe(|observer| {

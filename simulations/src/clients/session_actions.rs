@@ -10,7 +10,7 @@ use storage::DeliveryQuery;
 use super::*;
 use crate::script::SessionAction;
 
-/// How far back events are sent again, milliseconds.
+/// The age up to which events are replayed, milliseconds.
 const REPLAYED_MS: u64 = 20 * 86_400_000;
 
 pub(super) async fn act_on_session(
@@ -35,7 +35,7 @@ pub(super) async fn act_on_session(
 
 async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let Ok(merchant) = engine.merchants.get(known.merchant).await else { return Again::In(1_000) };
-    // Each kind in its turn.
+    // Each kind in turn.
     let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + sim.now_ms() / 1_000) % 3).unwrap_or(0)];
     let before = engine.payments.get(known.merchant, known.id).await.ok();
     let owed_before = match &before {
@@ -204,7 +204,7 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
     }
 }
 
-/// Has the endpoint taken up again, and everything sent that it missed.
+/// Enables the endpoint, and replays what it missed.
 async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &Session) -> Again {
     let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
     let response = match engine.webhooks.enable_endpoint(known.merchant).await {

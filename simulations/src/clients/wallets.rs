@@ -7,7 +7,7 @@ use engine::{
 
 use super::*;
 
-/// Transfers of a flood: more than a payment lists, and as many long memos as fit into a transaction.
+/// Transfers of a flood: more than a payment lists, and as many long memos as a transaction can hold.
 const FLOOD: u64 = 25;
 
 pub(super) fn pay(
@@ -98,7 +98,7 @@ fn memo_text(memo: Memo, id: PaymentId, other: Option<PaymentId>) -> String {
     }
 }
 
-/// What a payer agrees to pay by a recurrent transfer.
+/// The terms of a recurrent transfer.
 pub(super) struct Agreement {
     pub(super) payer: usize,
     pub(super) money: Money,
@@ -123,7 +123,7 @@ pub(super) fn pay_again(sim: &Arc<Simulation>, session: u32, agreement: &Agreeme
         memo: memo_of(known.id),
         recurrence: every_hours,
         executions: times,
-        // One payer may have such an agreement for each of many sessions.
+        // One payer may have a recurrent transfer for each of many sessions.
         extensions: vec![PairId(u8::try_from(session % 256).unwrap_or(0))],
     });
     let sent = {

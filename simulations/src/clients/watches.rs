@@ -4,11 +4,11 @@ use actors::After;
 
 use super::*;
 
-/// How long a client waits in all, milliseconds.
+/// How long a client waits in total, milliseconds.
 const WAITS_MS: u64 = 600_000;
-/// How soon a change reaches a watcher where nothing excuses more, milliseconds.
+/// Maximum latency until a change reaches a watcher without faults, milliseconds.
 const AT_ONCE_MS: u64 = 1_000;
-/// How long nothing may be missing in a stream.
+/// How long a stream may lag behind.
 const MISSING_MS: u64 = 6_000;
 
 /// Watches a payment: each snapshot is newer than the one before and was durable, and the last one is final.
@@ -60,7 +60,7 @@ pub(super) async fn watch_payment(sim: &Arc<Simulation>, engine: &Running, id: P
             }
         }
     }
-    // Nothing is left out: what is durable for a while has been shown.
+    // Nothing is omitted: what has been durable for a while has been sent.
     let shown = seen.map_or(0, |seen| seen.version);
     sim.observe(|observer| {
         let Some(known) = observer.payments.get(&id) else { return };
@@ -75,7 +75,7 @@ pub(super) async fn watch_payment(sim: &Arc<Simulation>, engine: &Running, id: P
     Again::No
 }
 
-/// Watches a merchant's events for some minutes: each comes once, in order, without a gap, and as it is durable.
+/// Watches a merchant's events for some minutes: each arrives once, in order, without a gap, and equals the durable one.
 pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, merchant: MerchantId) -> Again {
     let from_start = (sim.now_ms() / 1_000).is_multiple_of(2);
     let after = from_start.then_some(After::Beginning);
@@ -127,7 +127,7 @@ pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, mercha
                     && event.seq > last
                     && observer.stored_ms(event.id) + MISSING_MS < observer.now_ms
             };
-            // A page that is full is followed by another one at once.
+            // A full page is followed by another one immediately.
             let is_whole = events.len() < 100;
             is_whole && observer.prompt_ms.is_some() && !observer.was_damaged && observer.events.values().any(is_old)
         });

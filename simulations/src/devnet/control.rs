@@ -1,12 +1,12 @@
-//! Control: what tests do to the ledger so that they need not wait. JSON-RPC at an address of its own.
+//! The control API: what tests do to the ledger so that they need not wait. JSON-RPC on a port of its own.
 //!
 //! Parameters are objects; unknown members are refused, so that a misspelt one does not go unnoticed. `node` is a
 //! node's place among [`Options::nodes`](super::Options::nodes), 0 if left out.
 //!
-//! The methods stand in `help.rs`; `control.help` lists them.
+//! `help.rs` has the methods; `control.help` lists them.
 //!
 //! The changes of `create_account`, `set_authority`, `grant`, `set_rc` and `set_price` need no block, and no fork takes
-//! them back. Faults of nodes, held things and the market's price are forgotten at a restart; the chain is not.
+//! them back. A restart resets faults of nodes, held things and the market's price; the chain stays.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,10 +1,10 @@
-//! What the control interface can do, as `control.help` lists it: one table of methods, parameters and effects.
+//! The methods of the control API, as `control.help` lists them: one table of methods, parameters and effects.
 
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 
-/// The methods: their name, their parameters (a default stands in parentheses, `?` may be left out), and what they do.
+/// The methods: name, parameters (a default is in parentheses, `?` is optional), and effect.
 pub(super) const METHODS: [(&str, &str, &str); 21] = [
     ("control.help", "", "Lists the methods."),
     (

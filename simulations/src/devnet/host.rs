@@ -21,17 +21,17 @@ use super::{
 };
 use crate::ledger::{Chain, Genesis};
 
-/// What comes in.
+/// A request.
 pub(super) enum Request {
     /// The body of a request to a node.
     Rpc { node: usize, body: Bytes, reply: oneshot::Sender<Answer> },
-    /// The body of a request to control.
+    /// The body of a request to the control API.
     ControlBody { body: Bytes, reply: oneshot::Sender<Answer> },
-    /// A call of control from this process.
+    /// A call of the control API from this process.
     Control { method: String, params: Value, reply: oneshot::Sender<Result<Value, Failure>> },
 }
 
-/// What goes back.
+/// A response.
 pub(super) enum Answer {
     /// A body, after a delay.
     Reply { status: u16, body: Vec<u8>, delay: Duration, retry_after: Option<u64> },
@@ -136,7 +136,7 @@ impl Host {
         }
     }
 
-    /// Makes one block at the present time; `false` if it could not be kept.
+    /// Produces one block at the present time; `false` if it could not be stored.
     fn produce(&mut self) -> bool {
         let now = self.now();
         self.chain.produce(now);
@@ -149,7 +149,7 @@ impl Host {
     }
 
     /// Writes what happened: a block is on disk before any response shows it. If that fails, the chain in memory is ahead
-    /// of its file and must not be believed any more: `false` ends the ledger.
+    /// of its file and is no longer valid: `false` ends the ledger.
     fn save(&mut self) -> bool {
         let records = self.chain.take_records();
         let Some(journal) = &mut self.journal else { return true };
@@ -163,7 +163,7 @@ impl Host {
     }
 }
 
-/// Whoever asked may have gone meanwhile; the ledger goes on.
+/// The caller may have disconnected meanwhile; the ledger continues.
 fn delivered<T>(_sent: Result<(), T>) -> bool {
     true
 }

@@ -1,7 +1,7 @@
 //! The state file: one JSON record a line, on disk before any response shows the block. Readable by its owner only,
 //! because the seed of all keys is in it.
 //!
-//! A kill may tear the last line; that line is cut off at the next start, since nobody had heard of it.
+//! A kill may tear the last line; the next start truncates that line, since no response had shown it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -36,13 +36,13 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// It is not one of ours.
+    /// It is not a state file of the dev ledger.
     #[error("{} is not a state file of the dev ledger, or of another version", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// A line before the last does not read.
+    /// A line before the last cannot be parsed.
     #[error("line {line} of the state file {} does not read", path.display())]
     Damaged {
         /// The file.
@@ -80,7 +80,7 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// A process that was forked off meanwhile holds the file, too, until it becomes another program: closing alone would
+/// A process that was forked meanwhile holds the file, too, until it calls `exec`: closing alone would
 /// leave the lock to it.
 impl Drop for Journal {
     fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 as hived speaks it: single requests, batches, and the `call` form.
+//! JSON-RPC 2.0 as hived implements it: single requests, batches, and the `call` form.
 
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ fn dispatch(request: &Value, call: &mut impl FnMut(&str, &Value) -> Result<Value
     call(&format!("{api}.{method}"), parts.get(2).unwrap_or(&none))
 }
 
-/// Reads an answer that [`answer`] wrote.
+/// Parses a response of [`answer`].
 pub(super) fn result(body: &[u8]) -> Result<Value, Failure> {
     let mut answer: Value = serde_json::from_slice(body).map_err(|_| Failure::no_answer())?;
     match answer.get("error") {

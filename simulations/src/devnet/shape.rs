@@ -100,7 +100,7 @@ impl Shape {
         serde_json::from_str(&included.transaction.to_json(self.form())).expect("a transaction is JSON")
     }
 
-    /// A transaction with its place, as every other answer has it.
+    /// A transaction with its position, as in every other response.
     pub(super) fn placed_transaction(self, included: &Included, block: u32, place: usize) -> Value {
         let mut json = self.transaction(included);
         json["transaction_id"] = Value::from(included.id.to_string());
@@ -129,7 +129,7 @@ impl Shape {
         json
     }
 
-    /// What happened in a block: its operations, what happened by itself, and `foreign` virtual operations.
+    /// The operations of a block, its virtual operations, and `foreign` virtual operations.
     pub(super) fn happenings(self, block: &Block, only_virtual: bool, foreign: Vec<Value>) -> Vec<Value> {
         let time = block.time().to_ledger();
         let entry = |tx_id: TxId, tx_in_block: u32, op_in_trx: usize, is_virtual: bool, op: Value| {

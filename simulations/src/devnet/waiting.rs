@@ -14,7 +14,7 @@ use super::{
     rpc,
 };
 
-/// How often the node is asked, and how long at most: longer than a transaction of a client lives.
+/// Poll interval and time limit, which is longer than the lifetime of a client's transaction.
 const POLL: Duration = Duration::from_millis(25);
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The name of the call, in both APIs that had it.
@@ -30,7 +30,7 @@ pub(super) fn is_synchronous(body: &[u8]) -> bool {
     }
 }
 
-/// Waits until the transaction that was taken is in a block, or expired, and completes the answer; one that was refused
+/// Waits until an accepted transaction is in a block, or expired, and completes the response; that of a refused one
 /// is returned as it is. None when the ledger stops or the wait is too long.
 pub(super) async fn included(answer: Vec<u8>, node: usize, requests: &mpsc::Sender<Request>) -> Option<Vec<u8>> {
     let Ok(mut reply) = serde_json::from_slice::<Value>(&answer) else { return Some(answer) };

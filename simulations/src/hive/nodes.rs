@@ -1,4 +1,4 @@
-//! The nodes of a simulation as the engine calls them: each has the chain as it sees it, and what waits as far as it has heard of it.
+//! The nodes of a simulation as the engine calls them: each has its own view of the chain and its own pending transactions.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ const GOSSIP_MS: [u64; 4] = [0, 0, 500, 3_000];
 
 /// How long requests may still be in flight after a node has begun to limit the rate, milliseconds.
 const UNDER_WAY_MS: u64 = 15_000;
-/// What a node is asked for its chain by, and for what some nodes do not serve.
+/// A kind of request: for the chain id, or for an API that some nodes lack.
 const IDENTITY: &str = "get_version";
 pub(crate) const HEAD: &str = "head";
 const BLOCKS: &str = "get_block_range";
@@ -42,7 +42,7 @@ pub(crate) struct SimNode {
     pub(crate) seam: Seam,
     pub(crate) index: usize,
     pub(crate) name: String,
-    /// What the process knows of it.
+    /// The process's knowledge of it.
     pub(crate) known: Known,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Known {
 }
 
 impl SimNode {
-    /// Checks that a node is left alone that serves another chain, or that asked to be left alone.
+    /// Checks that a node gets no requests while it serves another chain or limits the rate.
     fn is_asked(&self, kind: &'static str) {
         let (sim, now_ms) = (&self.seam.sim, self.seam.sim.now_ms());
         if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
@@ -125,7 +125,7 @@ impl SimNode {
         self.seam.process.node_healths().ends(self.index, request, failure, now_ms);
     }
 
-    /// Records whether the node responds with other data than one that is well.
+    /// Records whether the node responds with other data than a healthy one.
     fn notes_deviation(&self) {
         let now_ms = self.seam.sim.now_ms();
         let (deviates, is_priceless) = {
@@ -263,7 +263,7 @@ impl Node for SimNode {
             let block = (block_num <= view.irreversible_num()).then(|| view.block(block_num)).flatten();
             Ok(block.map(|block| VirtualOperations { transfers: block.virtual_transfers(), ..Default::default() }))
         };
-        // Nothing waits for these: each block is asked for once, and they are rare.
+        // These have no latency: each block is requested once, and they are rare.
         let response = reported(&self.seam.sim.hive());
         self.respond_with(Request::Other, response)
     }
@@ -286,7 +286,7 @@ impl Node for SimNode {
             let all = all.flat_map(|block| block.transfers.into_iter().chain(block.escrow_releases));
             Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
         };
-        // Nothing waits for it either.
+        // No latency either.
         let response = reported(&self.seam.sim.hive());
         self.respond_with(Request::Other, response)
     }
@@ -417,12 +417,12 @@ impl NodeState {
     /// Returns its response to a request that it does not serve.
     fn refuses(&self, kind: &'static str, now_ms: u64) -> Option<NodeError> {
         if now_ms < self.limits_until {
-            // Until then and a little longer: whoever comes as soon as it may is served.
+            // A little longer than the limit: a client that returns exactly in time is served.
             let retry_after = Some(Duration::from_millis(self.limits_until - now_ms));
             return Some(NodeError::RateLimited { retry_after });
         }
         if now_ms < self.foreign_until && kind != IDENTITY {
-            // Whoever was connected to the other chain's node before is disconnected.
+            // Existing connections to the other chain's node are closed.
             return Some(NodeError::Unreachable("connection refused".to_owned()));
         }
         (now_ms < self.lacks_until && [HISTORY, TRANSACTION].contains(&kind)).then(|| NodeError::Rpc {
@@ -433,7 +433,7 @@ impl NodeState {
         })
     }
 
-    /// Returns whether it has other data than a node that is well.
+    /// Returns whether it has other data than a healthy node.
     const fn deviates(&self, now_ms: u64) -> bool {
         self.view.lie.is_some() || self.view.branch_from.is_some() || now_ms < self.priceless_until
     }
@@ -444,7 +444,7 @@ impl NodeState {
 }
 
 impl Hive {
-    /// Returns whether a node has heard of what waits for a block.
+    /// Returns whether a node has received a pending transaction.
     fn has_heard(&self, node: usize, tx_id: TxId, now_ms: u64) -> bool {
         self.accepted_by.get(&tx_id).is_none_or(|(taken_by, at_ms)| {
             let later = GOSSIP_MS[usize::from(tx_id.0[node % tx_id.0.len()]) % GOSSIP_MS.len()];
@@ -476,7 +476,7 @@ impl Hive {
     }
 }
 
-/// Puts a refusal into hived's words.
+/// Converts a refusal to hived's error.
 fn refusal(refused: &Refused) -> NodeError {
     let rendered = refused.render();
     NodeError::Rpc {

@@ -33,7 +33,7 @@ pub(super) fn success_is_reported_once(observer: &Observer, response: &Response<
 
 pub(super) fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
-    // A block that a fork removed has moved nothing.
+    // A transaction in a removed block has no effect.
     let mut refused = observer.refused.difference(&observer.own_broadcasts);
     // A restored store cannot know what was broadcast since its backup: its payer gets a refusal.
     let may_be = |tx_id: &TxId| observer.is_misled(*tx_id) || observer.forgotten.contains(tx_id);
@@ -48,7 +48,7 @@ pub(super) fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
 
 pub(super) fn released_claims_never_settle(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
-    // Who broadcasts a transaction alone does so whenever it likes.
+    // A payer that broadcasts its transaction itself may do so at any time.
     let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id) || observer.is_misled(*tx_id);
     if let Some(tx_id) =
         observer.released_claims.iter().find(|tx_id| observer.final_tx_ids.contains(*tx_id) && !may_be(tx_id))

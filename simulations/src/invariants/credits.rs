@@ -1,4 +1,4 @@
-//! Invariants of the transfers of a payment: what each is called, by which way it came, and what all come to.
+//! Invariants of the transfers of a payment: the disposition and route of each, and the totals.
 
 use engine::payment::Exception;
 
@@ -7,7 +7,7 @@ use super::*;
 /// Block intervals from a request to cancel to its cutoff, and the same where a wallet was opened.
 const MARGIN_BLOCKS: [u32; 2] = [5, 20];
 
-/// Returns what a transfer is called that a session learns of now, by the session as it was.
+/// Returns the disposition of a new transfer, by the session before it.
 fn called(before: &Payment, credit: &Credit) -> Disposition {
     let is_claimed = before.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id);
     let completed_it = before.paid_by == Some(credit.tx_id);
@@ -118,7 +118,7 @@ pub(super) fn ways_are_kept(write: &PaymentWrite<'_>) -> Verdict {
     Ok(())
 }
 
-/// What the transfers of a payment come to, smallest units.
+/// The totals of a payment's transfers, smallest units.
 pub(super) struct Sums {
     pub(super) paid: u128,
     seen: u128,

@@ -24,7 +24,7 @@ pub(super) fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
     Ok(())
 }
 
-/// Returns whether a transfer is credited or unmatched, durably, or concerns nobody.
+/// Returns whether a transfer is durably credited or unmatched, or concerns no merchant.
 pub(super) fn is_accounted_for(observer: &Observer, key: (TxId, u32), transfer: &Transfer) -> bool {
     if observer.credited.contains_key(&key) || observer.unmatched.contains_key(&key) {
         return true;

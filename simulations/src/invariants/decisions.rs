@@ -12,7 +12,7 @@ pub(super) fn resolution_is_kept(write: &PaymentWrite<'_>) -> Verdict {
     let Some((before, decision)) = write.before.and_then(|before| Some((before, before.resolution.as_ref()?))) else {
         return Ok(());
     };
-    // What is unusual and came later, or was not unusual then, was not decided about.
+    // Later exceptions, and transfers that became exceptions later, are not covered by the resolution.
     let was_decided = |credit: &Credit| {
         let known = before.listed(credit.tx_id, credit.op_in_tx);
         credit.seq <= before.decided_transfers && known.is_none_or(is_unusual)
@@ -115,7 +115,7 @@ pub(super) fn refunds_due_follow_from_transfers(observer: &Observer, response: &
 fn due_of(payment: &Payment, rows: &Rows) -> BTreeMap<(AccountName, Currency), u64> {
     let paid = u64::try_from(Sums::of(rows.values(), payment).paid).unwrap_or(u64::MAX);
     let (is_completed, price) = (payment.state == State::Completed, payment.amount.units);
-    // Of a completed payment nothing is owed before its price is final.
+    // A completed payment owes nothing before its price is irreversible.
     let waits = |currency| is_completed && !payment.is_reversed && paid < price && currency == payment.amount.currency;
     let mut to_return = match payment.state {
         State::Completed => paid.saturating_sub(price),

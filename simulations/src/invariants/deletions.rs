@@ -1,4 +1,4 @@
-//! Invariants of what is deleted, and of what must not change beside it.
+//! Invariants of deletions, and of what must not change with them.
 
 use super::*;
 

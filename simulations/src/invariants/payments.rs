@@ -1,4 +1,4 @@
-//! Invariants of every payment that is written.
+//! Invariants of every write of a payment.
 
 use std::collections::BTreeSet;
 
@@ -129,7 +129,7 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
     let mut finals = write.replaced.iter().filter(|credit| credit.finality == Finality::Irreversible);
-    // What is final stays as it is, but for what it does for a session whose request to cancel is decided by this write.
+    // A final credit does not change, except for its disposition when this write decides a cancellation request.
     let is_decided = write.before.is_some_and(|before| before.pending_cancellation().is_some())
         && write.after.pending_cancellation().is_none();
     let is_kept = |credit: &&&Credit| {
@@ -187,7 +187,7 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
         return Ok(());
     }
     let amount = payment.amount;
-    // Money of a claimed transaction was in time when it was claimed; a wallet's must be in a block in time.
+    // A claimed transaction is in time if it was claimed in time; a wallet's transfer must be in a block in time.
     let deadline = payment.expires_at + payment.grace;
     let is_claimed =
         |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
@@ -203,7 +203,7 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
     if on_chain >= amount.units {
         return Ok(());
     }
-    // Not by money that cannot change, then; by its claim?
+    // Not by irreversible transfers; check its claim.
     let claim = write.before.and_then(|before| before.claim.as_ref()).filter(|c| payment.paid_by == Some(c.tx_id));
     let Some(claim) = claim else {
         return Err(format!("it completed with {on_chain} of {} irreversible units and no claim", amount.units));
@@ -245,7 +245,7 @@ fn event_matches(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
     hold(reported == *wanted, || format!("the event is {reported} and should be {wanted}"))
 }
 
-/// Writes an event as the interface describes it.
+/// Builds the body of an event as the interface describes it.
 fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRecord) -> serde_json::Value {
     let (id, at) = (payment.id.to_string(), event.at.to_string());
     let exceptions: Vec<_> = payment.exceptions().into_iter().map(Exception::as_str).collect();
@@ -279,7 +279,7 @@ fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRe
     body
 }
 
-/// Returns the word for final money of a kind that the payment had none of before.
+/// Returns the disposition of a final transfer if it is the payment's first of that disposition.
 fn first_of_a_kind(write: &PaymentWrite<'_>) -> Option<&'static str> {
     write.before?;
     let is_final = |credit: &&Credit, kind| credit.disposition == kind && credit.finality == Finality::Irreversible;
@@ -336,7 +336,7 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
 pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let deadline = after.expires_at + after.grace;
-    // What was let go of is a transfer like any other.
+    // A transfer of a released claim is treated like any other.
     let is_claimed = |tx_id| {
         let claimed = write.observer.claims.get(&tx_id).filter(|_| !write.observer.released_claims.contains(&tx_id));
         claimed.is_some_and(|claim| claim.purpose == Purpose::Session(after.id))
@@ -369,7 +369,7 @@ pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Ve
             return wrong(&format!("the session is {}, asked to be cancelled: {is_asked}", after.state));
         }
     }
-    // What is new to a session that has ended is called by how it ended.
+    // The disposition of a transfer to an ended session follows from its final state.
     let was_known =
         |credit: &Credit| write.replaced.iter().any(|old| (old.tx_id, old.op_in_tx) == (credit.tx_id, credit.op_in_tx));
     let plain = |credit: &&Credit| {
@@ -456,7 +456,7 @@ pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
     hold(in_time < payment.amount.units, || format!("it expired though {in_time} units were paid in time"))
 }
 
-/// Returns what the chain holds for good toward a session, from wallets and in time.
+/// Returns the sum of irreversible transfers of wallets to a session that are in time.
 pub(crate) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
     paid_until(payment, observer, payment.expires_at + payment.grace)
 }
@@ -496,7 +496,7 @@ pub(super) fn paid_promptly_completes(write: &PaymentWrite<'_>) -> Verdict {
     let blocks = counted.filter_map(|credit| credit.block).map(|block| block.position.block_num);
     let last_ms = blocks.filter_map(|number| observer.finalized_ms.get(&number)).max();
     let stored_ms = observer.payments.get(&payment.id).map_or(0, |known| known.stored_ms);
-    // A session that another engine opened may get here after its money.
+    // A session that another engine created may arrive here after its transfers.
     let Some(last_ms) = last_ms.filter(|last_ms| **last_ms > stored_ms) else { return Ok(()) };
     let took_ms = observer.now_ms.saturating_sub(*last_ms);
     hold(took_ms <= prompt_ms, || format!("it completed {took_ms} ms after its money was irreversible"))

@@ -6,7 +6,7 @@ use engine::{account::AccountName, reconciliation::end_of_day, time::Timestamp};
 
 use super::*;
 
-/// How long after a day's end its check may begin: an account's history may come later than the blocks.
+/// How long after a day's end its reconciliation may begin: an account's history may arrive later than the blocks.
 const SETTLES: Duration = Duration::from_secs(600);
 /// How long after an account was first a merchant's the ledger must have its transfers.
 const WATCHED_AFTER: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ fn compared(
     begins.filter(move |(_, begin)| *begin < to)
 }
 
-/// Counts what irreversible blocks of a span hold of an account. Operations outside of transactions have no ledger entries.
+/// Counts the operations of an account in irreversible blocks of a time span. Operations outside of transactions have no ledger entries.
 fn operations(observer: &Observer, account: &AccountName, (from, to): (Timestamp, Timestamp)) -> usize {
     let within =
         observer.final_transfers.values().filter(|transfer| from <= transfer.block_time && transfer.block_time < to);
@@ -77,7 +77,7 @@ pub(super) fn every_day_is_reconciled(end: &End<'_>) -> FinalVerdict {
         return Ok(());
     }
     let next = observer.reconciled.last_key_value().map_or_else(|| begin(observer), |(to, _)| *to);
-    // It is looked for every few seconds, and everything has been well for longer than this.
+    // It is checked every few seconds, and there have been no faults for longer than this.
     let due = end_of_day(next) + SETTLES + Duration::from_secs(180);
     if observer.final_time > due {
         return Err((format!("there is no reconciliation of the day from {next}, and it is {}", observer.final_time), None));

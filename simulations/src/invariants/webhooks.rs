@@ -1,4 +1,4 @@
-//! Invariants of every webhook that is heard and every attempt that is recorded.
+//! Invariants of every received webhook and every recorded attempt.
 
 use engine::webhook::Trigger;
 
@@ -56,7 +56,7 @@ pub(super) fn webhook_is_signed(received: &ReceivedWebhook<'_>) -> Verdict {
     hold(legacy == old_way, || "the older signature does not verify".to_owned())?;
     hold(standard.split(' ').any(|one| one == new_way), || "the standard signature does not verify".to_owned())?;
     if !is_steady {
-        // Whether a secret's time was over depends on which clock is asked.
+        // Whether a secret was still valid depends on the clock.
         return Ok(());
     }
     let valid = merchant.secrets.previous.iter().filter(|(_, until)| received.now < *until);
@@ -192,7 +192,7 @@ pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
     };
     hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
     hold(!attempted.before.is_once, || "a requested redelivery is retried".to_owned())?;
-    // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
+    // A copy of the schedule, so that a wrong table is detected: seconds after attempts 1, 2, …
     const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
     let Some(wait) = SECONDS.get(number as usize - 1) else {
         return Err(format!("attempt {} is not the last", attempt.number));

@@ -21,7 +21,7 @@ impl Observer {
             return;
         }
         let is_right = match refused {
-            // Nobody can say what of it is written.
+            // It is not known what of it is written.
             CommitError::Unavailable(_) => true,
             // One engine holds every duty.
             CommitError::Deposed(_) => false,
@@ -106,7 +106,7 @@ impl Observer {
         }
     }
 
-    /// Returns whether a write does not fit what is durable.
+    /// Returns whether a write conflicts with what is durable.
     fn is_stale(&self, write: &Write, batch: &Batch) -> bool {
         match write {
             Write::Payment { payment, expected } => {
@@ -236,7 +236,7 @@ impl Observer {
 }
 
 impl StoreModel {
-    /// Returns how many idempotency keys a merchant may have, those included that may be deleted.
+    /// Returns how many idempotency keys a merchant may have, including those that may be deleted.
     fn keys_of(&self, merchant: MerchantId) -> u64 {
         self.keys.range((merchant, [0; 32])..=(merchant, [u8::MAX; 32])).count() as u64
     }

@@ -51,7 +51,7 @@ fn fields_of(merchant: &Merchant) -> Vec<Field> {
     ]
 }
 
-/// Returns what the audit log must say of the change of a merchant.
+/// Returns the audit events that a change of a merchant must have.
 fn changes_of(before: Option<&Merchant>, after: &Merchant) -> Vec<FieldChange> {
     let old: Vec<Field> = before.map(fields_of).unwrap_or_default();
     let was = |name: &str| old.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.clone());
@@ -64,7 +64,7 @@ fn changes_of(before: Option<&Merchant>, after: &Merchant) -> Vec<FieldChange> {
     changes
 }
 
-/// Returns the action of the change of a merchant, where its fields decide it.
+/// Returns the action of a change of a merchant, where its fields determine it.
 fn action_of(before: Option<&Merchant>, after: &Merchant) -> Option<&'static str> {
     let Some(before) = before else { return Some("merchant_registered") };
     if before.is_active != after.is_active {

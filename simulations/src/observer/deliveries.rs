@@ -1,4 +1,4 @@
-//! What is written of events and their deliveries.
+//! Writes of events and their deliveries.
 
 use super::*;
 
@@ -68,7 +68,7 @@ impl Observer {
         self.deliveries.insert(delivery.id, delivery_state);
     }
 
-    /// Records that a delivery that was not taken begins its schedule again.
+    /// Records that a failed delivery begins its schedule again.
     pub(super) fn replay_written(&mut self, delivery: DeliveryId, at: Timestamp) {
         let Some(delivery_state) = self.deliveries.get_mut(&delivery) else { return };
         delivery_state.due_at = Some(at);

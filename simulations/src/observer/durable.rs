@@ -4,18 +4,18 @@ use super::*;
 
 macro_rules! durable {
     ($($field:ident: $type:ty,)*) => {
-        /// What is durable at one moment.
+        /// A snapshot of what is durable.
         #[derive(Clone)]
         pub struct Durable { $($field: $type,)* }
 
         impl Observer {
-            /// Returns what is durable now.
+            /// Returns a snapshot of what is durable.
             #[must_use]
             pub fn durable(&self) -> Durable {
                 Durable { $($field: self.$field.clone(),)* }
             }
 
-            /// Records that the store is as it was at that moment.
+            /// Records that the store is restored to a snapshot.
             pub fn restored(&mut self, durable: Durable) {
                 self.forgets_claims(&durable);
                 // The chain is not restored.

@@ -1,13 +1,13 @@
-//! What several engines do with their duties: who holds which one, what each claims before it sends webhooks, and what it
-//! requests from nodes.
+//! The duties of several engines: their holders, the claims before webhooks are sent, and the
+//! requests to nodes.
 
 use storage::{Duty, EngineId};
 
 use super::*;
 use crate::hive::nodes::HEAD;
 
-/// How long after a claim of a webhook the request is sent, milliseconds: its content is read between, from a store that may not
-/// be reached at once.
+/// How long after a claim of a webhook the request is sent, milliseconds: its content is read in between, from a store that may not
+/// be reachable immediately.
 const CLAIM_LASTS_MS: u64 = 10_000;
 /// How much later than its lease allows an engine may claim a webhook, milliseconds: clocks drift.
 const CLAIM_DRIFT_MS: u64 = 2_000;
@@ -15,9 +15,9 @@ const CLAIM_DRIFT_MS: u64 = 2_000;
 const REPEATED_MS: u64 = 7_000;
 /// How long an engine may not know of another one after its renewal is due, milliseconds.
 const UNNOTICED_MS: u64 = 10_000;
-/// Interval after which requests to nodes are counted anew, milliseconds.
+/// Interval after which the counters of requests to nodes are reset, milliseconds.
 const COUNTED_MS: u64 = 600_000;
-/// Requests to one node beyond those of a single engine in that interval, for each engine: what a change of the reader repeats.
+/// Requests to one node beyond those of a single engine in that interval, for each engine: a change of the reader repeats some.
 const REPEATED_REQUESTS: u64 = 20;
 
 /// The duties of several engines. Times are virtual milliseconds.
@@ -25,7 +25,7 @@ const REPEATED_REQUESTS: u64 = 20;
 pub struct EngineDuties {
     /// Engines with a lease in the store.
     leases: BTreeSet<EngineId>,
-    /// Since when two engines or more have one.
+    /// Since when at least two engines have one.
     shared_since_ms: Option<u64>,
     /// The terms of duties.
     terms: BTreeMap<Duty, u64>,
@@ -46,7 +46,7 @@ pub struct EngineDuties {
 /// For how long an engine was paused, and until when, virtual milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Paused {
-    /// For how long, in all.
+    /// The total duration.
     pub total_ms: u64,
     /// Until when; 0 if it never was.
     pub until_ms: u64,
@@ -63,7 +63,7 @@ pub struct EngineSetup {
     pub webhook_timeout_ms: u64,
     /// How often the nodes are polled, milliseconds.
     pub poll_ms: u64,
-    /// How long anything waits at most while one failure at a time happens, milliseconds; none where more goes wrong.
+    /// The longest wait while failures happen one at a time, milliseconds; none if more fails.
     pub single_failure_ms: Option<u64>,
 }
 
@@ -206,12 +206,12 @@ impl Observer {
         }
     }
 
-    /// Returns whether nothing goes wrong but one failure at a time.
+    /// Returns whether failures happen one at a time only.
     fn is_undisturbed(&self) -> bool {
         self.prompt_ms.is_some() || self.engine_setup.single_failure_ms.is_some()
     }
 
-    /// Checks, where one failure at a time happens, that nothing waits longer than a takeover takes.
+    /// Checks, while failures happen one at a time, that nothing waits longer than a takeover takes.
     pub(crate) fn failures_are_bridged(&mut self) {
         let Some(bound_ms) = self.engine_setup.single_failure_ms else { return };
         let late = self.late_delivery(bound_ms).or_else(|| self.late_expiry(bound_ms));

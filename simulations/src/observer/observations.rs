@@ -9,7 +9,7 @@ use engine::{
 
 use super::*;
 
-/// A payment as it is durable.
+/// A durable payment.
 #[derive(Clone)]
 pub struct Known {
     /// The snapshot.
@@ -24,7 +24,7 @@ pub struct Known {
     pub is_cancel_acknowledged: bool,
 }
 
-/// A delivery as it is durable.
+/// A durable delivery.
 #[derive(Debug, Clone)]
 pub struct DeliveryState {
     /// The event.
@@ -37,13 +37,13 @@ pub struct DeliveryState {
     pub schedule_from: u32,
     /// Whether a redelivery of the event was requested.
     pub is_manual: bool,
-    /// Whether it is tried once: a redelivery or a test.
+    /// Whether it has one attempt only: a redelivery or a test.
     pub is_once: bool,
     /// When the next is due; none once it has left the outbox.
     pub due_at: Option<Timestamp>,
     /// When that was decided, virtual milliseconds.
     pub scheduled_ms: u64,
-    /// Whether the receiver took it.
+    /// Whether it was delivered.
     pub is_delivered: bool,
 }
 
@@ -90,7 +90,7 @@ pub struct ReconciliationWrite<'a> {
     pub observer: &'a Observer,
 }
 
-/// A webhook being heard.
+/// A webhook being received.
 pub struct ReceivedWebhook<'a> {
     /// Header names and values.
     pub headers: &'a [(String, String)],
@@ -124,7 +124,7 @@ pub struct Attempted<'a> {
     pub observer: &'a Observer,
 }
 
-/// A transaction being handed to a node by the engine.
+/// A broadcast of a transaction by the engine.
 pub struct Broadcast<'a> {
     /// Which.
     pub tx_id: TxId,
@@ -132,7 +132,7 @@ pub struct Broadcast<'a> {
     pub observer: &'a Observer,
 }
 
-/// An answer that reached its caller.
+/// A response that reached its caller.
 #[derive(Debug)]
 pub enum Response<'a> {
     /// A session was created.
@@ -153,7 +153,7 @@ pub enum Response<'a> {
     },
     /// A session was read.
     Read(&'a Payment),
-    /// A merchant's decision about a session was taken.
+    /// A merchant's resolution was accepted.
     Resolved(&'a Payment),
     /// What is owed was computed.
     Owed {
@@ -171,7 +171,7 @@ pub enum Response<'a> {
     },
 }
 
-/// The end of a run, when everything has come right or should have.
+/// The end of a run, when everything should have recovered.
 pub struct End<'a> {
     /// Everything.
     pub observer: &'a Observer,
@@ -208,7 +208,7 @@ pub struct Presentations {
     pub is_made: bool,
 }
 
-/// What the attempts say of an endpoint since it was set or enabled.
+/// The expected health of an endpoint by its attempts since it was set or enabled.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointSeen {
     /// Whether it responded with 410 Gone, or failed for so long that it may be disabled.
@@ -217,7 +217,7 @@ pub struct EndpointSeen {
     failing_since: Option<Timestamp>,
     /// Since when its circuit breaker must be open.
     pub breaker_open_since: Option<Timestamp>,
-    /// What must be known of it.
+    /// Its expected health.
     pub known: EndpointHealth,
 }
 
@@ -225,9 +225,9 @@ impl EndpointSeen {
     /// How long an endpoint must fail before it is disabled.
     const DISABLED_AFTER: Duration = Duration::from_secs(5 * 86_400);
 
-    /// Transport failures in a row after which an answer alone does not end the row.
+    /// Consecutive transport failures after which a single response does not reset the count.
     const BREAKER_OPENS_AFTER: u32 = 10;
-    /// How often it must fail before it is disabled, and how far apart the events are that it did not take.
+    /// How often it must fail before it is disabled, and the minimum distance of the failed events.
     const DISABLED_ATTEMPTS: u32 = 20;
     const DISABLED_SPREAD: Duration = Duration::from_secs(12 * 3_600);
 
@@ -283,7 +283,7 @@ impl EndpointSeen {
     }
 }
 
-/// Who asked for a success that was given: the resource, the seller and its key.
+/// The request that got a success: the resource, the seller and its idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sold {
     pub(crate) resource: String,

@@ -1,4 +1,4 @@
-//! What is written of payments and their transfers.
+//! Writes of payments and their transfers.
 
 use super::*;
 
@@ -66,7 +66,7 @@ impl Observer {
                 let before = rows.get(&key).cloned();
                 let mut row = (**credit).clone();
                 if let Some(before) = &before {
-                    // A changed one may have been decided about with a memo that was cut.
+                    // A changed transfer may have been classified by a truncated memo.
                     row.memo.clone_from(&before.memo);
                 }
                 rows.insert(key, row.clone());

@@ -1,4 +1,4 @@
-//! What is seen of proofs of accounts: challenges, transfers that answer them, the operator's word, keys that are replaced.
+//! Observed proofs of accounts: challenges, transfers in response to them, verifications by the operator, replaced keys.
 
 use engine::ownership::{Proof, VerificationMethod};
 
@@ -21,7 +21,7 @@ pub struct Proofs {
     transfers: BTreeMap<(AccountName, String), Timestamp>,
     /// Accounts whose challenges were answered with a signature by their own keys.
     signed: BTreeSet<Owner>,
-    /// Accounts for which the operator was asked to vouch.
+    /// Accounts whose verification by the operator was requested.
     vouched: BTreeSet<Owner>,
     /// How often the keys of accounts were replaced.
     replaced: BTreeMap<AccountName, u32>,
@@ -32,7 +32,7 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Returns whether a transfer is the proof of an account, and so no payment.
+    /// Returns whether a transfer is the proof of an account, and therefore no payment.
     #[must_use]
     pub fn is_proof(transfer: &Transfer) -> bool {
         transfer.from == transfer.to && transfer.memo.starts_with("Merchant ")
@@ -54,14 +54,14 @@ impl Proofs {
         self.replaced = replaced;
     }
 
-    /// Records that an account gets other keys; returns how often it did.
+    /// Records that the keys of an account are replaced; returns how often they were.
     pub fn replaces_keys(&mut self, account: AccountName) -> u32 {
         let replaced = self.replaced.entry(account).or_default();
         *replaced += 1;
         *replaced
     }
 
-    /// Records a challenge that was handed out; `before` is what [`Proofs::keys`] was when it was requested.
+    /// Records an issued challenge; `before` is what [`Proofs::keys`] was when it was requested.
     pub fn challenges(
         &mut self,
         memo: String,
@@ -78,14 +78,14 @@ impl Proofs {
         self.signed.insert(owner);
     }
 
-    /// Records that the operator is asked to vouch for an account.
+    /// Records that the verification of an account by the operator is requested.
     pub fn operator_verifies(&mut self, owner: Owner) {
         self.vouched.insert(owner);
         let now = self.keys();
         self.gives(owner, &now);
     }
 
-    /// Records that the operator has vouched.
+    /// Records that the operator has verified an account.
     pub fn operator_verified(&mut self, owner: Owner) {
         let now = self.keys();
         self.gives(owner, &now);
@@ -135,7 +135,7 @@ impl Observer {
             pending.and_then(|pending| Some((pending.account, pending.new?))),
         ];
         let former = own.former.iter().map(|former| (former.account, former.proof));
-        // The operator vouches for a pending change as a whole.
+        // The operator verifies a pending change as a whole.
         let vouched_for = |account| [Some(account), pending.map(|pending| pending.account)];
         let flaw = proofs.into_iter().flatten().chain(former).find_map(|(account, proof)| {
             let of: Vec<_> = vouched_for(account).into_iter().flatten().collect();
@@ -174,7 +174,7 @@ impl Observer {
         }
     }
 
-    /// Returns what is wrong with the change of a merchant's account, or of what is known of it.
+    /// Returns what is wrong with a change of a merchant's account or its proof.
     fn account_flaw(&self, after: &Merchant) -> Option<String> {
         let before = self.merchants.get(&after.id)?;
         let (was, is) = (&before.ownership, &after.ownership);
@@ -224,7 +224,7 @@ impl Observer {
         None
     }
 
-    /// Records that a merchant was shown unmatched transfers.
+    /// Records that a merchant read unmatched transfers.
     pub fn reads_unmatched(&mut self, merchant: &Merchant, rows: &[Unmatched]) {
         let account = merchant.hive_account;
         let durable = self.merchants.get(&merchant.id);

@@ -1,4 +1,4 @@
-//! Webhook requests of the engine, on their way to the receivers.
+//! Webhook requests of the engine to the receivers.
 
 use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
 use engine::webhook::Outcome;
@@ -59,7 +59,7 @@ impl WebhookTransport for SimWebhooks {
     }
 }
 
-/// Returns the beginning of the body that a receiver responds with.
+/// Returns the beginning of the body of a receiver's response.
 pub(crate) fn snippet_of(outcome: Outcome) -> String {
     outcome.status().map_or_else(String::new, |status| format!("status {status} of the shop"))
 }

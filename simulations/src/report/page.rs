@@ -1,4 +1,4 @@
-//! The page of a run: what broke in words, swimlanes on virtual time, the trace, and the tables. The page of a campaign.
+//! HTML pages of a run (the broken invariant, swimlanes over virtual time, the trace, tables) and of a campaign.
 
 use super::*;
 use crate::trace::Source;
@@ -22,7 +22,7 @@ const LEGEND: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive 
     <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
     <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started; <b>engine</b> each of several engines over one store.";
 
-/// Writes a self-contained page: what broke, swimlanes on virtual time, the trace in words, and the tables.
+/// Writes a self-contained page: the broken invariant, swimlanes over virtual time, the trace, and tables.
 #[must_use]
 pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> String {
     let mut out = String::new();
@@ -67,7 +67,7 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     out
 }
 
-/// Writes a self-contained page of what came of a campaign.
+/// Writes a self-contained page of the result of a campaign.
 #[must_use]
 pub fn campaign_html(summary: &Summary, mix: Mix, payments: u32, build: &str) -> String {
     let mut out = String::new();
@@ -103,11 +103,11 @@ fn begin(out: &mut String, title: &str, why: &str) {
     );
 }
 
-/// Moments on the picture and lines in the table at most.
+/// Maximum moments in the picture and lines in the table.
 const MOST: usize = 160;
 
-/// Returns the lines worth a place, those that say the same one after the other as one: of the broken session, of what may
-/// be why, and the faults around it; without a broken session, of every session and of the process.
+/// Returns the relevant lines, consecutive equal lines merged: of the broken session, of what may
+/// explain it, and the faults around it; without a broken session, of every session and of the process.
 fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<RepeatedLine<'a>> {
     // A call of a node fails every few seconds: it matters when something happened to the session.
     let is_usual = |line: &Line| matches!(line.kind, "node.call_fails" | "cursor" | "block");
@@ -234,12 +234,12 @@ fn swimlanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outc
     }
     out.push_str("</svg></div>");
     if outcome.violation.is_some() {
-        // What broke is at the end: begin there.
+        // The violation is at the end: scroll there.
         out.push_str("<script>document.querySelector('.scroll').scrollLeft=1e6</script>");
     }
 }
 
-/// Draws the state of the broken session, or of the first one, as a band.
+/// Draws the states of the broken session, or of the first one, as a band.
 fn bands(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], axis: &Axis, outcome: &Outcome) {
     let source = Source::ALL.iter().position(|source| *source == Source::Session).unwrap_or(0) as u64;
     let broken = outcome.violation.as_ref().and_then(|violation| violation.session);

@@ -1,4 +1,4 @@
-//! Backups: a copy of the store at one moment, and the store replaced by it later. What was durable since is gone, and read
+//! Backups: a snapshot of the store, and the store replaced by it later. What was durable since is lost, and read
 //! from the chain again.
 
 use engine::event_list::Epoch;
@@ -7,7 +7,7 @@ use storage::{Row, prelude::*};
 use super::*;
 use crate::observer::Durable;
 
-/// What there is of backups.
+/// The state of backups.
 #[derive(Default)]
 pub(super) struct Backups {
     newest: Option<Backup>,
@@ -28,7 +28,7 @@ struct Backup {
 }
 
 impl Simulation {
-    /// Returns whether the store and what is known of it are in step.
+    /// Returns whether the store matches what the observer knows.
     fn is_sound_store(&self) -> bool {
         let is_sealed = lock(&self.sealing).previous.is_none();
         is_sealed
@@ -61,7 +61,7 @@ impl Simulation {
         lock(&self.backups).newest.is_some() && !lock(&self.backups).is_due && self.is_sound_store()
     }
 
-    /// Has the store replaced by the newest backup before the next start.
+    /// Schedules the restore of the newest backup before the next start.
     pub(super) fn restore_later(&self) {
         lock(&self.backups).is_due = true;
     }
@@ -71,7 +71,7 @@ impl Simulation {
         if !std::mem::take(&mut lock(&self.backups).is_due) {
             return;
         }
-        // The disk is whole again, and what damaged the old store is gone with it.
+        // The restored store has no damage.
         self.disk.set_spare(None);
         lock(&self.armed_faults).disk_full_until = None;
         lock(&self.damaged).clear();

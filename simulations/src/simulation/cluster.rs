@@ -1,6 +1,6 @@
 //! Several engines over one shared store, in one runtime on one paused clock.
 //!
-//! The shared store plays the database: it lives outside of the engines, and no exit of a process ends it. What an engine
+//! The shared store models the database server: it is outside of the engines and survives their exits. What an engine
 //! does becomes visible through its environment alone, and its environment is reached through the gate of its process
 //! ([`Gate`](process::Gate)). A killed process's gate is closed for good: its actors are killed, and whatever else it runs
 //! waits for ever at its next call. A paused process's gate opens again when the process continues; calls to it are not
@@ -23,11 +23,11 @@ use crate::{
     shared_store::{SharedStore, StoreClient},
 };
 
-/// How long a boot may take when nothing is wrong.
+/// Maximum duration of a start without faults.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
-/// How long a stop in order may take, whatever goes wrong meanwhile.
+/// Maximum duration of a graceful shutdown, with any faults.
 const STOP_LIMIT: Duration = Duration::from_secs(600);
-/// Boots in one run; more are a crash loop that virtual time does not end.
+/// Maximum starts in one run; more are a crash loop.
 const MAX_BOOTS: u64 = 4_000;
 /// How long a client waits for a paused engine before it repeats its request at another, milliseconds.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
@@ -108,7 +108,7 @@ impl Simulation {
                     let is_step = matches!(event, Event::Act(..));
                     self.handle_event(event, self.running(wanted).as_ref());
                     if is_step {
-                        // The rows themselves, whatever the engines can reach.
+                        // The rows themselves, even if no engine can reach them.
                         let _ = self.compare_a_list(rows).await;
                         let _ = self.compare_a_search(rows).await;
                         self.try_stale_write(rows).await;
@@ -127,7 +127,7 @@ impl Simulation {
         }
     }
 
-    /// Returns an engine that runs: the wanted one, or another one, drawn.
+    /// Returns a running engine: the requested one, or a random one.
     fn running(&self, wanted: Option<usize>) -> Option<Running> {
         let running = |process: &Arc<Process>| process.running();
         if let Some(engine) = wanted.and_then(|number| self.processes.get(number)).and_then(running) {
@@ -141,7 +141,7 @@ impl Simulation {
         Some(all.swap_remove(at))
     }
 
-    /// Starts an engine again and again until the run is over.
+    /// Restarts an engine until the run is over.
     async fn keep_running(self: &Arc<Self>, process: &Arc<Process>, store: &Arc<SharedStore>) {
         while !self.is_over() {
             process.begins(&self.script.setup);
@@ -159,7 +159,7 @@ impl Simulation {
         }
     }
 
-    /// Starts an engine, and lets it run until something ends it.
+    /// Starts an engine, and lets it run until it exits.
     async fn run_once(self: &Arc<Self>, seam: &Seam, store: &Arc<SharedStore>) -> ProcessExit {
         let process = &seam.process;
         let begins = Instant::now();
@@ -251,7 +251,7 @@ impl Simulation {
             ProcessExit::GaveUp(why) => {
                 self.mark("one of several engines exits because of the store");
                 self.event(source, "dead", None, 3, || format!("engine {number} gives up: {why}"));
-                // What an engine meets here passes: it waits, and goes on by itself.
+                // These faults are temporary: the engine waits, and continues.
                 let text = format!("engine {number} gives up: {why}");
                 self.observe(|observer| observer.violate("engines-outlive-their-store", text, None));
             }
@@ -314,7 +314,7 @@ impl Simulation {
         lock(&self.cuts).get(&(process.number, peer)).is_some_and(|until_ms| self.now_ms() < *until_ms)
     }
 
-    /// Draws what goes wrong between engines and what they share at this block, and for which engine.
+    /// Draws the faults between engines and what they share at this block, and the affected engine.
     pub(super) fn roll_cluster(&self) -> Vec<(usize, FaultInjection)> {
         let mut injections = Vec::new();
         if !self.has_shared_store() {

@@ -9,7 +9,7 @@ use super::*;
 /// A row that was damaged.
 pub(super) struct DamagedRow {
     row: Row,
-    /// What stands in its place.
+    /// The damaged bytes.
     value: Vec<u8>,
 }
 
@@ -23,13 +23,13 @@ pub(super) struct DamagedEntry {
 /// The disk's file of the database, and those of its log.
 const DATABASE: usize = 0;
 const LOGS: [usize; 2] = [1, 2];
-/// How much later a commit is for certain another entry of the log: longer than a commit takes, or a process stands still.
+/// How much later a commit is certainly another entry of the log: longer than a commit takes, or a process is paused.
 const APART: Duration = Duration::from_secs(180);
 
 /// Rows that are damaged at once, at most; those of the table of single values one at a time, as each is stored twice.
 const MOST: usize = 8;
-/// The table from which the heads of queues are derived: they are written anew without a damaged row, and would contradict
-/// one that comes back. An operator restores a backup instead.
+/// The table from which the heads of queues are derived: they are rewritten without a damaged row, and would contradict
+/// a repaired one. An operator restores a backup instead.
 const QUEUES: &str = "outbox";
 /// The table of single values.
 const SINGLE_VALUES: &str = "meta";
@@ -66,7 +66,7 @@ impl Simulation {
     }
 
     /// Damages an entry of the log that a later one follows; returns whether there is one. A process that starts with it must
-    /// refuse to, and an operator puts it right.
+    /// refuse to, and an operator repairs it.
     pub(super) fn damage_log(&self, pick: u64) -> bool {
         let Some(store) = self.running_store() else { return false };
         if lock(&self.damaged_log).is_some() {
@@ -133,7 +133,7 @@ impl Simulation {
         }
         let read = store.rows.each_row_inline(&mut |row: Row| {
             let is_wanted = table.is_none_or(|table| row.table == table) && id.is_none_or(|id| names(&row, id.bits()));
-            // The same bit twice would make the row sound again.
+            // The same bit twice would repair the row.
             let is_damaged = lock(&self.damaged)
                 .iter()
                 .any(|damaged| (&damaged.row.table, &damaged.row.key) == (&row.table, &row.key));
@@ -149,7 +149,7 @@ impl Simulation {
         let at = |len: usize, by: u64| usize::try_from(by % len.max(1) as u64).unwrap_or(0);
         let first = at(tables.len(), pick & 0xffff);
         let mut tables: Vec<Vec<Row>> = tables.into_values().collect();
-        // What the database does not hold yet is in its log, which has checksums of its own.
+        // What the database does not have yet is in its log, which has its own checksums.
         let is_there = |row: &Row| self.disk.has(DATABASE, &row.value);
         let count = tables.len();
         (0..count).find_map(|step| {
@@ -170,7 +170,7 @@ impl Simulation {
                 .filter(|merchant| {
                     let account = merchant.hive_account.as_str().as_bytes();
                     let is_named = |bytes: &[u8]| bytes.windows(account.len()).any(|window| window == account);
-                    // The account stands in each payment and transfer: it makes a merchant's only what has no other owner.
+                    // Each payment and transfer contains the account: it determines the merchant only of rows without another owner.
                     names(row, merchant.id.bits()) && row.table != "payments" || is_named(&row.key)
                 })
                 .map(|merchant| merchant.id)
@@ -186,7 +186,7 @@ impl Simulation {
         });
     }
 
-    /// Checks that a process with a damaged row, and no damaged log and with a disk that works, does not end for it.
+    /// Checks that a damaged row alone, with an intact log and a working disk, does not make a process exit.
     pub(super) fn damage_stops_nothing(&self, why: &str) {
         if why.contains("log") && self.repair_log() {
             self.mark("a damaged log is refused");
@@ -205,7 +205,7 @@ impl Simulation {
     /// Repairs every row that is still damaged; returns whether there was one.
     pub(super) fn repair_rows(&self) -> bool {
         let damaged = std::mem::take(&mut *lock(&self.damaged));
-        // A row that was damaged twice is put right in the other order.
+        // A row that was damaged twice is repaired in reverse order.
         for DamagedRow { row, value } in damaged.iter().rev() {
             self.disk.replace(DATABASE, value, &row.value);
         }
@@ -229,7 +229,7 @@ impl Simulation {
             .map_err(failed)?;
         for table in standing {
             let named = |finding: &String| finding.starts_with(&format!("{table} ")) && finding.contains("checksum");
-            // A long list of findings is cut.
+            // A long list of findings is truncated.
             if report.findings.iter().any(named) || report.finding_count > report.findings.len() as u64 {
                 self.observe(|observer| observer.passes("damage-stays-in-its-row"));
             } else {
@@ -275,7 +275,7 @@ fn names(row: &Row, bits: u128) -> bool {
     holds(&row.key) || holds(&row.value)
 }
 
-/// Returns whether a row is one of a payment's that do not hold its id: those of its address and of its transfers.
+/// Returns whether a row belongs to a payment without containing its id: rows of its public id and of its transfers.
 fn names_text(row: &Row, payment: &engine::payment::Payment) -> bool {
     let holds = |needle: &[u8]| {
         row.key.windows(needle.len()).chain(row.value.windows(needle.len())).any(|window| window == needle)

@@ -3,29 +3,29 @@
 use super::*;
 
 impl Time {
-    /// Goes with the runtime's clock from now on.
+    /// Follows the runtime's clock from now on.
     pub(super) fn start(&self) {
         *lock(&self.started) = Some(Instant::now());
     }
 
-    /// Returns when it began to go with the runtime's clock.
+    /// Returns when it began to follow the runtime's clock.
     fn started(&self) -> Option<Instant> {
         *lock(&self.started)
     }
 
-    /// Stands still until the next process starts.
+    /// Stops until the next process starts.
     pub(super) fn stop(&self) {
         self.base_ms.store(self.now_ms(), Ordering::Relaxed);
         *lock(&self.started) = None;
     }
 
-    /// Goes on between two processes.
+    /// Advances between two processes.
     pub(super) fn pass(&self, ms: u64) {
         self.base_ms.fetch_add(ms, Ordering::Relaxed);
         self.moved();
     }
 
-    /// Records that the runtime slept: only then does its clock move on.
+    /// Records that the runtime slept: only then its clock advances.
     pub(super) fn moved(&self) {
         self.is_read.store(false, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ impl Entropy for SimEntropy {
     }
 }
 
-/// What an actor panics with when the simulation makes it.
+/// The payload of an injected panic.
 pub(super) struct Planned;
 
 pub(super) struct SimProbe(pub(super) Seam);

@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// How far the wall clock gets off by steps, milliseconds.
+/// The maximum error of the wall clock by steps, milliseconds.
 pub(super) const MAX_STEPPED_MS: i64 = 25_000;
-/// How likely a clock that has jumped is set right, per block.
+/// The probability that a clock that has jumped is corrected, per block.
 const JUMPS_BACK_PPM: u32 = 30_000;
 
 impl Simulation {
@@ -86,7 +86,7 @@ impl Simulation {
 
     pub(super) fn roll(self: &Arc<Self>) {
         let now_ms = self.now_ms();
-        // One of several engines has its turn at each block.
+        // Each block affects one of several engines.
         let struck = self.has_shared_store().then(|| lock(&self.streams).engines.index(self.processes.len()));
         let process = &self.processes[struck.unwrap_or(0)];
         let mut injections = self.hive().roll(now_ms, |fault| self.rate(fault));
@@ -101,7 +101,7 @@ impl Simulation {
             if random.chance(self.rate(Fault::ClockStep)) {
                 let skew = process.skew_ms();
                 let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
-                // Steps do not add up: a clock that is far off has jumped.
+                // Steps do not accumulate: a clock that is far off has jumped.
                 let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
                 injections.push(FaultInjection::ClockStep { by_ms: by });
             }
@@ -159,7 +159,7 @@ impl Simulation {
         }
     }
 
-    /// Draws what a process meets beside its end.
+    /// Draws the faults of a process other than its exit.
     fn roll_process(&self) -> Option<FaultInjection> {
         let random = &mut lock(&self.streams).host;
         if random.chance(self.rate(Fault::ProcessPause)) {
@@ -197,7 +197,7 @@ impl Simulation {
         }
     }
 
-    /// Records what the market pays for HBD, and whether most nodes know it.
+    /// Records what the market pays for HBD, and whether most nodes have the price.
     pub(super) fn observe_market(&self) {
         let now_ms = self.now_ms();
         let (percent, price, priceless_until_ms) = {
@@ -252,21 +252,21 @@ impl Simulation {
         }
     }
 
-    /// Ends a process here and now.
+    /// Kills a process.
     pub(super) fn exit_process(&self, process: &Process, exit: ProcessExit) {
-        // A stop in order lets the actors finish first; a shared store is on no engine's disk.
+        // A graceful shutdown lets the actors finish first; a shared store is on no engine's disk.
         if exit != ProcessExit::Restart && !self.has_shared_store() {
             self.disk.detach();
         }
         process.exits(exit);
     }
 
-    /// Returns whether a process is about to end.
+    /// Returns whether a process is about to exit.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed) || self.processes.iter().any(|process| process.has_exited())
     }
 
-    /// Counts a call of a process, and ends the run if calls go on and on while virtual time stands still.
+    /// Counts a call of a process, and ends the run if calls go on while virtual time does not advance.
     pub(super) fn count_spin(&self, process: &Process, now_ms: u64) {
         if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
             self.time.spins.store(0, Ordering::Relaxed);

@@ -16,7 +16,7 @@ use crate::{
     script::Expect,
 };
 
-/// How much longer a simulation goes on so that what is due can happen, milliseconds.
+/// How much longer a simulation runs so that what is due can happen, milliseconds.
 const LONGEST_WAIT_MS: u64 = 40 * 86_400_000;
 
 /// Returns the transfers of a payment as they are stored.
@@ -86,7 +86,7 @@ impl Simulation {
         self.compare_with_durable(store).await.map_err(|error| error.to_string())
     }
 
-    /// Finds out which commits of unknown outcome are in the store.
+    /// Resolves which commits of unknown outcome are in the store.
     async fn resolve_unknown_commits(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let unknown_commits = self.observe(|observer| {
             observer.posts_in_flight.clear();
@@ -152,7 +152,7 @@ impl Simulation {
         Ok(None)
     }
 
-    /// Compares the index of undecided payments with the payments; a store that lost some is not judged by it.
+    /// Compares the index of undecided payments with the payments, unless the store lost some.
     async fn compare_undecided(&self, store: &EmbeddedStore, has_all: bool) -> Result<(), ReadError> {
         let indexed = store.in_flight().await?;
         self.observe(|observer| {
@@ -170,7 +170,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Compares what the store knows of endpoints with what their attempts say.
+    /// Compares the stored health of endpoints with the expected one.
     pub(super) async fn compare_endpoints(&self, store: &EmbeddedStore) -> Result<(), ReadError> {
         let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
         for merchant in merchants {
@@ -192,7 +192,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Ends everything that is wrong: from now on all must come right.
+    /// Ends all faults: from now on everything must recover.
     pub(super) fn heal(self: &Arc<Self>) {
         self.faults_on.store(false, Ordering::Relaxed);
         self.hive().heal();
@@ -223,9 +223,9 @@ impl Simulation {
 
     /// Checks whether everything has recovered; returns whether the run is over.
     pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &EmbeddedStore) -> bool {
-        // Sessions that live longer, webhooks whose time is near: give them theirs.
+        // Wait for sessions with a longer lifetime and for webhooks that are due soon.
         let (latest_ms, known) = self.observe(|observer| {
-            // Nobody waits for the year in which an invoice may be paid.
+            // Do not wait for the year in which an invoice may be paid.
             let open = observer.payments.values().map(|known| &known.payment);
             let open = open.filter(|p| !p.state.is_terminal() && !p.is_invoice);
             let sessions =

@@ -1,4 +1,4 @@
-//! Injected faults in the trace: which source and kind, in words, and on which node.
+//! Injected faults in the trace: source, kind, text, and node.
 
 use super::*;
 use crate::trace::show_ms;
@@ -76,7 +76,7 @@ fn kind_of_ledger(fault: &LedgerFault) -> &'static str {
     }
 }
 
-/// Returns the fault of a node as the coverage counts it, and the node.
+/// Returns the fault of a node by its name in the coverage, and the node.
 pub(super) fn node_fault(injection: &FaultInjection) -> Option<(&'static str, usize)> {
     match injection {
         FaultInjection::Node { node, fault: NodeFault::Lies(lie), .. } => Some((word_of_lie(*lie), *node)),

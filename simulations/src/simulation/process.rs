@@ -1,7 +1,7 @@
 //! An engine of the simulation: what belongs to its process, and the gate that its environment goes through.
 //!
 //! Nothing that a process does becomes visible except through its environment ([`Seam`]): store, nodes, receivers, and the
-//! responses to callers. An exit closes the gate of the running process: whatever its tasks still wait for never comes.
+//! responses to callers. An exit closes the gate of the running process: its tasks wait for ever.
 
 use std::{
     future::Future,
@@ -39,7 +39,7 @@ pub(crate) struct Process {
     skew_ms: AtomicI64,
     /// How long it was paused since it started, milliseconds.
     paused_ms: AtomicU64,
-    /// How much faster than the true time the clock goes by which it counts its lease, parts per million.
+    /// The drift of the clock of its lease, parts per million.
     pub(super) drift_ppm: i32,
     pub(super) entropy: Mutex<Random>,
     /// Draws what happens at named points of the code.
@@ -52,34 +52,34 @@ pub(crate) struct Process {
     exit: Mutex<Option<ProcessExit>>,
 }
 
-/// What happens when the process next reaches a named point of the code, or is looked at.
+/// What happens when the process next reaches a named point of the code, or handles an event.
 #[derive(Default)]
 pub(super) struct ArmedPoints {
     pub(super) kill_at: VecDeque<String>,
     pub(super) panic_at: VecDeque<String>,
-    /// How long the process is about to stand still.
+    /// For how long the process is about to be paused.
     pub(super) pause_ms: Option<u64>,
 }
 
 /// The store of a process.
 #[derive(Clone)]
 pub(super) struct RunningStore {
-    /// As the engine uses it: with the latency and the faults of commits.
+    /// As the engine uses it: with latency and faults of commits.
     pub(super) shared: Arc<dyn Store>,
     /// Its rows, without latency and faults.
     pub(super) rows: Arc<EmbeddedStore>,
 }
 
-/// Why a process ends.
+/// Why a process exits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProcessExit {
-    /// The power went.
+    /// Power was lost.
     PowerCut,
-    /// It was killed; the disk's cache lives on.
+    /// It was killed; the page cache survives.
     Killed,
-    /// It was stopped in order.
+    /// It was shut down gracefully.
     Restart,
-    /// It gave up.
+    /// It exited with an error.
     GaveUp(String),
     /// It could not start.
     NoStart(String),
@@ -87,7 +87,7 @@ pub(super) enum ProcessExit {
     Over,
 }
 
-/// What a running process reaches its environment through.
+/// The gate between a running process and its environment.
 #[derive(Default)]
 pub(super) struct Gate {
     is_closed: AtomicBool,
@@ -136,7 +136,7 @@ impl Process {
         self.store_failed_ms.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Forgets what died with the process.
+    /// Resets the state that is lost with the process.
     pub(super) fn ended(&self) {
         *lock(&self.running) = None;
         *lock(&self.store) = None;
@@ -201,7 +201,7 @@ impl Process {
         self.exited.notify_one();
     }
 
-    /// Waits until the process ends.
+    /// Waits until the process exits.
     pub(super) async fn until_exit(&self) {
         while !self.has_exited() {
             self.exited.notified().await;
@@ -231,7 +231,7 @@ impl Process {
         self.skew_ms.swap(skew_ms, Ordering::Relaxed)
     }
 
-    /// Returns the interface of the running process, where clients call through one.
+    /// Returns the facade of the running process, if clients call through one.
     pub(crate) fn endpoint(&self) -> Option<Arc<dyn Endpoint>> {
         lock(&self.endpoint).clone()
     }
@@ -241,13 +241,13 @@ impl Process {
         lock(&self.store).as_ref().map(|store| Arc::clone(&store.shared))
     }
 
-    /// Fills bytes as the engine's own would be filled.
+    /// Fills bytes from the engine's entropy.
     pub(crate) fn draw(&self, out: &mut [u8]) {
         lock(&self.entropy).fill(out);
     }
 }
 
-/// Returns the drift of an engine's clock, parts per million: the engines' are spread evenly over the greatest difference.
+/// Returns the drift of an engine's clock, parts per million: the drifts are spread evenly over the maximum difference.
 fn drift_of(number: usize, setup: &Setup) -> i32 {
     let share = |of: u32| i32::try_from(of).unwrap_or(0);
     let (number, last) = (u32::try_from(number).unwrap_or(0), u32::try_from(setup.engines - 1).unwrap_or(0));
@@ -272,8 +272,8 @@ impl Seam {
         self.gate.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Returns at once in a living process, when it continues in a paused one, and never in a dead one. Counts, to notice
-    /// who spins.
+    /// Returns immediately in a running process, after the resumption in a paused one, and never in a killed one. Counts calls, to detect
+    /// busy loops.
     pub(crate) async fn alive(&self) {
         let now_ms = self.sim.now_ms();
         self.sim.count_spin(&self.process, now_ms);
@@ -285,7 +285,7 @@ impl Seam {
         }
     }
 
-    /// Returns the wall clock of the process, right or wrong.
+    /// Returns the wall clock of the process, which may be wrong.
     pub(crate) fn wall(&self) -> Timestamp {
         self.sim.wall_of(&self.process)
     }
@@ -310,7 +310,7 @@ impl Running {
         Self { engine: self.engine.by(actor), ..self.clone() }
     }
 
-    /// Runs the task of a client that calls the engine. It stands still with the process, and ends with it.
+    /// Runs the task of a client that calls the engine. It is paused with the process, and ends with it.
     pub(crate) fn spawn(
         &self,
         sim: &Arc<Simulation>,

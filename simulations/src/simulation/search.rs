@@ -1,4 +1,4 @@
-//! A model of search: what a search finds, compared with the payments that are durable.
+//! A model of search: the results of a search, compared with the durable payments.
 
 use engine::payment::Payment;
 use storage::{PageAt, PaymentQuery, ReadError, prelude::*};
@@ -57,7 +57,7 @@ impl Simulation {
         let wrong = found.iter().find(|id| of(&before, id) == Match::No && of(&after, id) == Match::No);
         let is_ordered = found.is_sorted_by(|newer, older| newer.bits() > older.bits());
         self.observe(|observer| {
-            // The index of a damaged row is made anew once it is put right.
+            // The index of a damaged row is rebuilt once the row is repaired.
             if (missing.is_none() && wrong.is_none() && is_ordered) || observer.was_damaged {
                 observer.passes("searches-find-payments");
                 return;

@@ -35,10 +35,10 @@ struct ClaimSharing {
 struct State {
     claim: Claim,
     engines: [Engine; ENGINES],
-    /// Broadcasts of an engine that have not reached the node, and whether it still waits for an answer.
+    /// Broadcasts of an engine that have not reached the node, and whether it still waits for a response.
     travelling: Vec<(usize, bool)>,
     transaction: Transaction,
-    /// Whether the payer has the money: only then a node takes the transaction.
+    /// Whether the payer has the money: only then a node accepts the transaction.
     has_money: bool,
     /// Callers that got the original receipt of the payment.
     successes: u8,
@@ -46,7 +46,7 @@ struct State {
     crashes: u8,
 }
 
-/// The claim as it is durable.
+/// The durable claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Claim {
     None,
@@ -62,7 +62,7 @@ enum Transaction {
     Nowhere,
     Waiting,
     InBlock,
-    /// Its expiration is past for good, and it is in no block.
+    /// It has expired by an irreversible block, and is in no block.
     Over,
 }
 
@@ -229,7 +229,7 @@ fn respond(next: &mut State, number: usize) {
     next.engines[number].at = At::Done;
 }
 
-/// A caller's engine crashes and starts again, or gets no answer to its broadcast, which may still arrive.
+/// A caller's engine crashes and restarts, or gets no response to its broadcast, which may still arrive.
 fn failures(state: &State, number: usize, steps: &mut Vec<(Step, State)>) {
     let disconnect = |next: &mut State| {
         next.travelling.iter_mut().filter(|(of, _)| *of == number).for_each(|(_, waits)| *waits = false);
@@ -265,7 +265,7 @@ fn arrive(state: &State, at: usize, steps: &mut Vec<(Step, State)>) {
             next.transaction = Transaction::Waiting;
             true
         }
-        // A duplicate is taken.
+        // A duplicate is accepted.
         Transaction::Waiting | Transaction::InBlock => true,
         Transaction::Nowhere | Transaction::Over => false,
     };
@@ -277,7 +277,7 @@ fn arrive(state: &State, at: usize, steps: &mut Vec<(Step, State)>) {
     steps.push(((text, number), next));
 }
 
-/// What the ledger does, and the engine that reads it.
+/// Steps of the ledger, and of the engine that reads it.
 fn chain_steps(state: &State, steps: &mut Vec<(Step, State)>) {
     let mut step = |text: &'static str, change: &dyn Fn(&mut State)| {
         let mut next = state.clone();

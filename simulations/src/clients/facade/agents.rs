@@ -1,4 +1,4 @@
-//! Agents who pay at the checkout's address or through the facilitator, and read the verdict from the answer.
+//! Agents that pay at the checkout URL or through the facilitator, and read the verdict from the response.
 
 use engine::{
     hive::Operation,
@@ -17,15 +17,15 @@ const VERIFY: &str = "/api/public/x402/verify";
 
 /// How an agent submits its payment.
 enum Way {
-    /// At the checkout's address.
+    /// At the checkout URL.
     Checkout(String),
     /// Through the facilitator, without authentication.
     Facilitator,
-    /// By the facilitator, through a server that shows a merchant's key, perhaps under an idempotency key.
+    /// Through the facilitator, by a server with a merchant's API key, optionally with an idempotency key.
     Seller { key: String, name: Option<String> },
 }
 
-/// Settles a payment: through the interface, where there is one.
+/// Settles a payment: through the facade, where there is one.
 pub(in crate::clients) async fn settle_payment(
     sim: &Arc<Simulation>,
     engine: &Running,
@@ -67,7 +67,7 @@ fn session_of(sim: &Simulation, request: &X402Request) -> u32 {
     sim.session(id).unwrap_or(u32::MAX)
 }
 
-/// Returns the address of an agent.
+/// Returns the IP address of an agent.
 fn agent_ip(number: usize) -> IpAddr {
     Ipv4Addr::new(10, 5, 0, u8::try_from(number).unwrap_or(u8::MAX)).into()
 }
@@ -130,13 +130,13 @@ impl Client<'_> {
             self.sim.sleep(u64::min(seconds, 60) * 1_000).await;
             return Err(X402Error::Unavailable(EngineError::Overloaded));
         }
-        // A new key is on its way to the merchant, or it is switched off.
+        // The merchant has not received its new key yet, or is deactivated.
         if reply.status == 401 || json_of(reply)["reason"] == "inactive_merchant" {
             return Err(X402Error::Unavailable(EngineError::Unauthenticated));
         }
         let reason = match reason {
             Some("session_completed" | "payment_detected" | "payment_in_flight") => Some(Reason::SessionNotPending),
-            // A transaction of many transfers, taken from the chain, is more than a request may hold.
+            // A transaction of many transfers, taken from the chain, may exceed the size limit of a request.
             Some("headers_too_large" | "body_too_large") => Some(Reason::InvalidPayload),
             _ if [413, 431].contains(&reply.status) => Some(Reason::InvalidPayload),
             Some(word) => Reason::parse(word),
@@ -163,7 +163,7 @@ impl Client<'_> {
                     _ => Way::Facilitator,
                 }
             }
-            // Every other server shows a key of its own, and names its request.
+            // Every other server uses an API key, and an idempotency key.
             Target::Requirements(_) => {
                 let seller = self.sim.clients().merchants.get(&0).map(|shop| shop.api_key.clone());
                 let name = self.sim.hive().id_of(&request.payload.transaction).to_string();
@@ -193,7 +193,7 @@ impl Client<'_> {
     }
 }
 
-/// Writes a payment as version 1 has it.
+/// Encodes a payment in version 1.
 fn payload(request: &X402Request) -> Value {
     let PaymentPayload { transaction, nonce, .. } = &request.payload;
     let signed: Value = serde_json::from_str(&transaction.to_condenser_json()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Merchants who call by gRPC.
+//! Merchants that call by gRPC.
 
 use futures_util::StreamExt as _;
 
@@ -34,7 +34,7 @@ impl Client<'_> {
         });
     }
 
-    /// Checks that a valid call was not refused, or for what has nothing to do with it.
+    /// Checks that a valid call was not refused, unless for an unrelated reason.
     fn hold_granted(&self, known: &Session, what: &str, response: &Result<Vec<Shown>, Denied>) {
         let excused = ["invalid_api_key", "inactive_merchant", "conflict"];
         let is_taken = match response {
@@ -46,7 +46,7 @@ impl Client<'_> {
         });
     }
 
-    /// Reads, lists, and opens a session under a key, twice; then cancels it.
+    /// Reads, lists, and creates a session twice with one idempotency key; then cancels it.
     pub(super) async fn call_grpc(&self, known: &Session, key: &str) {
         let before = self.sim.durable_state(known.id);
         let read = self.grpc(key, None, Method::Get(known.id.to_string())).await;
@@ -95,7 +95,7 @@ impl Client<'_> {
         self.sim.mark("a merchant calls by gRPC");
     }
 
-    /// Another merchant calls about the session, and about one that nobody has.
+    /// Another merchant requests the session, and one that does not exist.
     pub(super) async fn intrude_by_grpc(&self, known: &Session, unknown: PaymentId, key: &str) {
         let calls: [fn(String) -> Method; 2] = [Method::Get, Method::Cancel];
         for method in calls {
@@ -112,7 +112,7 @@ impl Client<'_> {
         }
     }
 
-    /// Follows a session until it is over.
+    /// Watches a session until it has ended.
     pub(super) async fn watch(&self, known: &Session, key: &str) -> Again {
         let opened = self.endpoint.watch(key.to_owned(), known.id.to_string()).await;
         let mut snapshots = match opened {
@@ -143,7 +143,7 @@ impl Client<'_> {
         if ended {
             self.sim.mark("a watch ends with its session");
         }
-        // A stream that is cut off is opened again.
+        // A broken stream is opened again.
         if ended { Again::No } else { Again::In(2_000) }
     }
 }

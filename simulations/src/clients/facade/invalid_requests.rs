@@ -1,23 +1,23 @@
-//! Invalid requests to the facade: wrong orders, another merchant's ids, forged forms, too many requests.
+//! Invalid requests to the facade: invalid orders, another merchant's ids, forged forms, too many requests.
 
 use serde_json::json;
 
 use super::{orders::slug_of, *};
 use crate::random::Random;
 
-/// What a wrong order is for: no payment that is described so may ever be there.
+/// The description in invalid orders: no payment with it may ever exist.
 pub(super) const ILL: &str = "Not to be sold";
-/// How many different mistakes a visit makes.
+/// Different invalid requests of a visit.
 const MISTAKES: usize = 5;
-/// Requests for a checkout that one address may make at once, and how many come back in a second.
+/// Burst size and refill rate per second of checkout requests of one IP address.
 const BURST: u64 = 30;
 /// How many requests a caller sends that exceeds the rate limit.
 const RUSH: u64 = 40;
 
-/// Wrong keys that one address may show in a minute.
+/// Wrong API keys that one IP address may send in a minute.
 const GUESSES: u32 = 10;
 
-/// A request with a mistake, and how it must be refused.
+/// An invalid request, and how it must be refused.
 struct Mistake {
     request: Request,
     status: u16,
@@ -26,19 +26,19 @@ struct Mistake {
 }
 
 impl Client<'_> {
-    /// Returns randomness of this visit's own.
+    /// Returns the random stream of this visit.
     fn random(&self) -> Random {
         let tag = format!("visit {} {}", self.session, self.sim.now_ms());
         Random::new(self.sim.script.seed).fork(&tag)
     }
 
-    /// Returns an address that nobody has called from.
+    /// Returns an IP address that no other client uses.
     fn outsider(random: &mut Random) -> IpAddr {
         let bits = u32::try_from(random.below(1 << 24)).unwrap_or(0);
         Ipv4Addr::from_bits(0x0b00_0000 | bits).into()
     }
 
-    /// Sends orders that are wrong: each is refused by what is wrong about it, and none opens a session.
+    /// Sends invalid orders: each is refused with its own reason, and none creates a session.
     pub(super) async fn send_invalid_orders(&self, known: &Session, key: &str) {
         let mut random = self.random();
         let mut invalid_requests = self.invalid_requests(key, &mut random);
@@ -52,7 +52,7 @@ impl Client<'_> {
                 reported["details"].as_array().into_iter().flatten().map(|one| &one["field"]).collect();
             let names = field.is_none_or(|field| fields.iter().any(|named| *named == field));
             let is_refused = reply.status == status && reported["reason"] == reason && names;
-            // Before a body is read its key is looked at: a new one may be on its way.
+            // The API key is checked before the body: the merchant may not have received its new key yet.
             let is_excused = reply.status == 503 || reply.status == 401;
             self.hold("mistakes-are-named", known.id, is_refused || is_excused, || {
                 format!("{shown} with {reason} about {field:?} is answered {}: {}", reply.status, text_of(&reply))
@@ -176,7 +176,7 @@ impl Client<'_> {
         self.sim.mark("a client requests another merchant's data");
     }
 
-    /// Returns whether the script has nobody who cancels the session.
+    /// Returns whether no step of the script cancels the session.
     fn nobody_cancels(&self) -> bool {
         let session = self.session;
         !self
@@ -187,7 +187,7 @@ impl Client<'_> {
             .any(|step| matches!(step.action, Action::Cancel { session: other, .. } if other == session))
     }
 
-    /// Checks that a session of which nobody may ask for it is not cancelled.
+    /// Checks that a session is not cancelled without a valid request.
     pub(super) fn hold_uncancelled(&self, known: &Session) {
         if self.nobody_cancels() {
             let is_asked = self.sim.durable_state(known.id).is_some_and(|standing| standing.cancellation.is_some());
@@ -197,7 +197,7 @@ impl Client<'_> {
         }
     }
 
-    /// Sends forms whose token is wrong or another's.
+    /// Sends forms with a wrong CSRF token, or with that of another session.
     pub(super) async fn forge_forms(&self, known: &Session, key: &str) {
         let mut random = self.random();
         let other = self.sim.clients().sessions.values().find(|other| other.id != known.id).cloned();
@@ -236,7 +236,7 @@ impl Client<'_> {
                 taken += 1;
             }
         }
-        // The limiter goes by the wall clock, which may step.
+        // The rate limiter uses the wall clock, which may step.
         let passed =
             (self.sim.now_ms() - began).max(self.wall().since(began_wall).as_millis().try_into().unwrap_or(u64::MAX));
         let most = BURST.saturating_add(passed / 1_000 + 1);
@@ -247,7 +247,7 @@ impl Client<'_> {
         self.sim.mark("a client exceeds a rate limit");
     }
 
-    /// Guesses keys at the dashboard's login until the address is locked out.
+    /// Guesses API keys at the dashboard's login until the IP address is locked out.
     async fn rush_to_log_in(&self, known: &Session) {
         let mut random = self.random().fork("login");
         let ip = Self::outsider(&mut random);
@@ -262,7 +262,7 @@ impl Client<'_> {
                 429 => guess >= GUESSES,
                 status => status == 503,
             };
-            // Time that passes meanwhile gives a guess back, and ends a lockout.
+            // The limit refills meanwhile, and the lockout ends.
             self.hold("limits-are-kept", known.id, is_right || self.wall() != began, || {
                 format!("guess {guess} of a key at the login is answered {}", reply.status)
             });

@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-/// Payments on the page of a list.
+/// Payments on a page of a list.
 const PAGE: usize = 20;
 
 impl Client<'_> {
@@ -31,7 +31,7 @@ impl Client<'_> {
         Again::No
     }
 
-    /// Puts the oldest transfer that paid no session to this one.
+    /// Assigns the oldest unmatched transfer to this session.
     pub(super) async fn assign(&self, engine: &Running) -> Again {
         let Some(known) = self.sim.clients().sessions.get(&self.session).cloned() else { return Again::In(1_000) };
         let Some(key) = key_of(self.sim, known.merchant) else { return Again::In(1_000) };
@@ -40,7 +40,7 @@ impl Client<'_> {
             let path = format!("/api/public/unmatched?status=open&limit=100{cursor}");
             let list = self.send("GET", &path, &key, None).await;
             if reason_of(&list).as_deref() == Some("account_not_proven") {
-                // What cannot be done now is tried again with the next look.
+                // A failure is retried at the next check.
                 if let Ok(merchant) = engine.merchants.get(known.merchant).await {
                     verify_by_operator(self.sim, engine, &merchant).await;
                 }
@@ -84,14 +84,14 @@ impl Client<'_> {
 
     /// Checks that a valid request was not refused, whatever else its response contains.
     pub(super) fn hold_taken(&self, known: &Session, shown: &str, reply: &Reply, wanted: u16) {
-        // A new key may be on its way to its merchant.
+        // The merchant may not have received its new key yet.
         let is_taken = [wanted, 401, 503].contains(&reply.status);
         self.hold("valid-requests-are-taken", known.id, is_taken, || {
             format!("{shown} of {} is refused: {} {:?}", known.id, reply.status, reason_of(reply))
         });
     }
 
-    /// Reads a session, whole, its state alone, and as its customer sees it.
+    /// Reads a session: the whole, its status, and its customer's view.
     async fn read(&self, known: &Session, key: &str) {
         let path = format!("/api/public/payments/{}", known.id);
         let before = self.sim.durable_state(known.id);
@@ -162,7 +162,7 @@ impl Client<'_> {
         });
     }
 
-    /// Returns the newest payments of a merchant, as they are durable.
+    /// Returns the newest durable payments of a merchant.
     fn newest(&self, merchant: MerchantId) -> Vec<Value> {
         self.sim.observe(|observer| {
             let own = observer.payments.values().filter(|known| known.payment.merchant == merchant);
@@ -186,7 +186,7 @@ impl Client<'_> {
         })
     }
 
-    /// Looks at the checkout with a browser and as a program.
+    /// Requests the checkout as a browser and as a program.
     async fn view_checkout(&self, known: &Session) {
         let Some(slug) = slug_of(self.sim, known.id) else { return };
         let mut page = request(self.ip, "GET", &format!("/for/{slug}"), "", None);
@@ -204,7 +204,7 @@ impl Client<'_> {
                 let offer = &reported["accepts"][0];
                 open && offer["payTo"] == known.pay_to.to_string()
             }
-            // Over, paid, on its way, or its merchant takes no agents.
+            // Ended, paid, processing, or its merchant accepts no agents.
             403 | 409 | 410 | 503 => true,
             _ => false,
         };
@@ -213,7 +213,7 @@ impl Client<'_> {
         });
     }
 
-    /// Sends the order that opened the session once more: it gets the same session.
+    /// Repeats the order that created the session: the response is the same session.
     async fn repeat_order(&self, known: &Session, key: &str) {
         let Some((order, name)) = order_of(self.sim, self.session)
             .and_then(|order| Some((order.key()?, order)))
@@ -235,7 +235,7 @@ impl Client<'_> {
         });
     }
 
-    /// Sends another order under the key of the one that opened the session: it is refused.
+    /// Sends another order with the idempotency key of the session: it is refused.
     async fn change_order(&self, known: &Session, key: &str) {
         let Some(mut order) = order_of(self.sim, self.session) else { return };
         let Some(name) = order.key() else { return };
@@ -250,10 +250,10 @@ impl Client<'_> {
         self.sim.mark("another request reuses an idempotency key");
     }
 
-    /// Returns whether an order may be refused for what has nothing to do with it.
+    /// Returns whether an order may be refused for an unrelated reason.
     fn may_refuse_orders(&self, reply: &Reply) -> bool {
         let reason = reason_of(reply);
-        // A new key is on its way to its merchant, or the merchant is switched off.
+        // The merchant has not received its new key yet, or is deactivated.
         reply.status == 503
             || reply.status == 401
             || matches!(reason.as_deref(), Some("inactive_merchant" | "conflict"))
