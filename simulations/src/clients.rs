@@ -31,7 +31,7 @@ use self::{
 };
 use crate::{
     client_state::{
-        ELSEWHERE, KEYED, POOR, Payload, Repeated, THIRD_PARTY, SPENDER, Session, Shop, account, agent, payer,
+        ELSEWHERE, KEYED, POOR, Payload, Repeated, SPENDER, Session, Shop, THIRD_PARTY, account, agent, payer,
     },
     hive::Hive,
     observer::Response,
@@ -295,7 +295,7 @@ async fn assign(sim: &Arc<Simulation>, engine: &Running, session: u32) -> Again 
         Ok(_) => {
             ownership::decided(sim, &merchant, &oldest.transfer.to, &before);
             sim.event(Source::Merchant, "assigned", Some(session), 0, || {
-                format!("{} is put to session {session}", oldest.transfer.money)
+                format!("{} is assigned to session {session}", oldest.transfer.money)
             });
             sim.mark("a merchant assigns a transfer");
             Again::No

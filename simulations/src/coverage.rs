@@ -28,7 +28,7 @@ pub const REQUIRED_MARKS: [&str; 72] = [
     "a delivery is given up",
     "a delivery is held",
     "a delivery to a disabled endpoint is held",
-    "a lost payment is found",
+    "a payment that was lost by a restore is found again",
     "a merchant assigns a transfer",
     "a node of another chain is refused",
     "a merchant ignores a transfer",

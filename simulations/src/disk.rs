@@ -232,7 +232,7 @@ impl Handle {
     fn operate<T>(&self, kind: Kind, operation: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.disk.state();
         if state.boot != self.boot {
-            return Err(io::Error::other("the process is dead"));
+            return Err(io::Error::other("the process was killed"));
         }
         state.operations += 1;
         if state.is_quiet {
@@ -245,7 +245,7 @@ impl Handle {
                 state.boot += 1;
                 drop(state);
                 (self.on_incident)(Incident::PowerCut);
-                return Err(io::Error::other("the power is gone"));
+                return Err(io::Error::other("power was lost"));
             }
             Some(incident) => {
                 // A failed sync may have synced: the bytes stay unsynced here, and a cut decides.
@@ -458,7 +458,7 @@ mod tests {
             handle.set_len(3_000).unwrap();
             handle.write(2_500, &[3; 100]).unwrap();
             disk.detach();
-            assert!(handle.write(0, &[9; 10]).is_err(), "the dead write nothing");
+            assert!(handle.write(0, &[9; 10]).is_err(), "a killed process writes nothing");
             disk.lose_unsynced();
             let left = bytes(&disk);
             assert!(left.len() >= 2_000);

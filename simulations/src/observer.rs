@@ -428,7 +428,7 @@ impl Observer {
         let Resource::Payment(made) = remembered.resource else { return };
         let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
         if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {
-            let text = format!("{earlier} and {made} were opened under one key");
+            let text = format!("{earlier} and {made} were created with one key");
             self.violate("one-key-one-session", text, Some(earlier));
         }
     }
@@ -441,9 +441,9 @@ impl Observer {
         let scanned = self.scanned();
         if self.accounts.ends(*account, self.now_ms, scanned) {
             self.passes("left-accounts-are-watched");
-            self.marks.push("an account is watched no more");
+            self.marks.push("an account is no longer watched");
         } else {
-            let text = format!("@{account} is watched no more, and it was left less than a month ago");
+            let text = format!("@{account} is no longer watched, and its merchant left it less than a month ago");
             self.violate("left-accounts-are-watched", text, None);
         }
     }
@@ -475,7 +475,7 @@ impl Observer {
     fn assigned(&mut self, account: &AccountName, place: ChainPosition, payment: PaymentId, by: &str) {
         let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.position == place;
         let Some(kept) = self.unmatched.values_mut().find(is_it) else {
-            self.violate("no-transfer-is-lost", "what was never kept is assigned".to_owned(), Some(payment));
+            self.violate("no-transfer-is-lost", "an unknown transfer is assigned".to_owned(), Some(payment));
             return;
         };
         let key = (kept.transfer.tx_id, place.op_in_tx);
@@ -504,11 +504,7 @@ impl Observer {
             Check::Reconciliation(check) => Some(check(&ReconciliationWrite { day, observer })),
             _ => None,
         });
-        self.marks.push(if day.unchecked == 0 {
-            "a day is reconciled"
-        } else {
-            "a day cannot be reconciled"
-        });
+        self.marks.push(if day.unchecked == 0 { "a day is reconciled" } else { "a day cannot be reconciled" });
         self.reconciled.insert(day.to, day.clone());
     }
 
@@ -516,7 +512,7 @@ impl Observer {
     pub fn cursor_refused(&mut self) {
         // A damaged row is no longer as the scanner wrote it. Of several engines another one may have taken over.
         if !self.was_damaged && !self.has_several_engines {
-            let text = "a commit that moves the cursor is refused, and nobody else moves it".to_owned();
+            let text = "a commit that moves the cursor is refused without a concurrent one".to_owned();
             self.violate("one-scanner-moves-the-cursor", text, None);
         }
     }

@@ -119,7 +119,7 @@ impl Receivers {
 
 /// Names a session for a report.
 pub(crate) fn name_of(session: Option<u32>) -> String {
-    session.map_or_else(|| "a session nobody knows".to_owned(), |session| format!("session {session}"))
+    session.map_or_else(|| "an unknown session".to_owned(), |session| format!("session {session}"))
 }
 
 fn describe(outcome: Outcome) -> String {

@@ -152,7 +152,7 @@ fn read_step(raw: &RawStep, heal_at_ms: Option<u64>, names: &mut Names, setup: &
     let action = read_action(raw, names, setup)?;
     let step = Step { at_ms, action, engine: read_engine(raw, setup)? };
     if heal_at_ms.is_some_and(|heal_at_ms| heal_at_ms < step.ends_ms()) {
-        return Err("it is not over at `heal_at`, which would cut it short".to_owned());
+        return Err("it ends after `heal_at`".to_owned());
     }
     Ok(step)
 }

@@ -61,7 +61,7 @@ use crate::{
     },
     shared_store::SharedStore,
     sync::lock,
-    trace::{Source, Line, Trace},
+    trace::{Line, Source, Trace},
 };
 
 use self::process::{Process, ProcessExit, RunningStore};

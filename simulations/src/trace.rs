@@ -136,7 +136,14 @@ impl Trace {
     }
 
     /// Records an injected fault.
-    pub fn fault(&mut self, at_ms: u64, source: Source, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+    pub fn fault(
+        &mut self,
+        at_ms: u64,
+        source: Source,
+        kind: &'static str,
+        detail: u64,
+        text: impl FnOnce() -> String,
+    ) {
         *self.faults.entry(kind).or_default() += 1;
         self.note(at_ms, source, kind, None, detail, true, text);
     }

@@ -84,9 +84,9 @@ pub(crate) fn grow(root: &Path, tree: &Path) -> Result<()> {
     }
     let (code, output) = run(&tree, "none", &[FIRST], Limits::WIDEST)?;
     if code != Some(0) {
-        return Err(format!("without a mutant something breaks: {output}").into());
+        return Err(format!("an invariant breaks without a mutant: {output}").into());
     }
-    println!("without a mutant nothing breaks");
+    println!("no invariant breaks without a mutant");
     Ok(())
 }
 
@@ -184,13 +184,13 @@ fn outcome(tree: &Path, number: usize, recorded: &[Recorded]) -> Result<String> 
                 !reached.contains(*place) && !others.iter().any(|other| other.reaches.contains(*place))
             };
             match all.into_iter().find(is_missed) {
-                Some(place) => format!("noticed by all seeds: never {place}"),
+                Some(place) => format!("killed by all seeds: never {place}"),
                 None => "survives".to_owned(),
             }
         }
-        Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
+        Some(code) if code == TIMED_OUT.0 => "killed by its time limit: it does not end".to_owned(),
         Some(10) => output.lines().last().unwrap_or("noticed").to_owned(),
-        code => format!("noticed by its death: {code:?}"),
+        code => format!("killed by its exit code: {code:?}"),
     })
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     page.push_str(&all.row("**all**"));
     write!(
         page,
-        "\n## Survivors\n\n| mutant | outcome | what is known |\n|---|---|---|\n{open}\n## Equivalent\n\n| mutant | why nothing can notice it |\n|---|---|\n{equivalents}"
+        "\n## Survivors\n\n| mutant | outcome | verdict |\n|---|---|---|\n{open}\n## Equivalent\n\n| mutant | why no test can detect it |\n|---|---|\n{equivalents}"
     )?;
     fs::create_dir_all(root.join("docs/results"))?;
     fs::write(root.join("docs/results/mechanical.md"), page)?;

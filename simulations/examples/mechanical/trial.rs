@@ -50,7 +50,7 @@ pub(crate) fn run(root: &Path, list: &Path) -> Result<ExitCode> {
     for name in fs::read_to_string(list)?.lines() {
         let outcome = runner::run(&script(root, name)?, false);
         if let Some(broken) = outcome.violation {
-            println!("noticed by {name}: {}: {}", broken.invariant, broken.text);
+            println!("killed by {name}: {}: {}", broken.invariant, broken.text);
             return Ok(ExitCode::from(10));
         }
         if name.starts_with(SEED) {

@@ -196,7 +196,7 @@ impl Settlement<'_> {
         let is_open = is_open && !(was_closed && is_closed(sim, target));
         sim.observe(|observer| match (&verdict, is_open) {
             (Ok(()), false) => {
-                let text = "a payment is verified for a session that takes none".to_owned();
+                let text = "a payment is verified for a session that accepts none".to_owned();
                 observer.violate("verified-is-open", text, Some(target));
             }
             _ => observer.passes("verified-is-open"),
@@ -372,7 +372,7 @@ fn spend(sim: &Arc<Simulation>, session: u32) {
     if send(sim, SPENDER, "mallory", known.amount) {
         sim.mark("an agent spends what it pays with");
         sim.event(Source::Payer, "spent balance", Some(session), known.amount.units, || {
-            format!("{SPENDER} sends away what it is about to pay session {session} with")
+            format!("{SPENDER} spends the balance for session {session}")
         });
     }
 }
@@ -405,11 +405,14 @@ async fn show_public(sim: &Arc<Simulation>, engine: &Running, session: u32, numb
         }
         let verdict = verdict.map(drop);
         sim.event(Source::Payer, "presents_public", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} presents for {shown_at} the payment of session {session}: {}", describe_verdict(&verdict))
+            format!(
+                "agent {number} presents for {shown_at} the payment of session {session}: {}",
+                describe_verdict(&verdict)
+            )
         });
         sim.observe(|observer| match verdict {
             Ok(()) => {
-                let seen = "a transaction from the chain, without its signatures, was taken for a payment".to_owned();
+                let seen = "a transaction from the chain, without its signatures, was accepted as a payment".to_owned();
                 observer.violate("public-buys-nothing", seen, Some(shown_at));
             }
             Err(_) => observer.passes("public-buys-nothing"),

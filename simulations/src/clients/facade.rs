@@ -84,11 +84,7 @@ impl Client<'_> {
             .iter()
             .fold(u64::from(reply.status), |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         self.sim.event(Source::Merchant, "answered", Some(self.session), detail, || {
-            format!(
-                "{shown} is answered {}{}",
-                reply.status,
-                reason_of(&reply).map_or(String::new(), |r| format!(" {r}"))
-            )
+            format!("{shown} gets {}{}", reply.status, reason_of(&reply).map_or(String::new(), |r| format!(" {r}")))
         });
         let may_fail = could_fail || self.may_be_unavailable();
         self.check_response(&shown, &reply, may_fail);
@@ -106,7 +102,7 @@ impl Client<'_> {
     }
 
     fn check_response(&self, shown: &str, reply: &Reply, may_fail: bool) {
-        let reported = || format!("{shown} is answered {}: {}", reply.status, text_of(reply));
+        let reported = || format!("{shown} gets {}: {}", reply.status, text_of(reply));
         let waits = reply.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok()).filter(|s| *s > 0);
         self.sim.observe(|observer| {
             let is_excused = reply.status == 503 && may_fail && waits.is_some();

@@ -36,7 +36,7 @@ pub(super) async fn present_again(sim: &Arc<Simulation>, engine: &Running, sessi
             if is_right || is_excused {
                 observer.passes("verdicts-are-right");
             } else {
-                let text = format!("a used identifier is answered with {verdict:?}");
+                let text = format!("a used identifier returns {verdict:?}");
                 observer.violate("verdicts-are-right", text, Some(known.id));
             }
         });

@@ -207,7 +207,8 @@ async fn use_keys(sim: &Arc<Simulation>, engine: &Running, id: MerchantId) -> Ag
             Ok((merchant, stored)) => {
                 let scopes: Vec<_> = stored.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
                 let is_right = is_valid && merchant.id == id && stored.id == key.id && scopes == key.scopes;
-                (!is_right).then(|| format!("a key that is valid until {before:?} opens {} as {stored:?}", merchant.id))
+                (!is_right)
+                    .then(|| format!("a key that is valid until {before:?} has created {} as {stored:?}", merchant.id))
             }
             Err(EngineError::Unauthenticated) => {
                 (is_valid && !is_over_now).then(|| format!("a valid key of {id} is refused"))

@@ -45,12 +45,12 @@ pub(super) async fn create(
     sim.observe(|observer| observer.responded(&Response::Created(&payment)));
     if sim.loses_reply() {
         sim.event(Source::Merchant, "create_unanswered", Some(session), 0, || {
-            format!("session {session} is created as {} and the answer is lost", payment.id)
+            format!("session {session} is created as {} and the response is lost", payment.id)
         });
         return Again::In(1_000);
     }
     sim.event(Source::Merchant, "created", Some(session), payment.amount.units, || {
-        format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
+        format!("shop {merchant} creates session {session} over {} until {}", payment.amount, payment.expires_at)
     });
     let known = Session::of(&payment);
     sim.observe(|observer| {

@@ -42,7 +42,7 @@ pub(super) async fn create_elsewhere(
     let payment =
         Payment::open(draft(session, amount, lifetime_seconds), terms, id, slug, now).expect("a price of HBD is known");
     sim.event(Source::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
-        format!("another engine opens session {session} over {} until {}", payment.amount, payment.expires_at)
+        format!("another engine creates session {session} over {} until {}", payment.amount, payment.expires_at)
     });
     let mut clients = sim.clients();
     clients.sessions.insert(session, Session::of(&payment));
@@ -77,7 +77,7 @@ pub(super) async fn hand_over(sim: &Arc<Simulation>, engine: &Running, session: 
         sim.mark("a session appears after its transfer");
     }
     sim.event(Source::Merchant, "copied", Some(session), 0, || {
-        format!("session {session} gets into the store here")
+        format!("session {session} is copied into this engine's store")
     });
     Again::No
 }

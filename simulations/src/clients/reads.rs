@@ -320,7 +320,7 @@ pub(super) fn check_report(sim: &Simulation, engine: &Running, id: MerchantId, r
         if is_right || observer.was_damaged {
             observer.passes("volume-follows-from-payments");
         } else {
-            let text = format!("{id} is reported as {report:?} and stands as {status:?}");
+            let text = format!("{id} is reported as {report:?} and has {status:?}");
             observer.violate("volume-follows-from-payments", text, None);
         }
     });

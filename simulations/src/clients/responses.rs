@@ -70,7 +70,7 @@ impl Shown<'_> {
             if is_own && was_there {
                 observer.passes("responses-name-only-their-payer");
             } else {
-                let text = format!("{} of {} is answered with {settled:?}", self.tx_id, self.payer);
+                let text = format!("{} of {} returns {settled:?}", self.tx_id, self.payer);
                 observer.violate("responses-name-only-their-payer", text, self.session);
             }
         });

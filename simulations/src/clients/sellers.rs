@@ -130,7 +130,11 @@ pub(super) async fn purchase(sim: &Arc<Simulation>, engine: &Running, purchase: 
         let verdict = response.map(drop);
         sim.event(Source::Payer, "visits", None, u64::from(purchase.resource), || {
             let Purchase { agent, shown, .. } = purchase;
-            format!("agent {agent} presents at {} its payment for {shown}: {}", offer.sold.resource, describe_verdict(&verdict))
+            format!(
+                "agent {agent} presents at {} its payment for {shown}: {}",
+                offer.sold.resource,
+                describe_verdict(&verdict)
+            )
         });
         if !is_open && !sim.loses_reply() {
             return Again::No;

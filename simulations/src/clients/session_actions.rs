@@ -50,7 +50,7 @@ async fn resolve(sim: &Arc<Simulation>, engine: &Running, session: u32, known: &
                 before.is_some_and(|before| before.version + 1 == payment.version && before.accepted.is_none());
             sim.observe(|observer| {
                 if payment.resolution.as_ref().is_none_or(|stored| stored.kind != kind) {
-                    let text = format!("{kind:?} was decided, and {:?} is answered", payment.resolution);
+                    let text = format!("{kind:?} was decided, and {:?} is returned", payment.resolution);
                     observer.violate("acknowledged-decision-sticks", text, Some(known.id));
                 }
                 if is_next && kind != ResolutionKind::Accepted && owed.is_some() && owed_before.is_some() {
@@ -125,12 +125,14 @@ async fn report_wallet(sim: &Arc<Simulation>, engine: &Running, session: u32, kn
                 if is_stored {
                     observer.passes("wallet-reports-are-kept");
                 } else {
-                    let text = "a report of an opened wallet was answered and is not durable".to_owned();
+                    let text = "a report of an opened wallet was acknowledged and is not durable".to_owned();
                     observer.violate("wallet-reports-are-kept", text, Some(known.id));
                 }
             });
             sim.mark("a wallet is reported");
-            sim.event(Source::Payer, "wallet", Some(session), 0, || format!("a wallet is opened for session {session}"));
+            sim.event(Source::Payer, "wallet", Some(session), 0, || {
+                format!("a wallet is opened for session {session}")
+            });
             Again::No
         }
         Err(EngineError::Rejected(_)) => Again::No,
@@ -192,7 +194,7 @@ async fn redeliver(sim: &Arc<Simulation>, engine: &Running, session: u32, known:
         Ok(_) => {
             sim.mark("an event is redelivered on request");
             sim.event(Source::Merchant, "redelivers", Some(session), 0, || {
-                format!("the merchant has the newest event of session {session} sent again")
+                format!("the merchant redelivers the newest event of session {session}")
             });
             Again::No
         }
@@ -217,7 +219,7 @@ async fn replay_webhooks(sim: &Arc<Simulation>, engine: &Running, session: u32, 
                 sim.mark("undelivered events are replayed");
             }
             sim.event(Source::Merchant, "replays", Some(session), replayed.count as u64, || {
-                format!("the merchant of session {session} has {} events sent again", replayed.count)
+                format!("the merchant of session {session} replays {} events", replayed.count)
             });
             Again::No
         }
@@ -257,7 +259,7 @@ async fn access_by_other(sim: &Arc<Simulation>, engine: &Running, session: u32, 
     tried("have its order number answered with the payment", is_anothers);
     sim.mark("a merchant calls with another's ids");
     sim.event(Source::Merchant, "calls_with_others_ids", Some(session), 0, || {
-        format!("another merchant tries all that can be done with session {session}")
+        format!("another merchant uses the ids of session {session} in every call")
     });
     sim.observe(|observer| match allowed.first() {
         Some(call) => observer.violate("shops-are-apart", format!("another merchant may {call}"), Some(known.id)),

@@ -30,15 +30,15 @@ pub(super) async fn watch_payment(sim: &Arc<Simulation>, engine: &Running, id: P
                     Some(format!("version {} follows {}", next.version, seen.version))
                 }
                 (Some(next), _, durable) if durable.as_ref().is_none_or(|durable| durable.version < next.version) => {
-                    Some(format!("version {} is shown before it is durable", next.version))
+                    Some(format!("version {} is sent before it is durable", next.version))
                 }
                 (Some(next), _, Some(durable)) if next.version == durable.version && **next != *durable => {
-                    Some(format!("version {} is not shown as it is durable", next.version))
+                    Some(format!("version {} differs from the durable one", next.version))
                 }
                 (Some(next), Some(_), Some(durable)) if next.version == durable.version => {
                     let written_ms = observer.latency.written_at(id).unwrap_or(0);
                     let is_late = written_ms > begun_ms && observer.now_ms > written_ms + AT_ONCE_MS;
-                    let text = || format!("version {} is shown {} ms late", next.version, observer.now_ms - written_ms);
+                    let text = || format!("version {} is sent {} ms late", next.version, observer.now_ms - written_ms);
                     (is_late && observer.prompt_ms.is_some()).then(text)
                 }
                 (None, Some(seen), _) if !seen.state.is_terminal() => {
@@ -67,8 +67,10 @@ pub(super) async fn watch_payment(sim: &Arc<Simulation>, engine: &Running, id: P
         let written_ms = observer.latency.written_at(id).unwrap_or(0);
         let is_missed = known.payment.version > shown && observer.now_ms > written_ms + MISSING_MS;
         if is_missed && observer.prompt_ms.is_some() && !observer.was_damaged {
-            let text =
-                format!("version {} is shown, and {} is durable since {written_ms} ms", shown, known.payment.version);
+            let text = format!(
+                "version {} is the newest that was sent, and {} has been durable since {written_ms} ms",
+                shown, known.payment.version
+            );
             observer.violate("watches-show-changes", text, Some(id));
         }
     });
@@ -97,7 +99,7 @@ pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, mercha
                 let took_ms = observer.now_ms.saturating_sub(stored_ms);
                 let is_late = stored_ms > first_ms && took_ms > AT_ONCE_MS && observer.prompt_ms.is_some();
                 if is_late && !observer.was_damaged {
-                    let text = format!("event {} is shown after {took_ms} ms", event.seq);
+                    let text = format!("event {} is sent after {took_ms} ms", event.seq);
                     observer.violate("event-streams-are-complete", text, None);
                 }
                 let durable = observer.events.get(&event.id);
@@ -118,7 +120,7 @@ pub(super) async fn watch_events(sim: &Arc<Simulation>, engine: &Running, mercha
             last = event.seq;
         }
         if !events.is_empty() {
-            sim.mark("a stream shows an event");
+            sim.mark("a stream delivers an event");
         }
         let newest = known(sim);
         let is_behind = sim.observe(|observer| {

@@ -58,7 +58,7 @@ impl Failure {
 
     /// The node's faults drop the response.
     pub(super) fn no_answer() -> Self {
-        Self { code: -32603, message: "the node gives no answer".into(), data: None }
+        Self { code: -32603, message: "the node sends no response".into(), data: None }
     }
 
     /// Reads the error of a response.

@@ -156,7 +156,7 @@ impl Host {
         match journal.append(&records) {
             Ok(()) => true,
             Err(failure) => {
-                error!(error = %failure, "the dev ledger cannot write its state and stops");
+                error!(error = %failure, "the dev ledger stops: it cannot write its state");
                 false
             }
         }

@@ -39,7 +39,7 @@ pub(super) enum Endpoint {
 
 /// A connection that is closed without a response.
 #[derive(Debug, thiserror::Error)]
-#[error("closed without an answer")]
+#[error("closed without a response")]
 struct HungUp;
 
 pub(super) async fn serve(

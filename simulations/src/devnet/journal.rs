@@ -43,7 +43,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// A line before the last cannot be parsed.
-    #[error("line {line} of the state file {} does not read", path.display())]
+    #[error("line {line} of the state file {} cannot be parsed", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -107,7 +107,7 @@ impl Journal {
         // A kill before the first line was whole leaves nothing to keep.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole < text.len() {
-            warn!(bytes = text.len() - whole, "the state file's last line is torn and cut off");
+            warn!(bytes = text.len() - whole, "the last line of the state file was torn and has been truncated");
         }
         if whole == 0 && !text.is_empty() && !text.starts_with(b"{\"format\"") {
             return Err(JournalError::Foreign { path: path.to_owned() });

@@ -143,7 +143,7 @@ impl NodeHealths {
             };
             if known.differs.is_some_and(|(since, ..)| since + DIFFERS_MS <= now_ms) {
                 differing = Some(format!(
-                    "node {node} is called {}, and its responses say {}",
+                    "node {node} is reported as {}, and its responses show {}",
                     given.as_str(),
                     wanted.as_str()
                 ));

@@ -67,8 +67,7 @@ impl SimNode {
         let Some((limited_ms, until_ms)) = limited else { return };
         if (limited_ms + UNDER_WAY_MS..until_ms).contains(&now_ms) {
             let left = until_ms - now_ms;
-            let text =
-                format!("node {} asked to be left alone for {left} ms more, and is asked for {kind}", self.index);
+            let text = format!("node {} limits the rate for {left} ms more, and gets a request for {kind}", self.index);
             sim.observe(|observer| observer.violate("rate-limits-are-kept", text, None));
         } else {
             sim.observe(|observer| observer.passes("rate-limits-are-kept"));
@@ -191,7 +190,7 @@ impl SimNode {
         sim.sleep(call_outcome.after_ms).await;
         if call_outcome.loses_reply {
             sim.count_node_fault("node.reply_lost", self.index, || {
-                format!("node {} does {kind} and its answer is lost", self.index)
+                format!("node {} executes {kind} and its response is lost", self.index)
             });
             if answer.is_ok() {
                 sim.mark("a broadcast is accepted and its response lost");

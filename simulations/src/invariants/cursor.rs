@@ -16,7 +16,7 @@ pub(super) fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
             && !is_accounted_for(write.observer, *key, transfer)
         {
             return Err(format!(
-                "the cursor passed block {} and {} of it is not kept",
+                "the cursor passed block {} and {} of it is not stored",
                 transfer.position.block_num, key.0
             ));
         }

@@ -51,14 +51,14 @@ pub(super) fn decision_covers_what_came_before(write: &PaymentWrite<'_>) -> Verd
     };
     let further = write.written.iter().find(|credit| is_final_and_unusual(credit) && !was_decided(credit));
     hold(further.is_none() || after.resolution.is_none(), || {
-        format!("the decision stands, and was not about {:?}", further.map(|credit| credit.tx_id))
+        format!("the resolution is still in force, and does not cover {:?}", further.map(|credit| credit.tx_id))
     })
 }
 
 pub(super) fn acknowledged_decision_sticks(observer: &Observer, response: &Response<'_>) -> Verdict {
     let Response::Resolved(payment) = response else { return Ok(()) };
     let stored = observer.payments.get(&payment.id).and_then(|known| known.payment.resolution.as_ref());
-    hold(stored.is_some(), || "a decision was answered and is not durable".to_owned())
+    hold(stored.is_some(), || "a resolution was acknowledged and is not durable".to_owned())
 }
 
 pub(super) fn refund_is_owed(observer: &Observer, response: &Response<'_>) -> Verdict {
@@ -165,7 +165,7 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
         let Some(payment) = end.stored.get(&id) else { continue };
         let is_one = transfer.from == payment.pay_to && transfer.position.block_num <= end.scanned_num;
         if is_one && !payment.refunds.iter().any(|refund| (refund.tx_id, refund.op_in_tx) == *key) {
-            return Err((format!("{} was sent back by {} and is not noted", transfer.money, key.0), Some(id)));
+            return Err((format!("the refund {} by {} is not recorded", transfer.money, key.0), Some(id)));
         }
     }
     for (id, payment) in &end.stored {
@@ -184,7 +184,7 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
                 ));
             }
             if payment.refunds[..at].iter().any(|other| (other.tx_id, other.op_in_tx) == key) {
-                return Err((format!("{} is noted twice as sent back", refund.money), Some(*id)));
+                return Err((format!("{} is recorded twice as refunded", refund.money), Some(*id)));
             }
         }
     }

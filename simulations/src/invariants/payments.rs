@@ -58,8 +58,8 @@ pub(super) fn cancel_request_is_clean(write: &PaymentWrite<'_>) -> Verdict {
     let seen = write.rows.values().any(|credit| {
         matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
     });
-    hold(!seen, || "its cancellation was taken though money for it was seen".to_owned())?;
-    hold(before.claim.is_none(), || "its cancellation was taken though a claim was open".to_owned())?;
+    hold(!seen, || "its cancellation was accepted although a transfer for it was seen".to_owned())?;
+    hold(before.claim.is_none(), || "its cancellation was accepted although a claim was open".to_owned())?;
     let deadline = before.expires_at + before.grace;
     hold(request.cutoff <= deadline, || format!("the cutoff {} is later than {deadline}", request.cutoff))
 }
@@ -70,12 +70,12 @@ pub(super) fn cancel_request_is_kept(write: &PaymentWrite<'_>) -> Verdict {
     let terms = |request: Cancellation| (request.by, request.requested_at, request.cutoff);
     hold(after.map(terms) == Some(terms(before)), || "the request to cancel was replaced".to_owned())?;
     let reopened = before.dropped_at.is_some() && after.is_some_and(|request| request.dropped_at != before.dropped_at);
-    hold(!reopened, || "a dropped request to cancel came back".to_owned())
+    hold(!reopened, || "a dropped cancellation request reappeared".to_owned())
 }
 
 pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdict {
     let Some(request) = write.before.and_then(Payment::pending_cancellation) else {
-        return hold(!write.moved_to(State::UserCancelled), || "it was cancelled and nobody had asked".to_owned());
+        return hold(!write.moved_to(State::UserCancelled), || "it was cancelled without a request".to_owned());
     };
     let (payment, observer, cutoff) = (write.after, write.observer, request.cutoff);
     let in_time = paid_until(payment, observer, cutoff);
@@ -86,14 +86,16 @@ pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdi
         return hold(in_time == 0, || format!("it was cancelled though {in_time} units came up to the cutoff"));
     }
     if payment.pending_cancellation().is_none() {
-        return hold(in_time > 0, || "its request to cancel was dropped though no money had come".to_owned());
+        return hold(in_time > 0, || {
+            "its cancellation request was dropped although no transfer had arrived".to_owned()
+        });
     }
     Ok(())
 }
 
 pub(super) fn nothing_is_claimed_while_cancelling(write: &PaymentWrite<'_>) -> Verdict {
     let is_asked = write.before.is_some_and(|before| before.pending_cancellation().is_some());
-    hold(!is_asked || write.claim.is_none(), || "a claim was taken while it was being cancelled".to_owned())
+    hold(!is_asked || write.claim.is_none(), || "a claim was accepted while it was being cancelled".to_owned())
 }
 
 pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
@@ -151,7 +153,7 @@ pub(super) fn snapshot_matches_its_rows(write: &PaymentWrite<'_>) -> Verdict {
     });
     hold(differs.is_none(), || format!("it lists {:?}, which its row is not", differs.map(|listed| listed.tx_id)))?;
     let is_ordered = payment.transfers.is_sorted_by(|older, newer| older.seq < newer.seq);
-    hold(is_ordered, || "it lists its transfers in another order than they came in".to_owned())?;
+    hold(is_ordered, || "it lists its transfers in another order than they arrived".to_owned())?;
     if rows.len() > LISTED_TRANSFERS_MAX {
         let listed: Vec<u64> = payment.transfers.iter().map(|credit| credit.seq).collect();
         let wanted = listed_of(write);
@@ -344,7 +346,7 @@ pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Ve
     let is_asked = after.cancellation.is_some_and(|request| request.dropped_at.is_none());
     for credit in write.rows.values() {
         let Credit { disposition, tx_id, .. } = credit;
-        let wrong = |why: &str| Err(format!("{tx_id} is called {disposition:?}: {why}"));
+        let wrong = |why: &str| Err(format!("{tx_id} is classified as {disposition:?}: {why}"));
         let is_other = credit.money.currency != after.amount.currency;
         let is_own = !is_other && credit.from == after.pay_to;
         let is_fee = !is_other && !is_own && credit.to != after.pay_to;
@@ -386,7 +388,7 @@ pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Ve
     let other = write.written.iter().filter(plain).find(|credit| credit.disposition != wanted);
     hold(other.is_none(), || {
         let other = other.map(|credit| (credit.tx_id, credit.disposition));
-        format!("{other:?} came when the session was {}", after.state)
+        format!("{other:?} arrived when the session was {}", after.state)
     })
 }
 
@@ -413,7 +415,7 @@ pub(super) fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {
             && claimed.nonce == after.nonce
             && claimed.purpose == Purpose::Session(write.after.id)
     });
-    hold(with, || format!("the claim on {} is not kept for ever", after.tx_id))?;
+    hold(with, || format!("the claim on {} is not permanent", after.tx_id))?;
     let own = memo_of(write.after.id);
     let foreign = after.transfers.iter().find(|transfer| {
         transfer.to == write.after.pay_to && transfer.memo != own && !transfer.memo.starts_with("x402:")
@@ -434,11 +436,11 @@ pub(super) fn failure_is_certain(write: &PaymentWrite<'_>) -> Verdict {
     };
     let observer = write.observer;
     hold(observer.final_time > claim.expiration, || {
-        format!("{} can still come: the newest irreversible block is of {}", claim.tx_id, observer.final_time)
+        format!("{} can still be included: the newest irreversible block is of {}", claim.tx_id, observer.final_time)
     })?;
     let is_there =
         claim.transfers.iter().any(|transfer| observer.final_transfers.contains_key(&(claim.tx_id, transfer.op_in_tx)));
-    hold(!is_there, || format!("{} is on the chain for good", claim.tx_id))
+    hold(!is_there, || format!("{} is irreversible on the chain", claim.tx_id))
 }
 
 pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
@@ -556,7 +558,9 @@ pub(super) fn states_keep_their_time(write: &PaymentWrite<'_>) -> Verdict {
         return hold(at == (None, after.created_at), || format!("it begins with {at:?}"));
     };
     let previous = if before.state == after.state { before.previous_state } else { Some(before.state) };
-    hold(after.previous_state == previous, || format!("it left {:?} and records {:?}", previous, after.previous_state))?;
+    hold(after.previous_state == previous, || {
+        format!("it left {:?} and records {:?}", previous, after.previous_state)
+    })?;
     let is_new = before.state != after.state && is_completed;
     let completed_at = if is_new { Some(after.updated_at) } else { before.completed_at };
     hold(after.completed_at == completed_at, || {

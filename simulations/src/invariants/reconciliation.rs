@@ -25,7 +25,7 @@ pub(super) fn reconciliation_matches_the_ledger(write: &ReconciliationWrite<'_>)
     let accounts = || compared(observer, day.from, day.to);
     let (reported, wanted) = (day.accounts + day.unchecked, accounts().count());
     hold(reported as usize == wanted, || {
-        format!("{reported} accounts were looked at, and {wanted} were watched that day")
+        format!("{reported} accounts were reconciled, and {wanted} were watched that day")
     })?;
     let on_chain: usize = accounts().map(|(account, from)| operations(observer, account, (from, day.to))).sum();
     let compared = usize::try_from(day.operations).unwrap_or(usize::MAX);
@@ -80,7 +80,10 @@ pub(super) fn every_day_is_reconciled(end: &End<'_>) -> FinalVerdict {
     // It is checked every few seconds, and there have been no faults for longer than this.
     let due = end_of_day(next) + SETTLES + Duration::from_secs(180);
     if observer.final_time > due {
-        return Err((format!("there is no reconciliation of the day from {next}, and it is {}", observer.final_time), None));
+        return Err((
+            format!("there is no reconciliation of the day from {next}, and it is {}", observer.final_time),
+            None,
+        ));
     }
     Ok(())
 }

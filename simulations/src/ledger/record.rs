@@ -78,19 +78,19 @@ pub enum Record {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// A member of a record cannot be parsed.
-    #[error("a record has a `{field}` that does not read")]
+    #[error("the `{field}` of a record cannot be parsed")]
     Field {
         /// Which member.
         field: &'static str,
     },
     /// A transaction no longer applies.
-    #[error("a transaction of block {block} does not apply again")]
+    #[error("a transaction of block {block} no longer applies")]
     Transaction {
         /// The block's number.
         block: u32,
     },
     /// The replayed block has another id: the journal is of another chain, or damaged.
-    #[error("block {block} comes out with another id")]
+    #[error("block {block} is replayed with another id")]
     BlockId {
         /// The block's number.
         block: u32,

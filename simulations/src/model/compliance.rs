@@ -139,7 +139,7 @@ impl Observer {
     pub(super) fn model_compliance_check(&mut self, check: &PaymentCheck) {
         let assessed = self.assessed(check);
         if let Some(refusal) = assessed.refusal().filter(|_| !self.was_damaged) {
-            let text = format!("a payment over {} cents is opened in spite of {refusal:?}", check.usd_cents);
+            let text = format!("a payment over {} cents is created in spite of {refusal:?}", check.usd_cents);
             self.violate("limits-of-volume-hold", text, Some(check.payment));
             return;
         }

@@ -100,7 +100,7 @@ impl Observer {
             Write::Admit { merchant, quota, .. } => {
                 let open = self.open_payments(*merchant);
                 let is_full = quota.open_payments > 0 && open >= quota.open_payments;
-                is_full.then(|| format!("{merchant} has {open} open payments and opened another"))
+                is_full.then(|| format!("{merchant} has {open} open payments and created another"))
             }
             _ => None,
         }

@@ -91,7 +91,7 @@ impl Observer {
         if let Some(taken_ms) =
             taken_ms.filter(|at| self.broadcasts.last_sent_ms(tx_id).is_some_and(|sent| **at < sent))
         {
-            let text = format!("the claim on {tx_id} is refused, and a node took it at {taken_ms} ms");
+            let text = format!("the claim on {tx_id} is refused, and a node accepted it at {taken_ms} ms");
             let payment = self.claims.get(&tx_id).and_then(session_of);
             self.violate("refused-only-if-never-taken", text, payment);
         } else {

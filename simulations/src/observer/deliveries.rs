@@ -75,7 +75,7 @@ impl Observer {
         delivery_state.schedule_from = delivery_state.attempts;
         delivery_state.scheduled_ms = self.now_ms;
         if delivery_state.is_delivered {
-            let (text, payment) = (format!("{delivery} was taken and begins again"), delivery_state.payment);
+            let (text, payment) = (format!("{delivery} was delivered and begins again"), delivery_state.payment);
             self.violate("delivered-is-delivered", text, Some(payment));
         }
     }

@@ -162,7 +162,7 @@ impl Observer {
         now: Timestamp,
     ) -> Option<(DeliveryId, u32, Option<PaymentId>, String)> {
         let Some(parsed) = invariants::read_webhook(headers, body) else {
-            self.violate("webhook-is-readable", "a webhook does not read".to_owned(), None);
+            self.violate("webhook-is-readable", "a webhook cannot be parsed".to_owned(), None);
             return None;
         };
         let (delivery, attempt, event, payment, status, sequence) = parsed;
@@ -299,7 +299,7 @@ impl Observer {
         if first == payment {
             self.passes("one-key-one-session");
         } else {
-            let text = format!("one request was answered with {first} and then with {payment}");
+            let text = format!("one request returned {first} and then {payment}");
             self.violate("one-key-one-session", text, Some(payment));
         }
     }

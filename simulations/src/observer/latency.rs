@@ -53,7 +53,7 @@ impl Observer {
             let made_ms = block.time.millis().saturating_sub(crate::options::EPOCH_SECONDS * 1_000).max(stored_ms);
             let took_ms = self.now_ms.saturating_sub(made_ms);
             if took_ms > bound_ms && !self.is_affected_by_damage(after) && !self.other_engine.contains(&after.id) {
-                let text = format!("{} was noted {took_ms} ms after its block", credit.tx_id);
+                let text = format!("{} was recorded {took_ms} ms after its block", credit.tx_id);
                 self.violate("transfers-are-sighted-promptly", text, Some(after.id));
             } else {
                 self.passes("transfers-are-sighted-promptly");
@@ -93,7 +93,11 @@ impl Observer {
         // The agent may wait at another engine than the one that decides.
         let bound_ms = AGENT_MS + if self.has_several_engines { CHANGES_INTERVAL_MS } else { 0 };
         if took_ms > bound_ms && !self.was_damaged {
-            self.violate("agents-hear-at-once", format!("an agent hears after {took_ms} ms"), Some(payment));
+            self.violate(
+                "agents-hear-at-once",
+                format!("an agent gets its response after {took_ms} ms"),
+                Some(payment),
+            );
         } else {
             self.passes("agents-hear-at-once");
         }

@@ -219,7 +219,7 @@ impl Observer {
         };
         let is_same_account = before.hive_account == after.hive_account;
         if is_same_account && proves.iter().any(is_answer) && is.challenges.len() >= was.challenges.len() {
-            return Some(format!("a challenge of {} stays after its answer", after.id));
+            return Some(format!("a challenge of {} stays after its response", after.id));
         }
         None
     }
@@ -231,12 +231,12 @@ impl Observer {
         let is_owner = has_proven(merchant, &account) || durable.is_some_and(|durable| has_proven(durable, &account));
         let others = rows.iter().find(|kept| kept.transfer.to != account);
         if let Some(kept) = others {
-            let text = format!("{} is shown to a merchant of @{account}", kept.transfer.tx_id);
+            let text = format!("{} is returned to a merchant of @{account}", kept.transfer.tx_id);
             self.violate("only-owners-read", text, None);
         } else if is_owner {
             self.passes("only-owners-read");
         } else {
-            let text = format!("{} is shown the money of @{account} and has not proven it", merchant.id);
+            let text = format!("{} reads the transfers of @{account} and has not proven it", merchant.id);
             self.violate("only-owners-read", text, None);
         }
     }

@@ -46,7 +46,7 @@ impl WebhookTransport for SimWebhooks {
                 let session = payment.and_then(|payment| sim.session(payment));
                 if post_outcome.is_accepted {
                     sim.event(Source::Merchant, "webhook.received", session, u64::from(attempt), || {
-                        format!("shop {merchant} hears that {} is {status}", name_of(session))
+                        format!("shop {merchant} gets the webhook that {} is {status}", name_of(session))
                     });
                     if !post_outcome.outcome.is_success() {
                         sim.mark("a webhook is processed and its response lost");

@@ -18,9 +18,9 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
     code{background:#f3f3f3;padding:.1rem .3rem;overflow-wrap:anywhere}details{margin-top:1rem}summary{cursor:pointer;font-weight:600}";
 
 /// The legend of the swimlanes.
-const LEGEND: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> how far the chain is read; \
-    <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
-    <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started; <b>engine</b> each of several engines over one store.";
+const LEGEND: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> the scanner's cursor; \
+    <b>session</b> the stored payment session; <b>disk</b> the storage below the database; <b>webhook</b> webhooks to the shop; \
+    <b>merchant</b> the shop; <b>process</b> the engine's process and its restarts; <b>engine</b> each of several engines over one store.";
 
 /// Writes a self-contained page: the broken invariant, swimlanes over virtual time, the trace, and tables.
 #[must_use]
@@ -41,8 +41,8 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
             let whose = escape(&named(script, &whose));
             let _ = write!(
                 out,
-                "<dl class=bad><dt>The rule<dd>{}<dt>What was seen instead<dd>{}<dt>About<dd>{whose}, {} after the start \
-                 (virtual time)<dt>The rule's name<dd>{}</dl>",
+                "<dl class=bad><dt>Invariant<dd>{}<dt>Observed<dd>{}<dt>About<dd>{whose}, {} after the start \
+                 (virtual time)<dt>Name of the invariant<dd>{}</dl>",
                 escape(rule),
                 escape(&violation.text),
                 show_ms(violation.at_ms),
@@ -52,7 +52,7 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
     }
     let _ = write!(
         out,
-        "<p class=small>Seed {} of {}, scenario {:016x}. The same again: <code>{}</code></p>",
+        "<p class=small>Seed {} of {}, scenario {:016x}. Repeat with <code>{}</code></p>",
         script.seed,
         escape(build),
         script.fingerprint(),
@@ -71,15 +71,13 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
 #[must_use]
 pub fn campaign_html(summary: &Summary, mix: Mix, payments: u32, build: &str) -> String {
     let mut out = String::new();
-    begin(
-        &mut out,
-        "A campaign of simulated payments",
-        "Payment lifecycles from seeds, with everything going wrong that can.",
-    );
+    begin(&mut out, "A campaign of simulated payments", "Payment lifecycles from seeds, with injected faults.");
     let missed = summary.missed().len();
     let _ = match (summary.failures.len(), missed) {
         (0, 0) => write!(out, "<p class=good>Every invariant held in every run.</p>"),
-        (failed, missed) => write!(out, "<p class=bad>{failed} runs failed, {missed} places were never reached.</p>"),
+        (failed, missed) => {
+            write!(out, "<p class=bad>{failed} runs failed, {missed} required states were never reached.</p>")
+        }
     };
     let _ = write!(
         out,
@@ -179,8 +177,8 @@ fn swimlanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outc
     let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + swimlanes * SWIMLANE_HEIGHT);
     let _ = write!(
         out,
-        "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the trace below (click). Blue is an \
-         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again; solid green: faults end. The coloured band is the \
+        "<h2>What happened</h2><p class=small>Time runs from left to right; the numbers are the lines of the trace below (click). Blue is an \
+         event, red an injected fault. Dashed red: the process exits; dotted green: it starts; solid green: faults end. The coloured band is the \
          session's state. {LEGEND}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
     );
@@ -226,7 +224,7 @@ fn swimlanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outc
     if let (Some(violation), Some((_, x))) = (&outcome.violation, axis.0.last()) {
         let _ = write!(
             out,
-            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 class=b text-anchor=end>the rule \
+            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 class=b text-anchor=end>the invariant \
              breaks here</text>",
             escape(&violation.text),
             x + 4
@@ -298,7 +296,7 @@ fn trace_table(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], ou
         let text = escape(&violation.text);
         let _ = write!(
             out,
-            "<tr class=broken><td><td class=n>{}<td>rule broken<td><td>{text}</tr>",
+            "<tr class=broken><td><td class=n>{}<td>invariant broken<td><td>{text}</tr>",
             show_ms(violation.at_ms)
         );
     }
@@ -316,23 +314,28 @@ fn counts(out: &mut String, what: &str, counted: &Counts) {
 }
 
 fn faults_and_marks(out: &mut String, faults: &Counts, marks: &Counts) {
-    out.push_str("<details><summary>Faults that were injected</summary>");
+    out.push_str("<details><summary>Injected faults</summary>");
     counts(out, "fault", faults);
-    out.push_str("</details><details><summary>Rare places that were reached</summary>");
-    counts(out, "place", marks);
+    out.push_str("</details><details><summary>Rare states that were reached</summary>");
+    counts(out, "state", marks);
     out.push_str("<table>");
     for mark in REQUIRED_MARKS.iter().filter(|mark| !marks.contains_key(*mark)) {
-        let _ = write!(out, "<tr class=never><td>{}<td class=n>never, here</tr>", escape(mark));
+        let _ = write!(out, "<tr class=never><td>{}<td class=n>not in this run</tr>", escape(mark));
     }
     out.push_str("</table></details>");
 }
 
 fn invariants(out: &mut String, passes: &[u64], broken: Option<&str>) {
-    out.push_str("<details><summary>Invariants, and how often each was asked and held</summary><table><tr><th>name<th>from<th>rule<th>held</tr>");
+    out.push_str("<details><summary>Invariants, and how often each was checked</summary><table><tr><th>name<th>from<th>rule<th>held</tr>");
     for (one, passes) in INVARIANTS.iter().zip(passes) {
         let class = if Some(one.name) == broken { " class=broken" } else { "" };
-        let _ =
-            write!(out, "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>", one.name, one.code, escape(one.description));
+        let _ = write!(
+            out,
+            "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>",
+            one.name,
+            one.code,
+            escape(one.description)
+        );
     }
     out.push_str("</table></details>");
 }

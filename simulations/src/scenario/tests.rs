@@ -19,7 +19,8 @@ fn the_page_has_the_default_of_every_key_of_the_environment() {
         .map(|(key, rest)| (key, rest.split('`').next().unwrap_or("")))
         .collect();
     let lines: String = rows.iter().map(|(key, default)| format!("{key} = {default}\n")).collect();
-    let script = read(&format!("name = \"a simulation with the defaults\"\n[environment]\n{lines}")).expect("a scenario");
+    let script =
+        read(&format!("name = \"a simulation with the defaults\"\n[environment]\n{lines}")).expect("a scenario");
     assert_eq!(script.setup, Setup::default());
     // What is written is every key.
     let written = write(&script);

@@ -246,13 +246,13 @@ impl Simulation {
                 self.event(source, "dead", None, 1, || format!("engine {number} is killed"));
             }
             ProcessExit::Restart => {
-                self.event(source, "dead", None, 2, || format!("engine {number} is stopped in order"));
+                self.event(source, "dead", None, 2, || format!("engine {number} is shut down gracefully"));
             }
             ProcessExit::GaveUp(why) => {
                 self.mark("one of several engines exits because of the store");
-                self.event(source, "dead", None, 3, || format!("engine {number} gives up: {why}"));
+                self.event(source, "dead", None, 3, || format!("engine {number} exits: {why}"));
                 // These faults are temporary: the engine waits, and continues.
-                let text = format!("engine {number} gives up: {why}");
+                let text = format!("engine {number} exits: {why}");
                 self.observe(|observer| observer.violate("engines-outlive-their-store", text, None));
             }
             ProcessExit::NoStart(why) => {

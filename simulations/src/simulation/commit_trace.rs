@@ -30,7 +30,7 @@ impl Simulation {
         let detail = (payment.version << 8) | payment.state as u64;
         self.event(Source::Session, "stored", session, detail, || describe_payment(payment, session));
         if payment.state == State::Completed && payment.previous_state == Some(State::Processing) {
-            self.mark("a lost payment is found");
+            self.mark("a payment that was lost by a restore is found again");
         }
     }
 

@@ -233,7 +233,7 @@ impl Simulation {
             if report.findings.iter().any(named) || report.finding_count > report.findings.len() as u64 {
                 self.observe(|observer| observer.passes("damage-stays-in-its-row"));
             } else {
-                let text = format!("a row of {table} is damaged and the verification does not say so");
+                let text = format!("a row of {table} is damaged and the verification does not report it");
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, None));
             }
         }
@@ -251,7 +251,7 @@ impl Simulation {
                 }
             });
             if !reported {
-                let text = format!("{id} reads as {read:?} beside a damaged row");
+                let text = format!("{id} reads as {read:?} while another row is damaged");
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, Some(id)));
             }
         }
@@ -260,7 +260,8 @@ impl Simulation {
             if let Ok(Some(stored)) = store.merchant(merchant.id).await
                 && *stored != merchant
             {
-                let text = format!("{} reads otherwise than it was written, beside a damaged row", merchant.id);
+                let text =
+                    format!("{} reads differently than it was written, while another row is damaged", merchant.id);
                 self.observe(|observer| observer.violate("damage-stays-in-its-row", text, None));
             }
         }

@@ -245,7 +245,8 @@ impl Simulation {
             return;
         }
         if now_ms > failed_ms + STOPS_WITHIN_MS {
-            let text = format!("the store failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            let text =
+                format!("the store failed {} s ago, and the engine is still running", (now_ms - failed_ms) / 1_000);
             self.observe(|observer| observer.violate("store-error-stops-the-engine", text, None));
         } else {
             self.observe(|observer| observer.passes("store-error-stops-the-engine"));
@@ -272,7 +273,7 @@ impl Simulation {
             self.time.spins.store(0, Ordering::Relaxed);
         } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
             self.observe(|observer| {
-                let text = format!("{MAX_SPINS} calls and virtual time stands still");
+                let text = format!("{MAX_SPINS} calls without an advance of virtual time");
                 observer.violate("time-moves", text, None);
             });
             process.exits(ProcessExit::Over);

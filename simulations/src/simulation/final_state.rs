@@ -94,7 +94,11 @@ impl Simulation {
         });
         for batch in unknown_commits {
             let applied = unknown_commits::is_applied(store, &batch).await?;
-            self.mark(if applied { "a commit of unknown outcome was applied" } else { "a commit of unknown outcome was dropped" });
+            self.mark(if applied {
+                "a commit of unknown outcome was applied"
+            } else {
+                "a commit of unknown outcome was dropped"
+            });
             if applied {
                 self.trace_commit(&batch);
                 self.observe(|observer| observer.committed(&batch));
@@ -184,7 +188,7 @@ impl Simulation {
                     observer.passes("endpoints-are-as-attempted");
                 } else {
                     let text =
-                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts say {known:?}");
+                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts show {known:?}");
                     observer.violate("endpoints-are-as-attempted", text, None);
                 }
             });
@@ -211,7 +215,7 @@ impl Simulation {
             process.resume();
             self.set_clock(process, 0);
         }
-        self.event(Source::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
+        self.event(Source::Process, "heal", None, 0, || "faults end; everything must recover from now on".to_owned());
         let is_repaired = self.repair_rows();
         self.repair_log();
         // Some sixty blocks.
@@ -392,7 +396,7 @@ impl Simulation {
             self.observe(|observer| {
                 let known = id.and_then(|id| observer.payments.get(&id));
                 let Some((id, payment)) = id.zip(known.map(|known| known.payment.clone())) else {
-                    observer.violate("expected", format!("session {} was never opened", expect.session), None);
+                    observer.violate("expected", format!("session {} was never created", expect.session), None);
                     return;
                 };
                 let received = observer.received.get(&id).map_or(0, BTreeSet::len);
@@ -473,5 +477,5 @@ fn difference(expect: &Expect, payment: &Payment, webhooks: usize) -> Option<Str
         }
     }
     let wanted = expect.webhooks.filter(|wanted| *wanted != webhooks)?;
-    Some(format!("the merchant heard {webhooks} events, expected {wanted}"))
+    Some(format!("the merchant got {webhooks} events, expected {wanted}"))
 }

@@ -95,7 +95,7 @@ pub(super) fn describe(injection: &FaultInjection) -> String {
         FaultInjection::Process(fault) => describe_process(fault),
         FaultInjection::Disk(fault) => describe_disk(fault),
         FaultInjection::Node { node, fault: NodeFault::Lies(lie), for_ms } => {
-            format!("node {node} lies for {}: it {}", show_ms(*for_ms), word_of_lie(*lie))
+            format!("node {node} returns wrong data for {}: it {}", show_ms(*for_ms), word_of_lie(*lie))
         }
         FaultInjection::Node { node, fault, for_ms } => {
             format!("node {node} {} for {}", describe_node(fault), show_ms(*for_ms))
@@ -104,7 +104,7 @@ pub(super) fn describe(injection: &FaultInjection) -> String {
         FaultInjection::Outage { merchant, kind, for_ms } => {
             format!("the receiver of shop {merchant} fails for {} ({kind:?})", show_ms(*for_ms))
         }
-        FaultInjection::LoseReplyIn(n) => format!("the answer to a caller will be lost, {n} from now"),
+        FaultInjection::LoseReplyIn(n) => format!("the response to the {n}th call from now will be lost"),
         FaultInjection::ClockStep { by_ms } => format!("the wall clock steps by {by_ms} ms"),
         FaultInjection::Partition { peer: Peer::Store, for_ms } => {
             format!("the engine cannot reach the store for {}", show_ms(*for_ms))
@@ -113,7 +113,7 @@ pub(super) fn describe(injection: &FaultInjection) -> String {
             format!("the engine cannot reach node {node} for {}", show_ms(*for_ms))
         }
         FaultInjection::Store(StoreFault::FailOver { for_ms }) => {
-            format!("the store fails over, and is away for {}", show_ms(*for_ms))
+            format!("the store fails over, and is unreachable for {}", show_ms(*for_ms))
         }
         FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
             format!("the connection will break during the engine's next commit, which is {}", outcome.word())
@@ -137,17 +137,20 @@ fn describe_process(fault: &ProcessFault) -> String {
 
 fn describe_disk(fault: &DiskFault) -> String {
     match fault {
-        DiskFault::PowerCut => "the power goes".to_owned(),
-        DiskFault::PowerCutIn(n) => format!("the power will go at the disk's write or sync number {n} from now"),
-        DiskFault::ErrorIn(n) => format!("the disk will fail at its operation number {n} from now"),
-        DiskFault::ReadErrorIn(n) => format!("the disk will fail at its read number {n} from now"),
-        DiskFault::Full { for_ms } => format!("the disk may not grow for {}", show_ms(*for_ms)),
+        DiskFault::PowerCut => "power is lost".to_owned(),
+        DiskFault::PowerCutIn(n) => format!("power will be lost at write or sync number {n} from now"),
+        DiskFault::ErrorIn(n) => format!("disk operation number {n} from now will fail"),
+        DiskFault::ReadErrorIn(n) => format!("disk read number {n} from now will fail"),
+        DiskFault::Full { for_ms } => format!("the disk is full for {}", show_ms(*for_ms)),
         DiskFault::Slow { commit_ms, for_ms } => {
             format!("a commit takes up to {}, for {}", show_ms(*commit_ms), show_ms(*for_ms))
         }
-        DiskFault::DamageLog { .. } => "a bit of the log changes".to_owned(),
+        DiskFault::DamageLog { .. } => "a bit of the log is flipped".to_owned(),
         DiskFault::DamageRow { table, .. } => {
-            format!("a bit of a stored row changes{}", table.map(|table| format!(", of {table}")).unwrap_or_default())
+            format!(
+                "a bit of a stored row is flipped{}",
+                table.map(|table| format!(", of {table}")).unwrap_or_default()
+            )
         }
     }
 }
@@ -158,12 +161,12 @@ fn describe_node(fault: &NodeFault) -> String {
         NodeFault::Lag { blocks } => format!("falls {blocks} blocks behind"),
         NodeFault::Slow { delay_ms } => format!("responds {} late", show_ms(*delay_ms)),
         NodeFault::Stalled => "stops advancing".to_owned(),
-        NodeFault::OwnFork { depth } => format!("has other blocks than the newest {depth}, and after them,"),
-        NodeFault::KeepsTransactions => "passes on no transaction".to_owned(),
+        NodeFault::OwnFork { depth } => format!("has its own fork from {depth} blocks below the head on,"),
+        NodeFault::KeepsTransactions => "relays no transactions".to_owned(),
         NodeFault::OtherChain => "serves another chain".to_owned(),
-        NodeFault::LacksApis => "keeps neither histories nor the state of transactions".to_owned(),
+        NodeFault::LacksApis => "lacks the account history and transaction status APIs".to_owned(),
         NodeFault::LimitsRate => "limits the rate".to_owned(),
-        NodeFault::NoPrice => "knows no price of HBD".to_owned(),
+        NodeFault::NoPrice => "lacks the price of HBD".to_owned(),
         NodeFault::Lies(lie) => word_of_lie(*lie).to_owned(),
     }
 }
@@ -171,13 +174,13 @@ fn describe_node(fault: &NodeFault) -> String {
 fn describe_ledger(fault: &LedgerFault) -> String {
     match fault {
         LedgerFault::Fork { depth, forget } => {
-            let orphaned = if *forget { "forgets their transactions" } else { "lets their transactions wait again" };
+            let orphaned = if *forget { "drops their transactions" } else { "makes their transactions pending again" };
             format!("the ledger will replace its newest {depth} reversible blocks and {orphaned}")
         }
         LedgerFault::HoldFinality { for_ms } => format!("nothing becomes irreversible for {}", show_ms(*for_ms)),
         LedgerFault::HoldTransactions { for_ms } => format!("blocks stay empty for {}", show_ms(*for_ms)),
-        LedgerFault::HoldBlocks { for_ms } => format!("no block is made for {}", show_ms(*for_ms)),
-        LedgerFault::ForgetMempool => "the nodes forget what waits for a block".to_owned(),
+        LedgerFault::HoldBlocks { for_ms } => format!("no block is produced for {}", show_ms(*for_ms)),
+        LedgerFault::ForgetMempool => "the nodes lose their pending transactions".to_owned(),
         LedgerFault::HbdOffPeg { percent, for_ms } => {
             format!("the market pays {percent} % of a dollar for HBD, for {}", show_ms(*for_ms))
         }

@@ -191,7 +191,11 @@ impl Process {
 
     /// Returns its source in the trace.
     pub(super) fn source(&self) -> Source {
-        if self.is_one_of_several { Source::Engine(u8::try_from(self.number).unwrap_or(u8::MAX)) } else { Source::Process }
+        if self.is_one_of_several {
+            Source::Engine(u8::try_from(self.number).unwrap_or(u8::MAX))
+        } else {
+            Source::Process
+        }
     }
 
     /// Ends the process because the run is over.
@@ -320,7 +324,8 @@ impl Running {
             tokio::spawn(task);
             return None;
         }
-        let gated = Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), resumption: None, task: Box::pin(task) };
+        let gated =
+            Gated { sim: Arc::clone(sim), gate: Arc::clone(&self.gate), resumption: None, task: Box::pin(task) };
         Some(tokio::spawn(gated).abort_handle())
     }
 }

@@ -271,7 +271,7 @@ impl Simulation {
             let stored = store.compliance_status(merchant).await?;
             let expected = model.compliance.get(&merchant).cloned().unwrap_or_default();
             if !StoreModel::is_expected_status(&expected, &stored) {
-                return Ok(Some(format!("{merchant} stands as {stored:?} and should as {expected:?}")));
+                return Ok(Some(format!("{merchant} has the status {stored:?} and should have {expected:?}")));
             }
             let query = VolumeQuery { merchant, last_day: today + 1, days: DAYS };
             let stored = store.volume(query).await?.days;

@@ -292,16 +292,16 @@ impl Simulation {
                 if self.disk.lose_unsynced() {
                     self.mark("a sector is torn");
                 }
-                self.event(Source::Process, "dead", None, 0, || "the power is gone".to_owned());
+                self.event(Source::Process, "dead", None, 0, || "power was lost".to_owned());
             }
             ProcessExit::Killed => self.event(Source::Process, "dead", None, 1, || "the process is killed".to_owned()),
             ProcessExit::Restart => {
-                self.event(Source::Process, "dead", None, 2, || "the process is stopped in order".to_owned());
+                self.event(Source::Process, "dead", None, 2, || "the process is shut down gracefully".to_owned());
             }
             ProcessExit::GaveUp(why) => {
                 self.mark("the engine exits because of its store");
                 self.damage_stops_nothing(why);
-                self.event(Source::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
+                self.event(Source::Process, "dead", None, 3, || format!("the engine exits: {why}"));
             }
             ProcessExit::NoStart(why) => {
                 self.event(Source::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));

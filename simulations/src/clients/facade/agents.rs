@@ -145,7 +145,7 @@ impl Client<'_> {
         match reason {
             Some(reason) => Err(X402Error::Refused(Refused::new(reason, "as the response reports"))),
             None => {
-                let text = format!("a payment is answered {}: {}", reply.status, text_of(reply));
+                let text = format!("a payment gets {}: {}", reply.status, text_of(reply));
                 self.violate("mistakes-are-named", text, None);
                 Err(X402Error::Unavailable(EngineError::StoreFailed))
             }

@@ -65,7 +65,7 @@ impl Client<'_> {
         let reply = self.browse(&format!("/dashboard/payments/{}", known.id), cookie).await;
         let is_shut = reply.status == 303 && reply.header("location") == Some(LOGIN);
         self.hold("forms-need-their-token", known.id, is_shut || reply.status == 503, || {
-            format!("{what} is answered {} at the dashboard", reply.status)
+            format!("{what} gets {} at the dashboard", reply.status)
         });
     }
 
@@ -94,7 +94,7 @@ impl Client<'_> {
     fn hold_not_done(&self, known: &Session, what: &str, reply: &Reply) {
         let is_login = reply.status == 303 && reply.header("location") == Some(LOGIN);
         self.hold("forms-need-their-token", known.id, is_login || [403, 503].contains(&reply.status), || {
-            format!("{what} is answered {} {:?}", reply.status, reply.header("location"))
+            format!("{what} gets {} {:?}", reply.status, reply.header("location"))
         });
     }
 }

@@ -12,7 +12,7 @@ impl Client<'_> {
         let response = self.endpoint.grpc(Call { key: key.to_owned(), idempotency_key, method }).await;
         let detail = response.as_ref().map_or(1, |shown| shown.iter().map(|one| one.sequence + 2).sum());
         self.sim.event(Source::Merchant, "answered", Some(self.session), detail, || match &response {
-            Ok(payments) => format!("{shown} by gRPC is answered with {} payments", payments.len()),
+            Ok(payments) => format!("{shown} by gRPC returns {} payments", payments.len()),
             Err(denied) => format!("{shown} by gRPC is refused: {}", denied.reason),
         });
         if let Err(denied) = &response {
@@ -79,7 +79,9 @@ impl Client<'_> {
         let Ok([first]) = first.as_deref() else { return };
         let id = first.id.parse::<PaymentId>().ok();
         let is_durable = id.is_some_and(|id| self.sim.durable_state(id).is_some());
-        self.hold("responses-are-durable", known.id, is_durable, || format!("{} is reported and is not durable", first.id));
+        self.hold("responses-are-durable", known.id, is_durable, || {
+            format!("{} is reported and is not durable", first.id)
+        });
         if let Ok([again]) = again.as_deref() {
             self.hold("one-key-one-session", known.id, again.id == first.id, || {
                 format!("one key by gRPC opened {} and {}", first.id, again.id)
@@ -107,7 +109,7 @@ impl Client<'_> {
                 continue;
             }
             self.hold("anothers-is-unknown", known.id, theirs.is_err() && theirs == nobodys, || {
-                format!("another's payment is answered {theirs:?} by gRPC, and nobody's {nobodys:?}")
+                format!("another's payment returns {theirs:?} by gRPC, and an unknown one {nobodys:?}")
             });
         }
     }
@@ -126,16 +128,16 @@ impl Client<'_> {
         let mut last = (0, "pending");
         while let Some(shown) = snapshots.next().await {
             self.sim.event(Source::Merchant, "watched", Some(self.session), shown.sequence, || {
-                format!("who watches session {} hears that it is {}", self.session, shown.status)
+                format!("a watcher of session {} is notified that it is {}", self.session, shown.status)
             });
             let standing = self.sim.durable_state(known.id);
             let is_over = shown.status != "pending" && shown.status != "processing";
             let is_now = standing.is_some_and(|standing| standing.state.as_str() == shown.status);
             self.hold("reported-states-are-current", known.id, is_now || !is_over, || {
-                format!("who watches {} hears that it is {}, and it is {standing:?}", known.id, shown.status)
+                format!("a watcher of {} is notified that it is {}, and it is {standing:?}", known.id, shown.status)
             });
             self.hold("reported-states-are-current", known.id, shown.sequence >= last.0, || {
-                format!("who watches {} hears of state {} after {}", known.id, shown.sequence, last.0)
+                format!("a watcher of {} is notified of state {} after {}", known.id, shown.sequence, last.0)
             });
             last = (shown.sequence, shown.status);
         }

@@ -55,14 +55,14 @@ impl Client<'_> {
             // The API key is checked before the body: the merchant may not have received its new key yet.
             let is_excused = reply.status == 503 || reply.status == 401;
             self.hold("mistakes-are-named", known.id, is_refused || is_excused, || {
-                format!("{shown} with {reason} about {field:?} is answered {}: {}", reply.status, text_of(&reply))
+                format!("{shown} with {reason} about {field:?} gets {}: {}", reply.status, text_of(&reply))
             });
         }
         self.sim.observe(|observer| {
             match observer.payments.values().find(|known| known.payment.description == ILL).map(|k| k.payment.id) {
                 None => observer.passes("mistakes-change-nothing"),
                 Some(id) => {
-                    let text = format!("a wrong order opened {id}");
+                    let text = format!("an invalid order created {id}");
                     observer.violate("mistakes-change-nothing", text, Some(id));
                 }
             }
@@ -165,7 +165,7 @@ impl Client<'_> {
             let is_same = theirs.status == nobodys.status && theirs.status >= 400 && bare(&theirs) == bare(&nobodys);
             self.hold("anothers-is-unknown", known.id, is_same, || {
                 format!(
-                    "{method} {path} of another's payment is answered {}: {}, and of nobody's {}",
+                    "{method} {path} of another's payment gets {}: {}, and of an unknown one {}",
                     theirs.status,
                     text_of(&theirs),
                     nobodys.status
@@ -192,7 +192,7 @@ impl Client<'_> {
         if self.nobody_cancels() {
             let is_asked = self.sim.durable_state(known.id).is_some_and(|standing| standing.cancellation.is_some());
             self.hold("forms-need-their-token", known.id, !is_asked, || {
-                format!("{} is being cancelled, and nobody with a token asked for it", known.id)
+                format!("{} is being cancelled without a request that has a token", known.id)
             });
         }
     }
@@ -211,7 +211,7 @@ impl Client<'_> {
                 self.post_form(&format!("/checkout/{}/cancel", known.id), &[("token", &token)], Vec::new()).await;
             let is_refused = reason_of(&reply).as_deref() == Some("invalid_form_token");
             self.hold("forms-need-their-token", known.id, is_refused || reply.status == 503, || {
-                format!("a cancellation of {} without its token is answered {}", known.id, reply.status)
+                format!("a cancellation of {} without its token gets {}", known.id, reply.status)
             });
         }
         self.forge_at_the_dashboard(known, key).await;
@@ -230,7 +230,7 @@ impl Client<'_> {
             let reply = rusher.send("GET", &format!("/for/{slug}/status"), "", None).await;
             if reply.status == 429 {
                 self.hold("limits-are-kept", known.id, sent >= BURST, || {
-                    format!("an address is refused at its request {sent} of {BURST}")
+                    format!("an IP address is refused at request {sent} of {BURST}")
                 });
             } else {
                 taken += 1;
@@ -241,7 +241,7 @@ impl Client<'_> {
             (self.sim.now_ms() - began).max(self.wall().since(began_wall).as_millis().try_into().unwrap_or(u64::MAX));
         let most = BURST.saturating_add(passed / 1_000 + 1);
         self.hold("limits-are-kept", known.id, taken <= most, || {
-            format!("an address was let in {taken} times, and {most} are allowed")
+            format!("{taken} requests of an IP address were accepted, and {most} are allowed")
         });
         self.rush_to_log_in(known).await;
         self.sim.mark("a client exceeds a rate limit");
@@ -264,7 +264,7 @@ impl Client<'_> {
             };
             // The limit refills meanwhile, and the lockout ends.
             self.hold("limits-are-kept", known.id, is_right || self.wall() != began, || {
-                format!("guess {guess} of a key at the login is answered {}", reply.status)
+                format!("guess {guess} of a key at the login gets {}", reply.status)
             });
         }
     }

@@ -87,7 +87,7 @@ impl Client<'_> {
         }
         sim.event(Source::Merchant, "created", Some(session), payment.amount.units, || {
             format!(
-                "shop {} opens session {session} over {} until {}",
+                "shop {} creates session {session} over {} until {}",
                 order.merchant, payment.amount, payment.expires_at
             )
         });
@@ -114,7 +114,7 @@ impl Client<'_> {
             && payment.metadata.get("order") == Some(&engine::fields::MetadataValue::Text(order.session.to_string()));
         let is_named = reported["slug"] == payment.slug_text();
         self.hold("responses-are-durable", payment.id, is_reported && is_ordered && is_named, || {
-            format!("an order of {} is answered with {reported}, and {} is durable", order.money, payment.amount)
+            format!("an order of {} returns {reported}, and {} is durable", order.money, payment.amount)
         });
     }
 

@@ -209,7 +209,7 @@ impl Client<'_> {
             _ => false,
         };
         self.hold("responses-are-durable", known.id, is_right, || {
-            format!("a program that looks at {} is answered {}: {}", known.id, asked.status, text_of(&asked))
+            format!("a program that requests {} gets {}: {}", known.id, asked.status, text_of(&asked))
         });
     }
 
@@ -231,7 +231,7 @@ impl Client<'_> {
         }
         let is_excused = self.may_refuse_orders(&reply);
         self.hold("valid-requests-are-taken", known.id, reply.status == 201 || is_excused, || {
-            format!("the order of {} is refused when it is sent again: {} {}", known.id, reply.status, text_of(&reply))
+            format!("the repeated order of {} is refused: {} {}", known.id, reply.status, text_of(&reply))
         });
     }
 
@@ -245,7 +245,7 @@ impl Client<'_> {
         let reply = self.ask(sent).await;
         let is_refused = reason_of(&reply).as_deref() == Some("idempotency_key_reused");
         self.hold("keys-stand-for-one-order", known.id, is_refused || self.may_refuse_orders(&reply), || {
-            format!("another order under the key of {} is answered {}: {}", known.id, reply.status, text_of(&reply))
+            format!("another order with the key of {} gets {}: {}", known.id, reply.status, text_of(&reply))
         });
         self.sim.mark("another request reuses an idempotency key");
     }
