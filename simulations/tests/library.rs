@@ -62,8 +62,8 @@ const CASES: [(&str, &str, &str, &[&str]); 34] = [
 /// The races of agents, each with its scenario.
 const RACES: [(&str, &str); 13] = [
     ("two agents, one session", "two-agents"),
-    ("one request twice at once", "agent-asks-twice"),
-    ("one request twice, a node apart", "agent-asks-twice-slowly"),
+    ("one request twice at once", "agent-settles-twice"),
+    ("one request twice, a node apart", "agent-settles-twice-on-slow-nodes"),
     ("a transaction that paid another session", "agent-replays"),
     ("an agent and a wallet", "agent-and-wallet"),
     ("an agent and a cancellation", "agent-beats-cancel"),
@@ -84,7 +84,7 @@ const REACHED: [(&str, &str); 24] = [
     ("recurrent-transfer-only-node-falls-back", "a recurrent transfer is executed"),
     ("recurrent-transfer-without-an-api", "a recurrent transfer is executed"),
     ("a-day-ends", "a day is reconciled"),
-    ("a-day-nobody-tells-of", "a day cannot be reconciled"),
+    ("a-day-without-account-histories", "a day cannot be reconciled"),
     ("before-its-session", "a session appears after its transfer"),
     ("before-its-session-and-killed", "a session appears after its transfer"),
     ("before-its-session-and-expired", "a session appears after its transfer"),
