@@ -54,10 +54,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
 #[must_use]
 pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) -> Script {
     let root = Random::new(seed);
-    let has_several_engines = match engines {
-        Some(engines) => engines > 1,
-        None => mix == Mix::Engines,
-    };
+    let has_several_engines = engines.map_or(mix == Mix::Engines, |engines| engines > 1);
     let mut random = root.fork("setup");
     let facade = mix == Mix::Facade;
     let mix = match mix {
@@ -66,14 +63,7 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
         Mix::Both if seed % 12 == 7 => Mix::Rows,
         mix => mix,
     };
-    let mut faults = match mix {
-        Mix::None => Faults::default(),
-        Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
-        Mix::Rows => Faults::of_rows(),
-        Mix::AllOn => Faults::all_on(),
-        Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
-        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
-    };
+    let mut faults = faults_of(mix, seed, &root);
     if has_several_engines {
         faults.leave_out_disk();
     } else {
@@ -129,6 +119,18 @@ pub fn of_seed_with(seed: u64, payments: u32, mix: Mix, engines: Option<usize>) 
         expect: Vec::new(),
         expect_nodes: Vec::new(),
         names: Vec::new(),
+    }
+}
+
+/// Draws the faults of a seed.
+fn faults_of(mix: Mix, seed: u64, root: &Random) -> Faults {
+    match mix {
+        Mix::None => Faults::default(),
+        Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
+        Mix::Rows => Faults::of_rows(),
+        Mix::AllOn => Faults::all_on(),
+        Mix::Both | Mix::Facade | Mix::Engines if seed.is_multiple_of(3) => Faults::all_on(),
+        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade | Mix::Engines => Faults::swarm(&mut root.fork("faults")),
     }
 }
 

@@ -10,6 +10,16 @@ use super::{
 /// Numbers from here on are an agent's second payment for a session.
 const SECOND: usize = 100;
 
+/// Returns the account that an agent pays from.
+fn payer_of(number: usize, behavior: AgentBehavior) -> String {
+    match behavior {
+        AgentBehavior::NoMoney => POOR.to_owned(),
+        AgentBehavior::SpendFirst => SPENDER.to_owned(),
+        AgentBehavior::ReplaceKeys => KEYED.to_owned(),
+        _ => agent(number % SECOND),
+    }
+}
+
 /// Returns an agent's payment for a session, which it makes once.
 fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBehavior) -> Option<Payload> {
     let (known, made) = {
@@ -20,12 +30,7 @@ fn payload(sim: &Arc<Simulation>, session: u32, number: usize, behavior: AgentBe
     if made.is_some() {
         return made;
     }
-    let from = match behavior {
-        AgentBehavior::NoMoney => POOR.to_owned(),
-        AgentBehavior::SpendFirst => SPENDER.to_owned(),
-        AgentBehavior::ReplaceKeys => KEYED.to_owned(),
-        _ => agent(number % SECOND),
-    };
+    let from = payer_of(number, behavior);
     let nonce = format!("{:032x}", u128::from(session) << 32 | (number % SECOND) as u128);
     let memo = if behavior == AgentBehavior::NonceMemo { format!("x402:{nonce}") } else { memo_of(known.id) };
     let fee_units = known.fee.as_ref().map_or(0, |(_, units)| *units);

@@ -83,6 +83,15 @@ fn action_of(before: Option<&Merchant>, after: &Merchant) -> Option<&'static str
     }
 }
 
+/// Returns the actions of which a change of compliance must have one.
+const fn compliance_actions(change: &ComplianceChange) -> &'static [&'static str] {
+    match change {
+        ComplianceChange::Hold(_) => &["merchant_flagged"],
+        ComplianceChange::Clear(_) => &["compliance_cleared"],
+        ComplianceChange::Limit { .. } => &["compliance_limits_set", "compliance_cleared"],
+    }
+}
+
 impl Observer {
     /// Checks that the changes of a batch are in the audit log with it. Payments and merchants are as they were before.
     pub(super) fn audited(&mut self, batch: &Batch) {
@@ -166,14 +175,7 @@ impl Observer {
                     |write: &Write| matches!(write, Write::Merchant { merchant: own, .. } if own.id == *merchant);
                 if batch.writes.iter().any(is_own) { None } else { has(&["webhook_enabled"], Some(*merchant), None) }
             }
-            Write::Compliance { merchant, change } => {
-                let actions = match change {
-                    ComplianceChange::Hold(_) => &["merchant_flagged"][..],
-                    ComplianceChange::Clear(_) => &["compliance_cleared"],
-                    ComplianceChange::Limit { .. } => &["compliance_limits_set", "compliance_cleared"],
-                };
-                has(actions, Some(*merchant), None)
-            }
+            Write::Compliance { merchant, change } => has(compliance_actions(change), Some(*merchant), None),
             Write::FeeTiers { .. } => has(&["fee_tiers_changed"], None, None),
             Write::Invoice(invoicing) => {
                 let is_new = invoicing.period.invoice.is_none();

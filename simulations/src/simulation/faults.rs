@@ -116,18 +116,7 @@ impl Simulation {
                 injections.push(FaultInjection::Process(ProcessFault::Restart));
             }
         }
-        {
-            let random = &mut lock(&self.streams).clock;
-            let skew = process.skew_ms();
-            if skew.abs() > 2 * MAX_STEPPED_MS {
-                if random.chance(JUMPS_BACK_PPM) {
-                    injections.push(FaultInjection::ClockStep { by_ms: -skew });
-                }
-            } else if random.chance(self.rate(Fault::ClockJump)) {
-                let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
-                injections.push(FaultInjection::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
-            }
-        }
+        injections.extend(self.roll_clock(process));
         {
             let random = &mut lock(&self.streams).market;
             if random.chance(self.rate(Fault::HbdOffPeg)) {
@@ -157,6 +146,20 @@ impl Simulation {
         for (engine, injection) in self.roll_cluster() {
             self.inject(&injection, Some(engine));
         }
+    }
+
+    /// Draws whether the wall clock of a process jumps, or is corrected after a jump.
+    fn roll_clock(&self, process: &Process) -> Option<FaultInjection> {
+        let random = &mut lock(&self.streams).clock;
+        let skew = process.skew_ms();
+        if skew.abs() > 2 * MAX_STEPPED_MS {
+            return random.chance(JUMPS_BACK_PPM).then_some(FaultInjection::ClockStep { by_ms: -skew });
+        }
+        if !random.chance(self.rate(Fault::ClockJump)) {
+            return None;
+        }
+        let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
+        Some(FaultInjection::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } })
     }
 
     /// Draws the faults of a process other than its exit.
