@@ -18,7 +18,6 @@ use crate::{
     options::FEE_ACCOUNT,
     plan::{AGENTS, PAYERS},
     script::{Action, AgentBehavior},
-    simulation::Running,
 };
 
 /// The account of agents without money.
@@ -156,10 +155,10 @@ impl ClientState {
         std::mem::take(&mut self.calls).into_values().filter_map(of).collect()
     }
 
-    /// Begins a call; returns its number.
-    pub(crate) fn begin_call(&mut self, repeated: Repeated, engine: &Running) -> u64 {
+    /// Begins a call of an engine, by its number; returns the number of the call.
+    pub(crate) fn begin_call(&mut self, repeated: Repeated, engine: usize) -> u64 {
         self.next_call += 1;
-        let call = Call { repeated, engine: engine.process.number, task: None, is_repeated: false };
+        let call = Call { repeated, engine, task: None, is_repeated: false };
         self.calls.insert(self.next_call, call);
         self.next_call
     }

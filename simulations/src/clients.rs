@@ -92,7 +92,7 @@ fn call(sim: &Arc<Simulation>, engine: Option<&Running>, action: Action, tries: 
         sim.act_later(2_000, action, tries + 1);
         return;
     };
-    let number = Some(sim.clients().begin_call(Repeated::Action(action.clone(), tries), &engine));
+    let number = Some(sim.clients().begin_call(Repeated::Action(action.clone(), tries), engine.process.number));
     let (called, client) = (engine.clone(), Arc::clone(sim));
     let sim = Arc::clone(sim);
     let task = called.spawn(&client, async move {
@@ -152,7 +152,9 @@ pub(crate) fn register(sim: &Arc<Simulation>, engine: Option<&Running>, merchant
     };
     let (called, client) = (engine.clone(), Arc::clone(sim));
     // Merchants of a single engine wait without a limit.
-    let number = sim.has_shared_store().then(|| sim.clients().begin_call(Repeated::Registration(merchant), &engine));
+    let number = sim
+        .has_shared_store()
+        .then(|| sim.clients().begin_call(Repeated::Registration(merchant), engine.process.number));
     let sim = Arc::clone(sim);
     let task = called.spawn(&client, async move {
         let name = format!("Shop {merchant}");

@@ -27,57 +27,15 @@ use engine::{
     x402::{ClaimOutcome, Purpose},
 };
 use hmac::{Hmac, KeyInit, Mac};
-use serde::Deserialize;
 use sha2::Sha256;
 use storage::{Handling, Unmatched};
 
 use crate::observer::{
-    Attempted, Broadcast, CursorWrite, End, Observer, PaymentWrite, ReceivedWebhook, ReconciliationWrite, Response,
-    Rows,
+    Attempted, Broadcast, Check, CursorWrite, End, FinalVerdict, Invariant, Observer, PaymentWrite, ReceivedWebhook,
+    ReconciliationWrite, Response, Rows, Verdict,
 };
 
 use self::{claims::*, credits::*, cursor::*, decisions::*, deletions::*, payments::*, reconciliation::*, webhooks::*};
-
-pub(crate) use self::payments::paid_in_time;
-
-/// The result of an invariant: it holds, or what was observed instead.
-pub type Verdict = Result<(), String>;
-/// The same for an invariant over all sessions.
-pub type FinalVerdict = Result<(), (String, Option<PaymentId>)>;
-
-/// An invariant.
-pub struct Invariant {
-    /// Its name in reports and scenario files.
-    pub name: &'static str,
-    /// Where it comes from: S and L as in the fault model, G as in the gateway's list.
-    pub code: &'static str,
-    /// The rule as a sentence.
-    pub description: &'static str,
-    /// When and how it is checked.
-    pub check: Check,
-}
-
-/// When an invariant is checked, and by which function.
-pub enum Check {
-    /// When a payment's snapshot became durable.
-    Payment(fn(&PaymentWrite<'_>) -> Verdict),
-    /// When the scanner's cursor became durable.
-    Cursor(fn(&CursorWrite<'_>) -> Verdict),
-    /// When the reconciliation of a day is stored.
-    Reconciliation(fn(&ReconciliationWrite<'_>) -> Verdict),
-    /// When a receiver gets a webhook.
-    Webhook(fn(&ReceivedWebhook<'_>) -> Verdict),
-    /// When an attempt is recorded.
-    Attempt(fn(&Attempted<'_>) -> Verdict),
-    /// When the engine broadcasts a transaction to a node.
-    Broadcast(fn(&Broadcast<'_>) -> Verdict),
-    /// When a response reaches its caller.
-    Response(fn(&Observer, &Response<'_>) -> Verdict),
-    /// When faults have ended and everything should have recovered.
-    End(fn(&End<'_>) -> FinalVerdict),
-    /// By the simulation itself, at starts and during the run.
-    Simulation,
-}
 
 macro_rules! invariants {
     ($($name:literal, $code:literal, $check:expr, $description:literal;)*) => {
@@ -346,11 +304,11 @@ fn reversal_is_noticed(end: &End<'_>) -> FinalVerdict {
 
 fn paid_in_time_completes(end: &End<'_>) -> FinalVerdict {
     for (id, payment) in &end.stored {
-        let paid = paid_in_time(payment, end.observer) >= payment.amount.units;
+        let paid = end.observer.paid_in_time(payment) >= payment.amount.units;
         if paid && matches!(payment.state, State::Pending | State::Processing | State::SystemCancelled) {
             return Err((format!("{id} was paid in time and is {}", payment.state), Some(*id)));
         }
-        let in_time = payment.cancellation.map_or(0, |request| paid_until(payment, end.observer, request.cutoff));
+        let in_time = payment.cancellation.map_or(0, |request| end.observer.paid_until(payment, request.cutoff));
         if in_time > 0 && payment.state == State::UserCancelled {
             return Err((format!("{id} is cancelled and {in_time} units came before the cutoff"), Some(*id)));
         }
@@ -484,48 +442,4 @@ impl Observer {
         }
         self.accounts.is_kept(&transfer.to, transfer.position.block_num)
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Body {
-    id: String,
-    data: Data,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Data {
-    /// None in events of no payment.
-    payment_id: Option<String>,
-    status: Option<String>,
-    sequence: Option<u32>,
-}
-
-impl Body {
-    fn read(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
-    }
-}
-
-type Read = (DeliveryId, u32, EventId, Option<PaymentId>, String, u32);
-
-/// Reads a webhook as a receiver does: delivery, attempt, event, payment (none in tests and in events of no payment),
-/// status, sequence.
-#[must_use]
-pub fn read_webhook(headers: &[(String, String)], body: &[u8]) -> Option<Read> {
-    let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let body = Body::read(body)?;
-    Some((
-        header("X-Hivetill-Delivery")?.parse().ok()?,
-        header("X-Hivetill-Attempt")?.parse().ok()?,
-        body.id.parse().ok()?,
-        match body.data.payment_id {
-            Some(id) if id.starts_with("test_") => None,
-            Some(id) => Some(id.parse().ok()?),
-            None => None,
-        },
-        body.data.status.unwrap_or_default(),
-        body.data.sequence.unwrap_or_default(),
-    ))
 }

@@ -2,6 +2,7 @@
 //! commit, every webhook, every broadcast and every response at the moment they happen, and checks the invariants then.
 
 mod audit;
+mod check;
 mod claims;
 mod deliveries;
 mod durable;
@@ -12,6 +13,7 @@ mod observations;
 mod payments;
 mod proofs;
 mod readings;
+mod received;
 mod watched;
 
 use std::{
@@ -38,18 +40,19 @@ use storage::{Batch, Cursor, EventRecord, Handling, Unmatched, Write};
 
 use crate::{
     index::{Index, IndexSet},
-    invariants::{self, Check, INVARIANTS},
     model::StoreModel,
 };
 
 pub(crate) use self::readings::Readings;
 pub use self::{
+    check::{Check, FinalVerdict, Invariant, Verdict},
     claims::Broadcasts,
     durable::Durable,
     engines::{EngineDuties, EngineSetup, Paused},
     latency::Latency,
     observations::*,
     proofs::Proofs,
+    received::read_webhook,
     watched::Watched,
 };
 
@@ -69,6 +72,8 @@ pub struct Violation {
 /// What the observer knows.
 #[derive(Default)]
 pub struct Observer {
+    /// The invariants that it checks.
+    invariants: &'static [Invariant],
     /// Durable payments.
     pub payments: Index<PaymentId, Known>,
     /// Their transfers.
@@ -248,12 +253,13 @@ pub struct Observer {
 impl Observer {
     /// Returns an observer without observations.
     #[must_use]
-    pub fn new(fee_account: Option<AccountName>, has_several_engines: bool) -> Self {
+    pub fn new(invariants: &'static [Invariant], fee_account: Option<AccountName>, has_several_engines: bool) -> Self {
         let at_peg = 1_000_000;
         Self {
+            invariants,
             fee_account,
             has_several_engines,
-            passes: vec![0; INVARIANTS.len()],
+            passes: vec![0; invariants.len()],
             hbd_now: at_peg,
             priceless_until_ms: 0,
             hbd_read: Readings::of(at_peg),
@@ -284,8 +290,8 @@ impl Observer {
     }
 
     /// Checks every invariant of a kind.
-    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<invariants::Verdict>) {
-        for (at, invariant) in INVARIANTS.iter().enumerate() {
+    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<Verdict>) {
+        for (at, invariant) in self.invariants.iter().enumerate() {
             match ask(self, &invariant.check) {
                 None => {}
                 Some(Ok(())) => self.passes[at] += 1,

@@ -134,3 +134,8 @@ pub(crate) fn url_of(merchant: usize) -> String {
 fn merchant_of(url: &str) -> usize {
     url.trim_start_matches("https://shop-").split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
+
+/// Returns the beginning of the body of a receiver's response.
+pub(crate) fn snippet_of(outcome: Outcome) -> String {
+    outcome.status().map_or_else(String::new, |status| format!("status {status} of the shop"))
+}

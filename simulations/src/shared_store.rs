@@ -15,7 +15,6 @@ use crate::{
     options::Fault,
     script::{CommitOutcome, Peer},
     simulation::{Seam, Simulation},
-    store::watch,
     sync::lock,
     trace::Source,
 };
@@ -162,7 +161,7 @@ impl SharedStore {
             };
             let outcomes = self.rows.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
             for (waiting, outcome) in group.iter().zip(&outcomes) {
-                watch(&sim, &waiting.batch, outcome);
+                sim.commit_ended(&waiting.batch, outcome);
             }
             sim.sleep(after_ms).await;
             let failovers = self.failovers();

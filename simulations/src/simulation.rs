@@ -51,6 +51,7 @@ use crate::{
     disk::{DiskFaults, Incident, SimDisk},
     front::{self, Endpoint},
     hive::{Hive, health::NodeHealths},
+    invariants::INVARIANTS,
     observer::{End, Observer, Violation},
     options::{EPOCH_SECONDS, FEE_ACCOUNT, Fault, Setup},
     random::Random,
@@ -115,7 +116,7 @@ impl Outcome {
             None => 0,
             Some(violation) if violation.invariant == "no-panic" => 13,
             Some(violation) => {
-                let found = crate::invariants::INVARIANTS.iter().find(|one| one.name == violation.invariant);
+                let found = INVARIANTS.iter().find(|one| one.name == violation.invariant);
                 if found.is_some_and(|one| one.code.starts_with('L')) { 11 } else { 10 }
             }
         }
@@ -255,7 +256,7 @@ impl Simulation {
         let sim = Self {
             disk: SimDisk::new(root.fork("disk")),
             hive: Mutex::new(hive),
-            observer: Mutex::new(Observer::new(fee_account, setup.engines > 1)),
+            observer: Mutex::new(Observer::new(INVARIANTS, fee_account, setup.engines > 1)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             clients: Mutex::default(),
             settings: Mutex::default(),

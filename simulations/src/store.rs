@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use engine::time::Timestamp;
 use futures_util::future::BoxFuture;
-use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped, Write};
+use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Resolution, Store, Wrapped};
 
 use tokio::sync::oneshot;
 
 use crate::{
     options::Fault,
-    simulation::{Seam, Simulation},
+    simulation::Seam,
     sync::lock,
     trace::Source,
 };
@@ -81,7 +81,7 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
         };
         let outcomes = inner.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
         for (waiting, outcome) in group.iter().zip(&outcomes) {
-            watch(sim, &waiting.batch, outcome);
+            sim.commit_ended(&waiting.batch, outcome);
         }
         sim.sleep(after_ms).await;
         // Power was lost during the commit: no caller is left for its outcome.
@@ -91,29 +91,6 @@ async fn write(seam: Seam, inner: Arc<EmbeddedStore>, queue: Arc<Mutex<Queue>>) 
         }
         for (waiting, outcome) in group.into_iter().zip(outcomes) {
             let _ = waiting.answer.send(outcome);
-        }
-    }
-}
-
-/// Notifies every watcher of the outcome of a batch.
-pub(crate) fn watch(sim: &Simulation, batch: &Batch, outcome: &Result<(), CommitError>) {
-    match outcome {
-        Ok(()) => {
-            sim.trace_commit(batch);
-            sim.observe(|observer| observer.committed(batch));
-        }
-        Err(CommitError::Unknown(why)) => {
-            sim.event(Source::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
-            sim.observe(|observer| observer.unknown_commits.push(batch.clone()));
-        }
-        Err(refused) => {
-            let moves_cursor = batch.writes.iter().any(|write| matches!(write, Write::Cursor { .. }));
-            if moves_cursor && matches!(refused, CommitError::Conflict { .. }) {
-                sim.observe(|observer| observer.cursor_refused());
-            }
-            sim.event(Source::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
-            sim.mark("a stale or repeated write is refused");
-            sim.observe(|observer| observer.refused_commit(batch, refused));
         }
     }
 }

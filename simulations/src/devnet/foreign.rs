@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{control::read, failure::Failure, host::Host, shape::Shape};
+use super::{failure::Failure, params::read, shape::Shape};
 
 /// What nodes add to blocks from a number on, until the next such call.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ struct Order {
     extensions: Vec<Value>,
 }
 
-/// Shows the next blocks with these operations.
-pub(super) fn order(host: &mut Host, params: &Value) -> Result<Value, Failure> {
-    let Order { operations, virtual_operations, place, extensions } = read(params)?;
-    let first_block = host.chain.head().number() + 1;
-    host.foreign.push(Foreign { first_block, operations, virtual_operations, place, extensions });
-    Ok(json!({ "firstBlock": first_block }))
+impl Foreign {
+    /// Reads what nodes add to blocks from `first_block` on.
+    pub(super) fn read(first_block: u32, params: &Value) -> Result<Self, Failure> {
+        let Order { operations, virtual_operations, place, extensions } = read(params)?;
+        Ok(Self { first_block, operations, virtual_operations, place, extensions })
+    }
 }
 
 /// Returns the virtual operations that nodes add to those of a block.

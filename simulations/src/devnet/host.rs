@@ -1,23 +1,19 @@
-//! The one task that owns the chain: it executes requests one after another and produces blocks on time.
+//! The chain of the dev ledger with its nodes, clock and journal, and the requests to it.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::time::Timestamp;
 use serde_json::Value;
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep_until},
-};
+use tokio::sync::oneshot;
 use tracing::{error, info};
 
 use super::{
-    Clock, Options, control,
+    Clock, Options,
     failure::Failure,
     faults::Faults,
     foreign::Foreign,
     journal::{Journal, JournalError},
-    rpc,
 };
 use crate::ledger::{Chain, Genesis};
 
@@ -51,7 +47,7 @@ pub(super) struct Host {
     /// Operations of a later hard fork that blocks are shown with.
     pub(super) foreign: Vec<Foreign>,
     clock: Clock,
-    journal: Option<Journal>,
+    pub(super) journal: Option<Journal>,
 }
 
 impl Host {
@@ -83,61 +79,8 @@ impl Host {
         &self.genesis
     }
 
-    /// Executes requests and produces blocks until it is stopped.
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>, mut stopped: watch::Receiver<bool>) {
-        let mut next_block = Instant::now() + self.block_interval;
-        loop {
-            tokio::select! {
-                biased;
-                _ = stopped.changed() => break,
-                () = sleep_until(next_block), if self.auto_produce => {
-                    if !self.produce() {
-                        break;
-                    }
-                    next_block = (next_block + self.block_interval).max(Instant::now());
-                }
-                request = inbox.recv() => match request {
-                    Some(request) => {
-                        let was_auto = self.auto_produce;
-                        if !self.answer(request) {
-                            break;
-                        }
-                        if self.auto_produce && !was_auto {
-                            next_block = Instant::now() + self.block_interval;
-                        }
-                    }
-                    None => break,
-                },
-            }
-        }
-    }
-
-    /// Executes one request; `false` if its effect could not be stored, in which case it gets no response.
-    fn answer(&mut self, request: Request) -> bool {
-        match request {
-            Request::Rpc { node, body, reply } => {
-                let answer = rpc::answer_node(self, node, &body);
-                self.save() && delivered(reply.send(answer))
-            }
-            Request::ControlBody { body, reply } => {
-                let body = rpc::answer(&body, |method, params| control::call(self, method, params));
-                self.save()
-                    && delivered(reply.send(Answer::Reply {
-                        status: 200,
-                        body,
-                        delay: Duration::ZERO,
-                        retry_after: None,
-                    }))
-            }
-            Request::Control { method, params, reply } => {
-                let result = control::call(self, &method, &params);
-                self.save() && delivered(reply.send(result))
-            }
-        }
-    }
-
     /// Produces one block at the present time; `false` if it could not be stored.
-    fn produce(&mut self) -> bool {
+    pub(super) fn produce(&mut self) -> bool {
         let now = self.now();
         self.chain.produce(now);
         self.save()
@@ -150,7 +93,7 @@ impl Host {
 
     /// Writes what happened: a block is on disk before any response shows it. If that fails, the chain in memory is ahead
     /// of its file and is no longer valid: `false` ends the ledger.
-    fn save(&mut self) -> bool {
+    pub(super) fn save(&mut self) -> bool {
         let records = self.chain.take_records();
         let Some(journal) = &mut self.journal else { return true };
         match journal.append(&records) {
@@ -160,41 +103,5 @@ impl Host {
                 false
             }
         }
-    }
-}
-
-/// The caller may have disconnected meanwhile; the ledger continues.
-fn delivered<T>(_sent: Result<(), T>) -> bool {
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::json;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_ledger_that_cannot_write_stops_and_reveals_nothing_that_is_not_durable() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("chain");
-        let clock = Arc::new(|| Timestamp::from_seconds(1_800_000_000));
-        let options = Options::new(Genesis::demo([7; 32], clock()), clock);
-        let options = Options { auto_produce: false, state: Some(path.clone()), ..options };
-        let mut host = Host::open(&options).unwrap();
-        assert!(host.produce());
-        host.journal.as_mut().unwrap().fail_from_now_on();
-        let (requests, inbox) = mpsc::channel(1);
-        let (_stop, stopped) = watch::channel(false);
-        let running = tokio::spawn(host.run(inbox, stopped));
-        let (reply, answer) = oneshot::channel();
-        let request = Request::Control { method: "control.produce".into(), params: json!({}), reply };
-        requests.send(request).await.unwrap_or_else(|_| panic!("the ledger still listens"));
-        assert!(answer.await.is_err(), "no answer");
-        running.await.unwrap();
-        let after = Host::open(&options).unwrap();
-        assert_eq!(after.chain.head().number(), 1);
     }
 }

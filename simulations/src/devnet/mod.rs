@@ -32,9 +32,13 @@ mod host;
 mod http;
 mod journal;
 mod node_api;
+mod node_faults;
+mod params;
 mod rpc;
 mod send;
+mod server;
 mod shape;
+mod status;
 mod waiting;
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -162,7 +166,7 @@ impl Devnet {
         let (requests, inbox) = mpsc::channel(256);
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        tasks.spawn(host.run(inbox, stopped.clone()));
+        tasks.spawn(server::run(host, inbox, stopped.clone()));
         for (node, listener) in nodes.into_iter().enumerate() {
             tasks.spawn(http::serve(listener, http::Endpoint::Node(node), requests.clone(), stopped.clone()));
         }

@@ -78,7 +78,7 @@ pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdi
         return hold(!write.moved_to(State::UserCancelled), || "it was cancelled without a request".to_owned());
     };
     let (payment, observer, cutoff) = (write.after, write.observer, request.cutoff);
-    let in_time = paid_until(payment, observer, cutoff);
+    let in_time = observer.paid_until(payment, cutoff);
     if write.moved_to(State::UserCancelled) {
         hold(observer.final_time > cutoff, || {
             format!("it was cancelled at {cutoff} and the newest irreversible block is of {}", observer.final_time)
@@ -454,25 +454,8 @@ pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
     })?;
     let claim = write.before.and_then(|before| before.claim.as_ref());
     hold(claim.is_none(), || "it expired with a claim in flight".to_owned())?;
-    let in_time = paid_in_time(payment, observer);
+    let in_time = observer.paid_in_time(payment);
     hold(in_time < payment.amount.units, || format!("it expired though {in_time} units were paid in time"))
-}
-
-/// Returns the sum of irreversible transfers of wallets to a session that are in time.
-pub(crate) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
-    paid_until(payment, observer, payment.expires_at + payment.grace)
-}
-
-/// Returns the same up to a block time.
-pub(super) fn paid_until(payment: &Payment, observer: &Observer, last: Timestamp) -> u64 {
-    let keys = observer.final_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
-    let transfers = keys.iter().filter_map(|key| observer.final_transfers.get(key));
-    transfers
-        .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
-        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
-        .filter(|transfer| observer.target_of((transfer.tx_id, transfer.position.op_in_tx)) == Some(payment.id))
-        .map(|transfer| transfer.money.units)
-        .sum()
 }
 
 pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {

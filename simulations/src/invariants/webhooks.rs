@@ -3,7 +3,7 @@
 use engine::webhook::Trigger;
 
 use super::*;
-use crate::receivers::transport::snippet_of;
+use crate::receivers::snippet_of;
 
 /// How long an attempt may take until it is recorded, milliseconds.
 const ATTEMPT_MS: u64 = 60_000;

@@ -137,7 +137,7 @@ impl Observer {
     /// Checks that an engine sends a webhook only under a claim that the store accepted, and repeats the attempt of another one
     /// only once the duty has passed on.
     pub(crate) fn webhook_claimed(&mut self, engine: usize, headers: &[(String, String)], body: &[u8], paused: Paused) {
-        let Some((delivery, attempt, event, ..)) = invariants::read_webhook(headers, body) else { return };
+        let Some((delivery, attempt, event, ..)) = read_webhook(headers, body) else { return };
         let Some(merchant) = self.events.get(&event).map(|event| event.merchant) else { return };
         let duty = Duty::webhooks_of(merchant);
         let term = self.duties.terms.get(&duty).copied().unwrap_or(0);
@@ -254,7 +254,7 @@ impl Observer {
             let blocks = keys.iter().filter_map(|key| self.final_transfers.get(key)).map(|t| t.position.block_num);
             let final_ms = blocks.filter_map(|number| self.finalized_ms.get(&number)).max()?;
             let waited_ms = self.now_ms.saturating_sub((*final_ms).max(known.stored_ms));
-            let is_paid = || invariants::paid_in_time(payment, self) >= payment.amount.units;
+            let is_paid = || self.paid_in_time(payment) >= payment.amount.units;
             let text = || format!("{} is paid and has been pending for {waited_ms} ms", payment.id);
             (waited_ms > bound_ms && is_paid()).then(|| (text(), payment.id))
         })

@@ -161,7 +161,7 @@ impl Observer {
         body: &[u8],
         now: Timestamp,
     ) -> Option<(DeliveryId, u32, Option<PaymentId>, String)> {
-        let Some(parsed) = invariants::read_webhook(headers, body) else {
+        let Some(parsed) = read_webhook(headers, body) else {
             self.violate("webhook-is-readable", "a webhook cannot be parsed".to_owned(), None);
             return None;
         };
@@ -272,7 +272,7 @@ impl Observer {
         {
             let end = end(self);
             let mut passed = Vec::new();
-            for (at, invariant) in INVARIANTS.iter().enumerate() {
+            for (at, invariant) in self.invariants.iter().enumerate() {
                 if let Check::End(check) = &invariant.check {
                     match check(&end) {
                         Ok(()) => passed.push(at),
@@ -306,7 +306,7 @@ impl Observer {
 
     /// Records a pass of an invariant that the simulation itself checks.
     pub fn passes(&mut self, name: &str) {
-        if let Some(at) = INVARIANTS.iter().position(|invariant| invariant.name == name) {
+        if let Some(at) = self.invariants.iter().position(|invariant| invariant.name == name) {
             self.passes[at] += 1;
         }
     }

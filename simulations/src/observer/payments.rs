@@ -3,6 +3,23 @@
 use super::*;
 
 impl Observer {
+    /// Returns the sum of irreversible transfers of wallets to a session that are in time.
+    pub(crate) fn paid_in_time(&self, payment: &Payment) -> u64 {
+        self.paid_until(payment, payment.expires_at + payment.grace)
+    }
+
+    /// Returns the same up to a block time.
+    pub(crate) fn paid_until(&self, payment: &Payment, last: Timestamp) -> u64 {
+        let keys = self.final_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
+        let transfers = keys.iter().filter_map(|key| self.final_transfers.get(key));
+        transfers
+            .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
+            .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
+            .filter(|transfer| self.target_of((transfer.tx_id, transfer.position.op_in_tx)) == Some(payment.id))
+            .map(|transfer| transfer.money.units)
+            .sum()
+    }
+
     pub(super) fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
         let announced = |kind| {
             batch.writes.iter().find_map(move |write| match write {

@@ -4,7 +4,7 @@ use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
 use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
 
-use super::{describe, merchant_of, name_of};
+use super::{describe, merchant_of, name_of, snippet_of};
 use crate::{simulation::Seam, trace::Source};
 
 /// The webhook transport of a simulation.
@@ -57,9 +57,4 @@ impl WebhookTransport for SimWebhooks {
             WebhookResponse { outcome: post_outcome.outcome, snippet }
         })
     }
-}
-
-/// Returns the beginning of the body of a receiver's response.
-pub(crate) fn snippet_of(outcome: Outcome) -> String {
-    outcome.status().map_or_else(String::new, |status| format!("status {status} of the shop"))
 }

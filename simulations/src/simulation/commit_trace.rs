@@ -1,11 +1,34 @@
 //! Durable writes as events of the trace.
 
 use engine::{payment::Payment, reconciliation::Day, webhook::Attempt};
-use storage::Unmatched;
+use storage::{CommitError, Unmatched};
 
 use super::*;
 
 impl Simulation {
+    /// Records the outcome of a commit in the trace, and notifies the observer.
+    pub(crate) fn commit_ended(&self, batch: &Batch, outcome: &Result<(), CommitError>) {
+        match outcome {
+            Ok(()) => {
+                self.trace_commit(batch);
+                self.observe(|observer| observer.committed(batch));
+            }
+            Err(CommitError::Unknown(why)) => {
+                self.event(Source::Disk, "commit.unknown", None, 0, || format!("a commit's outcome is unknown: {why}"));
+                self.observe(|observer| observer.unknown_commits.push(batch.clone()));
+            }
+            Err(refused) => {
+                let moves_cursor = batch.writes.iter().any(|write| matches!(write, Write::Cursor { .. }));
+                if moves_cursor && matches!(refused, CommitError::Conflict { .. }) {
+                    self.observe(|observer| observer.cursor_refused());
+                }
+                self.event(Source::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
+                self.mark("a stale or repeated write is refused");
+                self.observe(|observer| observer.refused_commit(batch, refused));
+            }
+        }
+    }
+
     /// Records what a durable batch changes in the trace.
     pub(crate) fn trace_commit(&self, batch: &Batch) {
         for write in &batch.writes {
