@@ -92,16 +92,16 @@ pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
     let kinds = [
         "node.call_fails",
         "node.reply_lost",
-        Fault::NodeDown.word(),
-        Fault::NodeLag.word(),
-        Fault::NodeSlow.word(),
-        Fault::NodeStall.word(),
-        Fault::NodeBranch.word(),
-        Fault::NodeKeeps.word(),
-        Fault::NodeForeign.word(),
-        Fault::NodeLacks.word(),
-        Fault::NodeLimits.word(),
-        Fault::NodeWithoutPrice.word(),
+        Fault::NodeDown.as_str(),
+        Fault::NodeLag.as_str(),
+        Fault::NodeSlow.as_str(),
+        Fault::NodeStall.as_str(),
+        Fault::NodeBranch.as_str(),
+        Fault::NodeKeeps.as_str(),
+        Fault::NodeForeign.as_str(),
+        Fault::NodeLacks.as_str(),
+        Fault::NodeLimits.as_str(),
+        Fault::NodeWithoutPrice.as_str(),
     ];
     kinds.into_iter().chain(LieKind::ALL.iter().map(|(_, word)| *word))
 }

@@ -29,7 +29,7 @@ macro_rules! faults {
 
             /// Returns its name in scenario files.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
@@ -151,7 +151,7 @@ impl Default for Faults {
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.on().map(|(fault, ppm)| (fault.word(), ppm))).finish()
+        f.debug_map().entries(self.on().map(|(fault, ppm)| (fault.as_str(), ppm))).finish()
     }
 }
 

@@ -86,11 +86,11 @@ impl Receivers {
             return PostOutcome { wait_ms, outcome, is_accepted, fault: Some("webhook.outage") };
         }
         if random.chance(rate(Fault::HookTimeout)) {
-            let fault = Some(Fault::HookTimeout.word());
+            let fault = Some(Fault::HookTimeout.as_str());
             return PostOutcome { wait_ms: timeout_ms, outcome: Outcome::Timeout, is_accepted: true, fault };
         }
         if random.chance(rate(Fault::HookReset)) {
-            let (is_accepted, fault) = (random.chance(500_000), Some(Fault::HookReset.word()));
+            let (is_accepted, fault) = (random.chance(500_000), Some(Fault::HookReset.as_str()));
             let outcome = *random.pick(&[Outcome::ConnectionReset, Outcome::Tls]);
             return PostOutcome { wait_ms, outcome, is_accepted, fault };
         }
@@ -99,7 +99,7 @@ impl Receivers {
                 wait_ms,
                 outcome: refused(410, None),
                 is_accepted: false,
-                fault: Some(Fault::HookGone.word()),
+                fault: Some(Fault::HookGone.as_str()),
             };
         }
         if random.chance(rate(Fault::HookStatus)) {
@@ -110,7 +110,7 @@ impl Receivers {
                 wait_ms,
                 outcome: refused(status, retry_after),
                 is_accepted,
-                fault: Some(Fault::HookStatus.word()),
+                fault: Some(Fault::HookStatus.as_str()),
             };
         }
         PostOutcome { wait_ms, outcome: Outcome::Accepted { status: 204 }, is_accepted: true, fault: None }

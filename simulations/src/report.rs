@@ -102,7 +102,7 @@ fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
             });
             shop.is_some_and(|shop| line.text.starts_with(&shop))
         }
-        kind => kind == Fault::Fork.word() && line.at_ms >= begins,
+        kind => kind == Fault::Fork.as_str() && line.at_ms >= begins,
     }
 }
 

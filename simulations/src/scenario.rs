@@ -135,12 +135,12 @@ fn read_faults(file: &File, lines: &Lines<'_>) -> Result<ReadFaults, ScenarioErr
             read.is_swarm = is_swarm.ok_or_else(|| value_error("`swarm` must be true or false".to_owned()))?;
             continue;
         }
-        let fault = Fault::ALL.iter().find(|fault| fault.word() == name.get_ref()).ok_or_else(|| {
-            let known = Fault::ALL.iter().map(|fault| fault.word());
+        let fault = Fault::ALL.iter().find(|fault| fault.as_str() == name.get_ref()).ok_or_else(|| {
+            let known = Fault::ALL.iter().map(|fault| fault.as_str());
             lines.error_at(name.span().start)(one_of("faults", name.get_ref(), known))
         })?;
         let ppm = value.get_ref().as_str().and_then(read_percent).ok_or_else(|| {
-            value_error(format!("`{}` must be a share from \"0%\" to \"100%\", such as \"2.5%\"", fault.word()))
+            value_error(format!("`{}` must be a share from \"0%\" to \"100%\", such as \"2.5%\"", fault.as_str()))
         })?;
         read.rates.set(*fault, ppm);
     }

@@ -203,8 +203,8 @@ impl StoreClient {
         let chosen = lock(&self.store.state).broken.remove(&self.seam.process.number);
         let outcome = chosen.or_else(|| self.seam.sim.draw_broken_commit())?;
         let number = self.seam.process.number;
-        self.seam.sim.fault(Source::Disk, Fault::CommitBroken.word(), number as u64, || {
-            format!("the connection of engine {number} breaks during a commit, which is {}", outcome.word())
+        self.seam.sim.fault(Source::Disk, Fault::CommitBroken.as_str(), number as u64, || {
+            format!("the connection of engine {number} breaks during a commit, which is {}", outcome.as_str())
         });
         Some(outcome)
     }
@@ -248,7 +248,7 @@ impl StoreClient {
         let (sim, number) = (&self.seam.sim, self.seam.process.number);
         self.seam.alive().await;
         if sim.is_store_busy() {
-            sim.fault(Source::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            sim.fault(Source::Disk, Fault::StoreBusy.as_str(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (out_ms, back_ms) = sim.store_trip();

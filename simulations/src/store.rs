@@ -9,12 +9,7 @@ use storage::{Batch, CommitError, CommitId, EmbeddedStore, Read, ReadError, Reso
 
 use tokio::sync::oneshot;
 
-use crate::{
-    options::Fault,
-    simulation::Seam,
-    sync::lock,
-    trace::Source,
-};
+use crate::{options::Fault, simulation::Seam, sync::lock, trace::Source};
 
 /// A real store in a simulation. Commits are grouped, as on a real disk: while one group is being synced the
 /// next one is collected.
@@ -44,7 +39,7 @@ impl SimStore {
         let sim = &self.seam.sim;
         self.seam.alive().await;
         if sim.is_store_busy() {
-            sim.fault(Source::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            sim.fault(Source::Disk, Fault::StoreBusy.as_str(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
         let (answer, answered) = oneshot::channel();

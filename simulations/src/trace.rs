@@ -50,7 +50,7 @@ impl Source {
 
     /// Returns its name.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Payer => "payer",
             Self::Ledger => "ledger",
@@ -89,7 +89,7 @@ pub struct Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.is_fault { "!" } else { " " };
-        write!(f, "{:>12} {mark} {:<8} {}", show_ms(self.at_ms), self.source.word(), self.text)
+        write!(f, "{:>12} {mark} {:<8} {}", show_ms(self.at_ms), self.source.as_str(), self.text)
     }
 }
 

@@ -46,10 +46,11 @@ clock_drift = "1%"
         ("engine 2", "cannot reach node 1"),
         ("disk", "the store fails over"),
     ] {
-        let is_there = lines.iter().any(|line| line.source.word() == source && line.text.contains(text));
+        let is_there = lines.iter().any(|line| line.source.as_str() == source && line.text.contains(text));
         assert!(is_there, "{source}: {text:?} is not among\n{}", faults(&lines));
     }
-    let boots = |source: &str| lines.iter().filter(|line| line.source.word() == source && line.kind == "boot").count();
+    let boots =
+        |source: &str| lines.iter().filter(|line| line.source.as_str() == source && line.kind == "boot").count();
     assert_eq!((boots("engine 0"), boots("engine 1"), boots("engine 2")), (1, 2, 1));
 }
 

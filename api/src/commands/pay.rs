@@ -31,7 +31,7 @@ use super::{
 const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, key or policy, 10 \
      refused before signing, 11 not paid: the server refused, or the transaction expired, 12 unknown: look up the \
      transaction before you pay again, 13 the server or the ledger is unreachable, and nothing was submitted, 14 this \
-     payment was settled before, and the server serves nothing for it any more.\n\n\
+     payment was settled before, and the server no longer serves it.\n\n\
      The command prints one line of JSON, unless the command line is invalid. Its `status` is paid, free, offer, refused, \
      unpaid, unknown, unreachable or settled.";
 
@@ -85,7 +85,7 @@ pub(super) struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Submit this signed payment again and sign nothing: `payment` of an earlier run's JSON, or `-` for standard input.
-    /// Give the same URL, --account and --max as before. A wallet repeats its payments by itself
+    /// Give the same URL, --account and --max as before. A wallet repeats its payments automatically
     #[arg(long, value_name = "HEADER", conflicts_with_all = ["dry_run", "wallet"])]
     payment: Option<String>,
     /// Allow payments over plain http to another host, where others on the network can read them

@@ -36,7 +36,7 @@ pub(super) async fn unless_left<T>(sim: &Simulation, call: impl Future<Output = 
     let Some(after_ms) = sim.leaves_after_ms() else { return Some(call.await) };
     let response = tokio::time::timeout(Duration::from_millis(after_ms), call).await.ok();
     if response.is_none() {
-        let word = Fault::ClientLeaves.word();
+        let word = Fault::ClientLeaves.as_str();
         sim.fault(Source::Payer, word, 0, || "a client disconnects while its request is pending".to_owned());
     }
     response

@@ -191,21 +191,21 @@ enum Transactions {
     #[default]
     Keep,
     #[serde(untagged)]
-    Word(DropWord),
+    Word(DropKeyword),
     #[serde(untagged)]
     These { drop: Vec<String> },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum DropWord {
+enum DropKeyword {
     Drop,
 }
 
 fn fork(host: &mut Host, params: Fork) -> Result<Value, Failure> {
     let orphans = match params.transactions {
         Transactions::Keep => Orphans::Keep,
-        Transactions::Word(DropWord::Drop) => Orphans::Drop,
+        Transactions::Word(DropKeyword::Drop) => Orphans::Drop,
         Transactions::These { drop } => {
             let ids = drop.iter().map(|id| TxId::parse(id).ok_or_else(|| wrong("an id has 40 hex characters")));
             Orphans::DropThese(ids.collect::<Result<BTreeSet<_>, _>>()?)

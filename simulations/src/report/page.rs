@@ -183,7 +183,7 @@ fn swimlanes(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], outc
         bottom + 46
     );
     for (number, source) in (0u64..).zip(&all) {
-        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * SWIMLANE_HEIGHT + 28, source.word());
+        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * SWIMLANE_HEIGHT + 28, source.as_str());
     }
     let _ = write!(
         out,
@@ -288,7 +288,7 @@ fn trace_table(out: &mut String, script: &Script, shown: &[RepeatedLine<'_>], ou
             out,
             "<tr{class} id=s{number}><td class=n>{number}<td class=n>{}<td>{}<td>{session}<td>{}</tr>",
             show_ms(line.at_ms),
-            line.source.word(),
+            line.source.as_str(),
             escape(&describe_line(script, repeated))
         );
     }

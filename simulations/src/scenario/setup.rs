@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::{
     Problem,
     file::RawSetup,
-    values::{FINALITIES, duration, find_word, read_percent, show, word_of},
+    values::{FINALITIES, duration, find_keyword, keyword_of, read_percent, show},
 };
 use crate::options::Setup;
 
@@ -43,7 +43,7 @@ pub(super) fn read(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
         setup.drift_ppm = drift_ppm.ok_or_else(|| "`clock_drift` must be from \"0%\" to \"5%\"".to_owned())?;
     }
     if let Some(word) = &raw.x402_finality {
-        setup.x402_finality = find_word("x402_finality", word, &FINALITIES)?;
+        setup.x402_finality = find_keyword("x402_finality", word, &FINALITIES)?;
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ fn read_times(raw: &RawSetup, setup: &mut Setup) -> Result<(), Problem> {
 
 /// Writes the table.
 pub(super) fn write(out: &mut String, setup: &Setup) {
-    let finality = word_of(&setup.x402_finality, &FINALITIES);
+    let finality = keyword_of(&setup.x402_finality, &FINALITIES);
     let _ = writeln!(out, "[environment]");
     if setup.engines > 1 {
         let _ = writeln!(out, "engines = {}\nstore_delay = {:?}", setup.engines, show(setup.store_ms));

@@ -41,7 +41,7 @@ fn share(ppm: u32) -> String {
 fn the_page_has_every_fault() {
     let rows = Fault::ALL
         .iter()
-        .map(|fault| format!("| `{}` | {} | {} |\n", fault.word(), share(fault.default_ppm()), fault.description()));
+        .map(|fault| format!("| `{}` | {} | {} |\n", fault.as_str(), share(fault.default_ppm()), fault.description()));
     let table = format!("| fault | default | meaning |\n|---|---|---|\n{}", rows.collect::<String>());
     assert!(section("Faults").ends_with(&table), "the table must be\n{table}");
 }

@@ -31,13 +31,13 @@ pub(super) const FINALITIES: [(ClaimFinality, &str); 3] = [
 ];
 
 /// Returns the value of a keyword.
-pub(super) fn find_word<T: Copy>(name: &str, word: &str, table: &[(T, &str)]) -> Result<T, Problem> {
+pub(super) fn find_keyword<T: Copy>(name: &str, word: &str, table: &[(T, &str)]) -> Result<T, Problem> {
     let found = table.iter().find(|(_, known)| *known == word);
     found.map(|(value, _)| *value).ok_or_else(|| one_of(name, word, table.iter().map(|(_, word)| *word)))
 }
 
 /// Returns the keyword of a value; empty for one without a keyword.
-pub(super) fn word_of<T: PartialEq>(value: &T, table: &[(T, &'static str)]) -> &'static str {
+pub(super) fn keyword_of<T: PartialEq>(value: &T, table: &[(T, &'static str)]) -> &'static str {
     table.iter().find(|(known, _)| known == value).map_or("", |(_, word)| word)
 }
 

@@ -93,7 +93,7 @@ impl CommitOutcome {
 
     /// Returns its keyword in scenario files.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => Self::KINDS[0],
             Self::Dropped => Self::KINDS[1],

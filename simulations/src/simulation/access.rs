@@ -178,7 +178,7 @@ impl Simulation {
         };
         let lost = is_drawn || is_chosen;
         if lost {
-            self.fault(Source::Process, Fault::ReplyLost.word(), 0, || "a response to a caller is lost".to_owned());
+            self.fault(Source::Process, Fault::ReplyLost.as_str(), 0, || "a response to a caller is lost".to_owned());
         }
         lost
     }

@@ -92,11 +92,11 @@ impl Probe for SimProbe {
             (kill || random.chance(sim.rate(Fault::KillAtPoint)), panic || random.chance(sim.rate(Fault::ActorPanic)))
         };
         if kills {
-            sim.fault(process.source(), Fault::KillAtPoint.word(), 0, || format!("killed at {point:?}"));
+            sim.fault(process.source(), Fault::KillAtPoint.as_str(), 0, || format!("killed at {point:?}"));
             sim.exit_process(process, ProcessExit::Killed);
         } else if panics && !point.starts_with("gateway") {
             // A panic in the handle is a panic of its caller; the facade catches that, callers here do not.
-            sim.fault(process.source(), Fault::ActorPanic.word(), 0, || format!("panics at {point:?}"));
+            sim.fault(process.source(), Fault::ActorPanic.as_str(), 0, || format!("panics at {point:?}"));
             std::panic::resume_unwind(Box::new(Planned));
         }
     }

@@ -58,7 +58,7 @@ impl Simulation {
         let produced = self.hive().produce(at_ms, now);
         self.observe_market();
         if let Some(depth) = produced.forked {
-            self.fault(Source::Ledger, Fault::Fork.word(), u64::from(depth), || {
+            self.fault(Source::Ledger, Fault::Fork.as_str(), u64::from(depth), || {
                 format!("a fork replaces {}", counted(u64::from(depth), "block"))
             });
         }
@@ -220,7 +220,7 @@ impl Simulation {
             Incident::Error(what) => self.fault(Source::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
             Incident::Full => self.fault(Source::Disk, "disk.out_of_space", 0, || "the disk is full".to_owned()),
             Incident::PowerCut => {
-                self.fault(Source::Disk, Fault::PowerCut.word(), 0, || {
+                self.fault(Source::Disk, Fault::PowerCut.as_str(), 0, || {
                     "power is lost during a disk operation".to_owned()
                 });
                 self.mark("power is lost during a disk operation");

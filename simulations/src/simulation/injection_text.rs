@@ -10,15 +10,15 @@ pub(super) fn source(injection: &FaultInjection) -> (Source, &'static str) {
         FaultInjection::Disk(fault) => (Source::Disk, kind_of_disk(fault)),
         FaultInjection::Node { fault, .. } => (Source::Ledger, kind_of_node(fault)),
         FaultInjection::Ledger(fault) => (Source::Ledger, kind_of_ledger(fault)),
-        FaultInjection::Outage { .. } => (Source::Webhook, Fault::HookOutage.word()),
+        FaultInjection::Outage { .. } => (Source::Webhook, Fault::HookOutage.as_str()),
         FaultInjection::LoseReplyIn(_) => (Source::Process, "client.reply_lost_at"),
         FaultInjection::ClockStep { by_ms } if by_ms.abs() > 2 * faults::MAX_STEPPED_MS => {
-            (Source::Process, Fault::ClockJump.word())
+            (Source::Process, Fault::ClockJump.as_str())
         }
-        FaultInjection::ClockStep { .. } => (Source::Process, Fault::ClockStep.word()),
-        FaultInjection::Partition { peer: Peer::Store, .. } => (Source::Process, Fault::StoreCut.word()),
-        FaultInjection::Partition { peer: Peer::Node(_), .. } => (Source::Process, Fault::NodeCut.word()),
-        FaultInjection::Store(StoreFault::FailOver { .. }) => (Source::Disk, Fault::StoreFailover.word()),
+        FaultInjection::ClockStep { .. } => (Source::Process, Fault::ClockStep.as_str()),
+        FaultInjection::Partition { peer: Peer::Store, .. } => (Source::Process, Fault::StoreCut.as_str()),
+        FaultInjection::Partition { peer: Peer::Node(_), .. } => (Source::Process, Fault::NodeCut.as_str()),
+        FaultInjection::Store(StoreFault::FailOver { .. }) => (Source::Disk, Fault::StoreFailover.as_str()),
         FaultInjection::Store(StoreFault::BreakCommit(_)) => (Source::Process, "store.commit_will_break"),
     }
 }
@@ -26,53 +26,53 @@ pub(super) fn source(injection: &FaultInjection) -> (Source, &'static str) {
 fn source_of_process(fault: &ProcessFault) -> (Source, &'static str) {
     match fault {
         ProcessFault::BackUp => (Source::Disk, "process.backed_up"),
-        ProcessFault::Kill => (Source::Process, Fault::ProcessKill.word()),
-        ProcessFault::KillAt(_) => (Source::Process, Fault::KillAtPoint.word()),
-        ProcessFault::Restart => (Source::Process, Fault::GracefulRestart.word()),
-        ProcessFault::PanicAt(_) => (Source::Process, Fault::ActorPanic.word()),
-        ProcessFault::Pause { .. } => (Source::Process, Fault::ProcessPause.word()),
-        ProcessFault::OtherSettings(_) => (Source::Process, Fault::OtherSettings.word()),
-        ProcessFault::RotateMasterKey => (Source::Process, Fault::KeyRotated.word()),
-        ProcessFault::Restore => (Source::Process, Fault::Restored.word()),
+        ProcessFault::Kill => (Source::Process, Fault::ProcessKill.as_str()),
+        ProcessFault::KillAt(_) => (Source::Process, Fault::KillAtPoint.as_str()),
+        ProcessFault::Restart => (Source::Process, Fault::GracefulRestart.as_str()),
+        ProcessFault::PanicAt(_) => (Source::Process, Fault::ActorPanic.as_str()),
+        ProcessFault::Pause { .. } => (Source::Process, Fault::ProcessPause.as_str()),
+        ProcessFault::OtherSettings(_) => (Source::Process, Fault::OtherSettings.as_str()),
+        ProcessFault::RotateMasterKey => (Source::Process, Fault::KeyRotated.as_str()),
+        ProcessFault::Restore => (Source::Process, Fault::Restored.as_str()),
     }
 }
 
 fn kind_of_disk(fault: &DiskFault) -> &'static str {
     match fault {
-        DiskFault::PowerCut | DiskFault::PowerCutIn(_) => Fault::PowerCut.word(),
+        DiskFault::PowerCut | DiskFault::PowerCutIn(_) => Fault::PowerCut.as_str(),
         DiskFault::ErrorIn(_) => "disk.error_at",
-        DiskFault::ReadErrorIn(_) => Fault::DiskRead.word(),
-        DiskFault::Full { .. } => Fault::DiskFull.word(),
-        DiskFault::Slow { .. } => Fault::DiskSlow.word(),
-        DiskFault::DamageLog { .. } => Fault::LogDamaged.word(),
-        DiskFault::DamageRow { .. } => Fault::RowDamaged.word(),
+        DiskFault::ReadErrorIn(_) => Fault::DiskRead.as_str(),
+        DiskFault::Full { .. } => Fault::DiskFull.as_str(),
+        DiskFault::Slow { .. } => Fault::DiskSlow.as_str(),
+        DiskFault::DamageLog { .. } => Fault::LogDamaged.as_str(),
+        DiskFault::DamageRow { .. } => Fault::RowDamaged.as_str(),
     }
 }
 
 fn kind_of_node(fault: &NodeFault) -> &'static str {
     match fault {
-        NodeFault::Down => Fault::NodeDown.word(),
-        NodeFault::Lag { .. } => Fault::NodeLag.word(),
-        NodeFault::Slow { .. } => Fault::NodeSlow.word(),
-        NodeFault::Stalled => Fault::NodeStall.word(),
-        NodeFault::OwnFork { .. } => Fault::NodeBranch.word(),
-        NodeFault::KeepsTransactions => Fault::NodeKeeps.word(),
-        NodeFault::OtherChain => Fault::NodeForeign.word(),
-        NodeFault::LacksApis => Fault::NodeLacks.word(),
-        NodeFault::LimitsRate => Fault::NodeLimits.word(),
-        NodeFault::NoPrice => Fault::NodeWithoutPrice.word(),
-        NodeFault::Lies(_) => Fault::NodeLie.word(),
+        NodeFault::Down => Fault::NodeDown.as_str(),
+        NodeFault::Lag { .. } => Fault::NodeLag.as_str(),
+        NodeFault::Slow { .. } => Fault::NodeSlow.as_str(),
+        NodeFault::Stalled => Fault::NodeStall.as_str(),
+        NodeFault::OwnFork { .. } => Fault::NodeBranch.as_str(),
+        NodeFault::KeepsTransactions => Fault::NodeKeeps.as_str(),
+        NodeFault::OtherChain => Fault::NodeForeign.as_str(),
+        NodeFault::LacksApis => Fault::NodeLacks.as_str(),
+        NodeFault::LimitsRate => Fault::NodeLimits.as_str(),
+        NodeFault::NoPrice => Fault::NodeWithoutPrice.as_str(),
+        NodeFault::Lies(_) => Fault::NodeLie.as_str(),
     }
 }
 
 fn kind_of_ledger(fault: &LedgerFault) -> &'static str {
     match fault {
         LedgerFault::Fork { .. } => "ledger.fork_wanted",
-        LedgerFault::HoldFinality { .. } => Fault::FinalityHeld.word(),
-        LedgerFault::HoldTransactions { .. } => Fault::TransactionsHeld.word(),
-        LedgerFault::HoldBlocks { .. } => Fault::MissedBlock.word(),
-        LedgerFault::ForgetMempool => Fault::MempoolLost.word(),
-        LedgerFault::HbdOffPeg { .. } => Fault::HbdOffPeg.word(),
+        LedgerFault::HoldFinality { .. } => Fault::FinalityHeld.as_str(),
+        LedgerFault::HoldTransactions { .. } => Fault::TransactionsHeld.as_str(),
+        LedgerFault::HoldBlocks { .. } => Fault::MissedBlock.as_str(),
+        LedgerFault::ForgetMempool => Fault::MempoolLost.as_str(),
+        LedgerFault::HbdOffPeg { .. } => Fault::HbdOffPeg.as_str(),
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn describe(injection: &FaultInjection) -> String {
             format!("the store fails over, and is unreachable for {}", show_ms(*for_ms))
         }
         FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
-            format!("the connection will break during the engine's next commit, which is {}", outcome.word())
+            format!("the connection will break during the engine's next commit, which is {}", outcome.as_str())
         }
     }
 }

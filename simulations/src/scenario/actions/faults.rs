@@ -1,7 +1,7 @@
 //! Reads the faults that a scenario injects.
 
 use super::{
-    super::values::{FINALITIES, find_word, point},
+    super::values::{FINALITIES, find_keyword, point},
     *,
 };
 use crate::script::{
@@ -48,7 +48,7 @@ pub(super) fn node_keeps_transactions(step: &mut StepReader<'_>) -> Result<Actio
 }
 
 pub(super) fn node_lies(step: &mut StepReader<'_>) -> Result<Action, Problem> {
-    let lie = find_word("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
+    let lie = find_keyword("lie", required("lie", &step.raw.lie)?, &LieKind::ALL)?;
     if step.setup.nodes < 3 && !lie.is_evident() {
         return Err("`does` \"lie\": with fewer than three nodes wrong data cannot be detected".to_owned());
     }
@@ -193,7 +193,7 @@ fn settings(raw: &RawStep, setup: &Setup) -> Result<ChangeableSettings, Problem>
     if !(60..=86_400).contains(&lifetime_seconds) {
         return Err("`ttl` must be from 60s to 24h".to_owned());
     }
-    let finality = |word: &str| find_word("x402_finality", word, &FINALITIES);
+    let finality = |word: &str| find_keyword("x402_finality", word, &FINALITIES);
     Ok(ChangeableSettings {
         lifetime_seconds,
         grace_seconds: seconds("grace", &raw.grace, setup.grace_seconds)?,

@@ -3,7 +3,7 @@
 use engine::money::Currency;
 
 use super::{
-    super::values::{FINALITIES, word_of},
+    super::values::{FINALITIES, keyword_of},
     SessionNames,
     line::Line,
 };
@@ -43,18 +43,20 @@ fn write_merchant<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'
         }
         Action::Assign { session } => line(0, "assign").session(session)?,
         Action::ActOnSession { session, action: action @ (SessionAction::ReportWallet | SessionAction::Watch) } => {
-            Line::new(names, "customer", word_of(&action, &SessionAction::ALL)).session(session)?
+            Line::new(names, "customer", keyword_of(&action, &SessionAction::ALL)).session(session)?
         }
         Action::Manage { action, .. } if action.is_operators() => {
-            Line::new(names, "operator", word_of(&action, &ManagementAction::ALL))
+            Line::new(names, "operator", keyword_of(&action, &ManagementAction::ALL))
         }
-        Action::Manage { merchant, action } => line(merchant, word_of(&action, &ManagementAction::ALL)),
-        Action::ActOnSession { session, action } => line(0, word_of(&action, &SessionAction::ALL)).session(session)?,
+        Action::Manage { merchant, action } => line(merchant, keyword_of(&action, &ManagementAction::ALL)),
+        Action::ActOnSession { session, action } => {
+            line(0, keyword_of(&action, &SessionAction::ALL)).session(session)?
+        }
         Action::ChangeMerchant { merchant, change: MerchantChange::RotateSecret { grace_seconds } } => {
             line(merchant, "rotate secret").duration("grace", grace_seconds * 1_000)
         }
-        Action::ChangeMerchant { merchant, change } => line(merchant, word_of(&change, &MerchantChange::ALL)),
-        Action::Ownership { merchant, action } => line(merchant, word_of(&action, &OwnershipAction::ALL)),
+        Action::ChangeMerchant { merchant, change } => line(merchant, keyword_of(&change, &MerchantChange::ALL)),
+        Action::Ownership { merchant, action } => line(merchant, keyword_of(&action, &OwnershipAction::ALL)),
         _ => return None,
     })
 }
@@ -83,7 +85,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
             numbered(who, number, "pay")
                 .session(session)?
                 .amount(units, currency)
-                .quoted("memo", word_of(&memo, &Memo::ALL))
+                .quoted("memo", keyword_of(&memo, &Memo::ALL))
         }
         Action::Cancel { session, by_merchant } => {
             let who = if by_merchant { "merchant 0" } else { "customer" };
@@ -94,7 +96,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
             match behavior {
                 AgentBehavior::Honest => line,
                 AgentBehavior::Replay { of } => line.quoted("trick", "replay").session_as("of", of)?,
-                other => line.quoted("trick", word_of(&other, &AgentBehavior::ALL)),
+                other => line.quoted("trick", keyword_of(&other, &AgentBehavior::ALL)),
             }
         }
         Action::Facilitate { agent, resource, units } => {
@@ -107,7 +109,7 @@ fn write_client<'a>(action: &Action, names: &'a SessionNames) -> Option<Line<'a>
             .optional("key", key)
             .amount(units, Currency::Hbd),
         Action::CallFacade { session, call } => {
-            Line::new(names, "client", word_of(&call, &FacadeCall::ALL)).session(session)?
+            Line::new(names, "client", keyword_of(&call, &FacadeCall::ALL)).session(session)?
         }
         _ => return None,
     })
@@ -144,7 +146,7 @@ fn write_injection<'a>(injection: &FaultInjection, names: &'a SessionNames) -> L
             Line::new(names, "store", "fail over").lasting(*for_ms)
         }
         FaultInjection::Store(StoreFault::BreakCommit(outcome)) => {
-            let line = Line::new(names, "store", "break a commit").quoted("manner", outcome.word());
+            let line = Line::new(names, "store", "break a commit").quoted("manner", outcome.as_str());
             match outcome {
                 CommitOutcome::Applied | CommitOutcome::Dropped => line,
                 outcome => line.duration("by", outcome.after_ms()),
@@ -164,7 +166,7 @@ fn write_process_fault<'a>(fault: &ProcessFault, names: &'a SessionNames) -> Lin
         ProcessFault::OtherSettings(settings) => line("restart with other settings")
             .duration("ttl", settings.lifetime_seconds * 1_000)
             .duration("grace", settings.grace_seconds * 1_000)
-            .quoted("x402_finality", word_of(&settings.x402_finality, &FINALITIES))
+            .quoted("x402_finality", keyword_of(&settings.x402_finality, &FINALITIES))
             .value("max_active", settings.max_active),
         ProcessFault::RotateMasterKey => line("restart with another master key"),
         ProcessFault::BackUp => line("be backed up"),
@@ -206,7 +208,7 @@ fn write_node_fault<'a>(node: usize, fault: &NodeFault, names: &'a SessionNames)
         NodeFault::LacksApis => line("lack APIs"),
         NodeFault::LimitsRate => line("limit the rate"),
         NodeFault::NoPrice => line("lack the price of HBD"),
-        NodeFault::Lies(lie) => line("lie").quoted("lie", word_of(lie, &LieKind::ALL)),
+        NodeFault::Lies(lie) => line("lie").quoted("lie", keyword_of(lie, &LieKind::ALL)),
     }
 }
 
