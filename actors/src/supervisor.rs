@@ -22,7 +22,7 @@ use crate::{
     settings::Settings,
     timer::{Task, Timer},
     webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
-    x402::{facilitator::Facilitator, handle::X402, orphans},
+    x402::{claims::FacilitatorMsg, facilitator::Facilitator, handle::X402, orphans},
 };
 
 /// Maximum number of crashes of a restarted actor within the window; more are a fault that a restart does not fix.

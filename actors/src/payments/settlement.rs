@@ -10,6 +10,7 @@ use engine::{
     ids::PaymentId,
     mutant,
     payment::{Claim, ClaimFinality, Command},
+    time::Timestamp,
     x402::Refused,
 };
 use ractor::ActorRef;
