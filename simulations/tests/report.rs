@@ -38,7 +38,7 @@ fn a_failure_fits_on_one_screen_with_rule_observation_seed_and_command_to_repeat
     ] {
         assert!(screen.contains(part), "{part:?} is not in\n{screen}");
     }
-    let trace = screen.lines().skip_while(|line| !line.starts_with("story")).skip(1);
+    let trace = screen.lines().skip_while(|line| !line.starts_with("trace of")).skip(1);
     assert!(trace.take_while(|line| !line.is_empty()).count() <= 22);
 }
 
@@ -51,7 +51,7 @@ fn a_page_is_one_file_with_every_swimlane_and_the_broken_rule() {
         assert!(page.contains(&format!(">{source}</text>")), "no source {source}");
     }
     for part in
-        ["the rule breaks here", "it is completed, expected failed", "class=dead", "class=boot", "class=completed"]
+        ["the invariant breaks here", "it is completed, expected failed", "class=dead", "class=boot", "class=completed"]
     {
         assert!(page.contains(part), "{part:?} is missing");
     }
