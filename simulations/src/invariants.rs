@@ -16,7 +16,7 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
-    ids::{DeliveryId, EventId, PaymentId},
+    ids::{DeliveryId, EventId},
     ledger::{Transfer, TxId, match_refund_memo, memo_of},
     payment::{
         Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, Route,

@@ -1,7 +1,6 @@
 //! Webhook requests of the engine to the receivers.
 
 use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
-use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
 
 use super::{describe, merchant_of, name_of, snippet_of};

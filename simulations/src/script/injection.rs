@@ -193,7 +193,7 @@ pub enum NodeFault {
         delay_ms: u64,
     },
     /// Its head does not advance.
-    Paused,
+    Stalled,
     /// It has its own fork of the reversible blocks.
     OwnFork {
         /// How many of the newest blocks differ at once.

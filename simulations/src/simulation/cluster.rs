@@ -272,7 +272,7 @@ impl Simulation {
     /// Pauses an engine: its calls of the environment wait, and it receives no responses. Clients time out.
     pub(super) fn pause_engine(self: &Arc<Self>, process: &Arc<Process>, for_ms: u64) {
         let until_ms = self.now_ms() + for_ms;
-        process.pauses(for_ms, until_ms);
+        process.pause(for_ms, until_ms);
         self.mark("one of several engines is paused and resumes");
         if for_ms > CLIENT_TIMEOUT_MS {
             let (sim, process) = (Arc::clone(self), Arc::clone(process));
