@@ -19,7 +19,7 @@ use super::{
         exchange::{Response, check_transport, client, conclude, merge, new_nonce, request_quote},
         failure::Failure,
         key::KeySource,
-        ledger::{Ledger, Reached, is_here},
+        ledger::{Ledger, Reached},
         quote::Unacceptable,
         request::{BadRequest, Request},
         submission::Submission,
