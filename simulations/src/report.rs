@@ -73,11 +73,15 @@ fn trace_lines<'a>(script: &Script, lines: &'a [Line], violation: &Violation) ->
     folded(lines.iter().filter(is_told))
 }
 
-/// Makes one of the lines that say the same one after the other.
+/// Makes one of the lines that say the same one after the other. A kill and the end of the process that follows are one, too.
 fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<RepeatedLine<'a>> {
+    let is_kill = |line: &Line| line.kind == Fault::ProcessKill.word();
     let mut repeated: Vec<RepeatedLine<'a>> = Vec::new();
     for line in lines {
         match repeated.last_mut() {
+            Some(last) if is_kill(last.line) && line.kind == "dead" && last.line.at_ms == line.at_ms => {
+                last.line = line
+            }
             Some(last) if (last.line.kind, &last.line.text) == (line.kind, &line.text) => last.times += 1,
             _ => repeated.push(RepeatedLine { line, times: 1 }),
         }

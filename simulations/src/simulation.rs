@@ -215,6 +215,8 @@ struct ArmedFaults {
     lose_reply_in: Option<u64>,
     /// How long a commit may take, and until when.
     disk_slow: Option<(u64, u64)>,
+    /// The points at which a process was killed or an actor panicked because a step said so.
+    struck_points: BTreeSet<&'static str>,
 }
 
 /// Which master key seals the secrets, by number: 0 is none.

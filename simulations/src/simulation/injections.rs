@@ -41,6 +41,11 @@ impl Simulation {
             let (lane, kind) = injection_text::source(injection);
             let lane = if lane == Lane::Process { process.lane() } else { lane };
             self.fault(lane, kind, 0, || injection_text::describe(injection));
+            let lasts_ms = injection.lasts_ms();
+            if lasts_ms > 0 {
+                let text = || format!("it is over: {}", injection_text::describe(injection));
+                self.trace().fault_will_end(now_ms + lasts_ms, lane, text);
+            }
             if let Some((fault, node)) = injection_text::node_fault(injection) {
                 self.trace().count_node_fault(fault, node);
             }
